@@ -208,7 +208,13 @@ def _launched(
     if walls is not None:
         python = Path(sys.executable).resolve()  # links of a virtual environment lead outside
         prefix = stack.enter_context(
-            confined(walls.writable, python, list(_readable(walls)), file_bytes=_QUOTA.file_bytes)
+            confined(
+                walls.writable,
+                python,
+                list(_readable(walls)),
+                file_bytes=_QUOTA.file_bytes,
+                forks=True,
+            )
         )
         argv = [*prefix.prefix, str(python), "-u", "-I", "-S", "-c", code]
         descriptors += prefix.descriptors

@@ -89,6 +89,7 @@ _TOO_MUCH = {
     Excess.FILE_BYTES: f"{QUOTA.file_bytes >> 20} MiB to one file, more",
     Excess.TOTAL_BYTES: f"over {QUOTA.total_bytes >> 20} MiB to its files, more",
     Excess.FILES: f"over {QUOTA.files} files, more",
+    Excess.UNCOUNTED: "folders that cannot be looked into, so it may be more",
 }
 # Sent by another process: no simulator sends these to itself, and the harness's own end is a Stop.
 _KILLED: dict[int, Verdict] = dict.fromkeys(

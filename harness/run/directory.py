@@ -37,7 +37,7 @@ from harness.system.files import (
     write_whole,
 )
 from harness.system.locks import in_use
-from harness.system.paths import runs_dir
+from harness.system.paths import make_runs_dir, runs_dir
 
 EXPECTED, RECORD = "expected", "record.json"
 SEAL = "seal"  # the key of the digests in a record
@@ -49,7 +49,8 @@ def new_run_dir(label: str) -> Path:
     path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
     in_use(path)
     try:
-        path.mkdir(parents=True)
+        make_runs_dir()
+        path.mkdir()
     except OSError as error:
         raise InfraError(f"cannot make the run directory {path}: {error}", path=path) from error
     return path

@@ -21,6 +21,7 @@ from harness.core.errors import HarnessError
 from harness.system.files import disk_errors
 from harness.system.locks import alone, real
 from harness.system.paths import state_dir
+from harness.system.quota import mend_modes
 from harness.system.settings import settings
 
 CACHE_MAX = 10 << 30  # bytes, where [tool.hil] says nothing
@@ -241,7 +242,7 @@ def _delete(path: Path) -> list[tuple[Path, str]]:
         errors.append((Path(name), getattr(raised[1], "strerror", None) or str(raised[1])))
 
     if path.is_dir() and not path.is_symlink():
-        _mend_permissions(path)
+        mend_modes(path)
         shutil.rmtree(path, onerror=note)
         return errors
     try:
@@ -249,14 +250,3 @@ def _delete(path: Path) -> list[tuple[Path, str]]:
     except OSError as error:
         errors.append((path, error.strerror or str(error)))
     return errors
-
-
-def _mend_permissions(folder: Path) -> None:
-    """A guest may leave folders that their owner cannot enter."""
-    with suppress(OSError):
-        folder.chmod(0o700)
-        for place, below, _ in os.walk(folder):  # enters a folder after this has changed it
-            for name in below:
-                path = Path(place, name)
-                if not path.is_symlink():
-                    path.chmod(0o700)

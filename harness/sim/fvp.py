@@ -66,6 +66,7 @@ class _Fvp:
             files={FEATURES_FILE: FEATURES},
             readable=(job.elf, _root(executable)),
             licence=eula_accepted(),
+            forks=True,  # it may show its terminals
         )
 
     def beside(self, target: Target, job: Job) -> nullcontext[tuple[()]]:

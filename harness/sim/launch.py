@@ -19,7 +19,7 @@ class Launch:
     that the simulator's licence is accepted. ``stands_in``: what of the firmware is not run but
     done by someone else, in sentences. ``memory_bytes``: it has no use for more of its own.
     ``cpu_seconds``: after so much of the CPU it is ended. ``has_shell``: the guest's shell says how
-    the runner ended, of which the simulator's own end says nothing.
+    the runner ended, of which the simulator's own end says nothing. ``forks``: it starts processes.
     """
 
     argv: tuple[str, ...]
@@ -32,6 +32,7 @@ class Launch:
     memory_bytes: int | None = None
     cpu_seconds: int | None = None
     has_shell: bool = False
+    forks: bool = False
 
 
 class Companion:

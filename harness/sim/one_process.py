@@ -22,7 +22,7 @@ from harness.system.confine import (
 )
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
-from harness.system.quota import QUOTA, Excess
+from harness.system.quota import QUOTA, Excess, mend_modes
 
 if TYPE_CHECKING:
     from harness.sim.npu_use import NpuUse
@@ -132,6 +132,7 @@ def run_process(
             file_bytes=QUOTA.file_bytes,
             memory_bytes=launch.memory_bytes,
             cpu_seconds=launch.cpu_seconds,
+            forks=launch.forks,
         ) as walls,
     ):
         inherited = (number for one in watch.companions for number in one.descriptors)
@@ -144,6 +145,7 @@ def run_process(
             watch=watch,
             descriptors=(*walls.descriptors, *inherited),
         )
+    mend_modes(work)
     _check_walls(walls.confined, ended.status, console)
     return ProcessRun(launch, argv, walls, environment, ended, watch.companions)
 

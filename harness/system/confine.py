@@ -11,7 +11,8 @@ capabilities bubblewrap itself leaves /proc/sys writable).
 The arguments go through a descriptor, so that /proc/1/cmdline has no path of the host.
 
 The filter is libseccomp's. A system call that is refused changes the kernel, makes namespaces,
-looks into other processes, or is a large surface that no simulator needs; it fails with EPERM. A
+looks into other processes, gives a file the rights of its owner to whoever starts it, or is a large
+surface that no simulator needs; it fails with EPERM, and so does a fork of what needs none. A
 call of another architecture than the machine's own ends the program (libseccomp's default).
 """
 
@@ -110,6 +111,17 @@ _REFUSED = (
 # clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a
 # filter cannot look; glibc takes clone(2) when it is told that there is none.
 _NAMESPACES = 0x7E02_0000
+_CLONE_THREAD = 0x0001_0000  # without it a process is made
+# What sets the bits of a file's mode, and which argument they are; open(2) where it creates one.
+_MODES = (
+    *(("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("creat", 1)),
+    *(("mkdir", 1), ("mkdirat", 2), ("mknod", 1), ("mknodat", 2)),
+)
+_OPENS = (("open", 1), ("openat", 2))  # the argument with its flags; the mode follows
+_SPECIAL_BITS = (0o4000, 0o2000)  # set-user-ID, set-group-ID (inode(7))
+# Newer calls that do the same and that libseccomp 2.5 has no name or a filter no eye for: their
+# numbers are those of every architecture (Linux include/uapi/asm-generic/unistd.h).
+_UNKNOWN_HERE = {"clone3": 435, "openat2": 437, "fchmodat2": 452}
 _TERMINAL = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C}  # put words into a terminal's mouth
 _FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET (of an empty network), AF_INET6
 _MOST_FAMILIES = 64  # Linux has less than 50
@@ -167,13 +179,15 @@ def confined(
     file_bytes: int | None = None,
     memory_bytes: int | None = None,
     cpu_seconds: int | None = None,
+    forks: bool = False,
 ) -> Iterator[Confinement]:
     """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
 
     ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
     may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
-    ``memory_bytes`` it gets no more memory of its own, and after ``cpu_seconds`` SIGXCPU. Without
-    a working bubblewrap the program is only bounded so and tied to our life (it dies when we die).
+    ``memory_bytes`` it gets no more memory of its own, and after ``cpu_seconds`` SIGXCPU. Only
+    with ``forks``, or as a script, may it start processes. Without a working bubblewrap the program
+    is only bounded so and tied to our life (it dies when we die).
     """
     # At its hard limit, which follows later, it is killed.
     cpu = None if cpu_seconds is None else f"{cpu_seconds}:{cpu_seconds + 5}"
@@ -189,7 +203,8 @@ def confined(
     with ExitStack() as stack:
         descriptors = []
         if lacks is None:
-            descriptors.append(_readable(stack, filter_program()))
+            program = filter_program(forks or _is_script(executable))
+            descriptors.append(_readable(stack, program))
             walls = ("--seccomp", str(descriptors[0]), *walls)
         descriptors.append(_readable(stack, "".join(f"{word}\0" for word in walls).encode()))
         prefix = (*bounded, _tool("bwrap"), "--args", str(descriptors[-1]), "--")
@@ -288,7 +303,7 @@ def _probe() -> tuple[str | None, str | None]:
     except ToolMissing:
         return "bubblewrap (bwrap) is not installed", None
     try:
-        program = filter_program()
+        program = filter_program(False)
     except NoFilter as error:
         return _trial(bwrap, None), f"no filter for system calls: {error}"
     failed = _trial(bwrap, program)
@@ -326,7 +341,7 @@ class NoFilter(Exception):
 
 
 @cache
-def filter_program() -> bytes:
+def filter_program(forks: bool) -> bytes:
     """The filter, as ``bwrap --seccomp`` takes it. Raises NoFilter."""
     try:
         import pyseccomp as seccomp
@@ -337,7 +352,19 @@ def filter_program() -> bytes:
     try:
         for name in _REFUSED:
             made.add_rule(refuse, name)
-        made.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")
+        for number in _UNKNOWN_HERE.values():
+            made.add_rule(seccomp.ERRNO(errno.ENOSYS), number)
+        for bit in _SPECIAL_BITS:
+            for name, place in _MODES:
+                made.add_rule(refuse, name, seccomp.Arg(place, seccomp.MASKED_EQ, bit, bit))
+            for name, place in _OPENS:
+                creates = seccomp.Arg(place, seccomp.MASKED_EQ, os.O_CREAT, os.O_CREAT)
+                special = seccomp.Arg(place + 1, seccomp.MASKED_EQ, bit, bit)
+                made.add_rule(refuse, name, creates, special)
+        if not forks:
+            for name in ("fork", "vfork"):
+                made.add_rule(refuse, name)
+            made.add_rule(refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
         for bit in range(32):
             if _NAMESPACES >> bit & 1:
                 flag = 1 << bit

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness.core.errors import InfraError, UsageError
@@ -78,6 +79,18 @@ def cache_dir(kind: str) -> Path:
 
 def runs_dir() -> Path:
     return state_dir() / "runs"
+
+
+def make_runs_dir() -> Path:
+    """For nobody else, for what guests leave is there; so is a ``.hil`` that no setting names.
+    Raises OSError."""
+    runs = runs_dir()
+    runs.mkdir(parents=True, exist_ok=True)
+    chosen = "HIL_HOME" in os.environ or settings().cache is not None
+    for place in (runs,) if chosen else (runs, runs.parent):
+        with suppress(PermissionError):  # another user's
+            place.chmod(0o700)
+    return runs
 
 
 def references_dir(repository: Path | None = None) -> Path:

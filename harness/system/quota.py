@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.verdict import Word
 
+_SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
+_DEEPEST = 64  # folders in each other: no runner makes more, and their path has an end
 _BLOCK = 512  # bytes; st_blocks counts them (inode(7))
 
 
@@ -24,6 +27,7 @@ class Excess(Word):
     FILE_BYTES = "file_bytes"
     TOTAL_BYTES = "total_bytes"
     FILES = "files"
+    UNCOUNTED = "uncounted"  # where nobody can look
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Usage:
     files: int = 0
     bytes: int = 0
     largest: int = 0
+    whole: bool = True  # every folder could be looked into
 
 
 class Account:
@@ -59,6 +64,8 @@ class Account:
         quota, before = self._quota, self._before
         most = Usage(before.files + quota.files, before.bytes + quota.total_bytes)
         now = usage(self._folder, most)
+        if not now.whole:
+            return Excess.UNCOUNTED
         if now.largest >= max(quota.file_bytes, before.largest + 1):
             return Excess.FILE_BYTES
         if now.files > most.files:
@@ -67,14 +74,18 @@ class Account:
 
 
 def usage(folder: Path, most: Usage | None = None) -> Usage:
-    """All that is below ``folder``; when that is more than ``most``, not to the end."""
+    """All that is below ``folder``; when that is more than ``most``, or something cannot be looked
+    into, not to the end."""
     files = total = largest = 0
-    waiting = [str(folder)]
+    waiting = [(str(folder), 0)]
     while waiting:
+        place, depth = waiting.pop()
         try:
-            entries = os.scandir(waiting.pop())
-        except OSError:  # it went meanwhile
+            entries = os.scandir(place)
+        except FileNotFoundError:  # it went meanwhile
             continue
+        except OSError:  # no permission, or too long a path
+            return Usage(files, total, largest, whole=False)
         with entries:
             for entry in entries:
                 try:
@@ -84,10 +95,28 @@ def usage(folder: Path, most: Usage | None = None) -> Usage:
                 size = max(found.st_size, _BLOCK * found.st_blocks)
                 files += 1
                 if stat.S_ISDIR(found.st_mode):
-                    waiting.append(entry.path)
+                    if depth == _DEEPEST:
+                        return Usage(files, total, largest, whole=False)
+                    waiting.append((entry.path, depth + 1))
                 elif stat.S_ISREG(found.st_mode):
                     total += size
                     largest = max(largest, found.st_size)
                 if most is not None and (files > most.files or total > most.bytes):
                     return Usage(files, total, largest)
     return Usage(files, total, largest)
+
+
+def mend_modes(folder: Path) -> None:
+    """No file of what a guest left gives its owner's rights to who starts it, and every folder can
+    be entered and emptied by its owner."""
+    waiting = [str(folder)]
+    while waiting:
+        place = waiting.pop()
+        with suppress(OSError):
+            os.chmod(place, stat.S_IMODE(os.lstat(place).st_mode) & ~_SPECIAL_BITS | 0o700)
+            for entry in os.scandir(place):
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    waiting.append(entry.path)
+                elif mode & _SPECIAL_BITS and not stat.S_ISLNK(mode):
+                    os.chmod(entry.path, stat.S_IMODE(mode) & ~_SPECIAL_BITS)

@@ -8,6 +8,7 @@ import os
 import platform
 import signal
 import socket
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +61,67 @@ def test_only_its_directory_is_writable(work: Path) -> None:
     assert not (Path.home() / "hil-t").exists()
     assert said.count("Read-only file system") == 3
     assert said.count("nonexistent") + said.count("No such file") >= 1
+
+
+RIGHTS = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void tried(const char* what, long result) {
+  printf("%s: %s\n", what, result >= 0 ? "done" : errno == EPERM ? "refused" : "unknown call");
+}
+int main(void) {
+  tried("plain chmod", chmod("mine", 0755));
+  tried("plain open", open("other", O_CREAT | O_WRONLY, 0644));
+  tried("chmod", chmod("mine", 06755));
+  tried("fchmod", fchmod(open("mine", O_RDONLY), 04755));
+  tried("fchmodat", fchmodat(AT_FDCWD, "mine", 02755, 0));
+  tried("fchmodat2", syscall(452, AT_FDCWD, "mine", 06755, 0));
+  tried("open", open("made", O_CREAT | O_WRONLY, 04755));
+  tried("creat", syscall(SYS_openat, AT_FDCWD, "made", O_CREAT | O_WRONLY, 02755));
+  tried("mknod", mknod("made", S_IFREG | 04755, 0));
+  tried("mkdir", mkdir("folder", 02755));
+  fflush(stdout);
+  long child = fork();
+  if (child == 0) _exit(0);
+  tried("fork", child);
+  child = syscall(SYS_clone, 17, 0, 0, 0, 0);
+  if (child == 0) _exit(0);
+  tried("clone", child);
+}
+"""
+
+
+@needs_bwrap
+@pytest.mark.skipif(what_lacks() is not None, reason=str(what_lacks()))
+@pytest.mark.parametrize("forks", [False, True])
+def test_no_file_gets_its_owner_s_rights_and_nothing_forks(work: Path, forks: bool) -> None:
+    """A guest of root would leave a program that makes anybody root."""
+    (work / "mine").touch()
+    program = work.parent / "rights"
+    (work.parent / "rights.c").write_text(RIGHTS)
+    source = str(work.parent / "rights.c")
+    subprocess.run(["gcc", "-o", str(program), source], check=True)
+    with confine.confined(work, program, (), forks=forks) as walls:
+        run(
+            [*walls.prefix, str(program)],
+            cwd=work,
+            environment=confine.ENVIRONMENT,
+            console=work.parent / "console.log",
+            bounds=Bounds(20, 20),
+            descriptors=walls.descriptors,
+        )
+    said = dict(line.split(": ") for line in (work.parent / "console.log").read_text().splitlines())
+    processes = dict.fromkeys(("fork", "clone"), "done" if forks else "refused")
+    allowed = dict.fromkeys(("plain chmod", "plain open"), "done")
+    refused = ("chmod", "fchmod", "fchmodat", "open", "creat", "mknod", "mkdir")
+    wanted = {**allowed, **dict.fromkeys(refused, "refused"), "fchmodat2": "unknown call"}
+    assert said == {**wanted, **processes}
+    assert all(path.stat().st_mode & 0o6000 == 0 for path in work.iterdir())
 
 
 @needs_bwrap

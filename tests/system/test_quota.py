@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.system.confine import ENVIRONMENT
 from harness.system.process import Bounds, Ended, Stop, run
-from harness.system.quota import Account, Excess, Quota, usage
+from harness.system.quota import Account, Excess, Quota, mend_modes, usage
 from tests.system.test_process import watching
 
 SMALL = Quota(file_bytes=1 << 16, total_bytes=1 << 17, files=10)
@@ -54,6 +56,46 @@ def test_folders_are_looked_into_and_links_are_not(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("/usr")
     found = usage(tmp_path)
     assert (found.files, found.largest) == (4, 10_000)
+
+
+def test_folders_deeper_than_any_runner_makes_them_are_too_many(tmp_path: Path) -> None:
+    """Below some depth their paths are too long to look into."""
+    account, place = Account(tmp_path), tmp_path
+    for _ in range(70):
+        place = place / "d"
+        place.mkdir()
+    assert account.excess() is Excess.UNCOUNTED
+
+
+def test_a_folder_that_cannot_be_looked_into_is_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root there is none, so the refusal is planted."""
+    (tmp_path / "shut").mkdir()
+    account = Account(tmp_path, SMALL)
+    look = os.scandir
+
+    def refused(place: str) -> Any:
+        if place.endswith("shut"):
+            raise PermissionError(13, "Permission denied", place)
+        return look(place)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert account.excess() is Excess.UNCOUNTED
+
+
+def test_what_a_guest_leaves_gives_nobody_its_owner_s_rights(tmp_path: Path) -> None:
+    (tmp_path / "shut" / "below").mkdir(parents=True)
+    program, outside = tmp_path / "shut" / "program", tmp_path.parent / "outside"
+    for file in (program, outside):
+        file.touch()
+        file.chmod(0o6755)
+    (tmp_path / "link").symlink_to(outside)
+    (tmp_path / "shut").chmod(0o300)
+    mend_modes(tmp_path)
+    assert stat.S_IMODE(program.stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "shut").stat().st_mode) == 0o700
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o6755, "a link leads out of the folder"
 
 
 def limited(tmp_path: Path, script: str) -> Ended:
