@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,7 +170,23 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
     if not record.verdict.passed:
         yield f"  to do     {explained.do}"
     yield f"  evidence  {record.run_dir}"
-    yield f"  again     hil run {record.case.target} {record.case.model}"
+    yield f"  again     {again(record)}"
+
+
+def again(record: RunRecord) -> str:
+    """The command that repeats a run, with its simulator, firmware and exporter."""
+    exporter = record.program and record.program.exporter
+    checkout = (record.firmware and record.firmware.checkout) or exporter
+    words = ["hil", "run", record.case.target, record.case.model]
+    if record.simulator is not None:
+        words += ["--simulator", str(record.simulator.name)]
+    if checkout:
+        words += ["--executorch", checkout.path]
+    if record.source != ("executorch" if checkout else "bundled"):  # the defaults of hil run
+        words += ["--firmware", record.source]
+    if exporter:
+        words += ["--exporter", "checkout"]
+    return shlex.join(words)
 
 
 def _console(record: RunRecord) -> Iterator[str]:

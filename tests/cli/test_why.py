@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from harness.cli.judge import again
 from harness.cli.main import main
 from harness.core.judgement import Cause, Judgement
+from harness.export.exporter import ExporterFacts
+from harness.firmware.source import CheckoutFacts
 from harness.run.directory import last_run, save_record
-from harness.run.record import RunRecord
+from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord
 from tests.run.test_record import record
 
 
@@ -79,3 +82,30 @@ def test_a_console_that_is_gone(home: Path) -> None:
     folder = kept(home, "20260101-000000-add-aaaaaa", fault(3))
     (folder / "console.log").unlink()
     assert "HardFault, pc in main" in why(str(folder)).output
+
+
+CHECKOUT = CheckoutFacts("/home/me/my executorch", "abc", "main", False, "", "hil")
+EXPORTER = ExporterFacts(CHECKOUT.path, "abc", "main", False, "1.5", "1.5")
+RUN = "hil run corstone-300-m55 ds_cnn --simulator qemu"
+
+
+@pytest.mark.parametrize(
+    ("source", "checkout", "exporter", "command"),
+    [
+        ("bundled", None, None, RUN),
+        ("wheel", None, None, f"{RUN} --firmware wheel"),
+        ("executorch", CHECKOUT, None, f"{RUN} --executorch '/home/me/my executorch'"),
+        (
+            "bundled",
+            None,
+            EXPORTER,
+            f"{RUN} --executorch '{CHECKOUT.path}' --firmware bundled --exporter checkout",
+        ),
+    ],
+)
+def test_the_command_that_repeats_a_run_is_whole(
+    source: str, checkout: CheckoutFacts | None, exporter: ExporterFacts | None, command: str
+) -> None:
+    program = ProgramFacts("p.pte", "aa", "tosa", exporter=exporter)
+    firmware = FirmwareFacts("elf", "key", "id", "gcc", checkout)
+    assert again(replace(record(), source=source, program=program, firmware=firmware)) == command
