@@ -265,7 +265,7 @@ def _run(
     as_json: bool,
 ) -> tuple[Night, Recorder, list[Row]]:
     from harness.nightly.history.database import Recorder
-    from harness.nightly.night import Wanted, begin, run_night, unfinished
+    from harness.nightly.night import NightRequest, begin, run_night, unfinished
 
     left = unfinished(suite, history)
     if left is not None and not options.resume and left.id != options.night and not as_json:
@@ -276,7 +276,7 @@ def _run(
     rows: list[Row] = []
     pool = options.pool(suite, progress)
     try:
-        night = begin(suite, history, Wanted(shard, options.night, options.resume))
+        night = begin(suite, history, NightRequest(shard, options.night, options.resume))
         count = len(night.of_shard(shard.number))
         progress(f"night {night.id}: {suite.name}, {count} cases")
         on_row = _row_printer(rows, quiet=as_json)

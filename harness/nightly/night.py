@@ -49,7 +49,7 @@ class OtherSuite(UsageError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NightRequest:
     """``night``: its id, None for a new one. ``resume``: continue the last that did not end."""
 
     shard: Shard = field(default_factory=Shard)
@@ -57,20 +57,20 @@ class Wanted:
     resume: bool = False
 
 
-def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
+def begin(suite: Suite, history: History, request: NightRequest) -> Night:
     """The night as the history has it: a new one, or one to continue.
 
     Raises OtherSuite, UsageError, HistoryUnreachable.
     """
-    id = wanted.night or _new_id()
-    known = unfinished(suite, history) if wanted.resume else history.night(id)
-    if known is None and wanted.resume:
+    id = request.night or _new_id()
+    known = unfinished(suite, history) if request.resume else history.night(id)
+    if known is None and request.resume:
         raise UsageError(
             f"the history has no unfinished night of {suite.name}",
             hint="begin one without --resume",
         )
     if known is None:
-        plan = distribute(suite.jobs, wanted.shard.count, usual_seconds(history))
+        plan = distribute(suite.jobs, request.shard.count, usual_seconds(history))
         known = history.begin(
             Night(
                 id,
@@ -81,12 +81,12 @@ def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
                 host(),
                 plan,
                 suite.excluded,
-                wanted.shard.count,
+                request.shard.count,
             )
         )
     if known.suite_sha256 != suite.sha256:
         raise OtherSuite(known, "set of cases")
-    if known.shards != wanted.shard.count:
+    if known.shards != request.shard.count:
         raise OtherSuite(known, f"number of shards, {known.shards}")
     return known
 

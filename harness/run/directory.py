@@ -13,6 +13,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -26,6 +27,7 @@ from harness.core.errors import HarnessError, InfraError, NotThere, UsageError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import InputSet, Program, load_program
 from harness.firmware.source import source_names
+from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
 from harness.sim.run_files import CONSOLE, by_design_name, expected_name
 from harness.system.files import (
@@ -36,7 +38,7 @@ from harness.system.files import (
     read_regular,
     write_whole,
 )
-from harness.system.locks import in_use
+from harness.system.locks import alone, in_use, real
 from harness.system.paths import make_runs_dir, runs_dir
 
 EXPECTED, RECORD = "expected", "record.json"
@@ -51,9 +53,19 @@ def new_run_dir(label: str) -> Path:
     try:
         make_runs_dir()
         path.mkdir()
+        _remove_abandoned_fifos()
     except OSError as error:
         raise InfraError(f"cannot make the run directory {path}: {error}", path=path) from error
     return path
+
+
+def _remove_abandoned_fifos() -> None:
+    """A killed run leaves the FIFOs of its NPU, on which `grep -r` in its folder would wait."""
+    with suppress(OSError), alone() as used:
+        for name in (REQUEST_FIFO, ANSWER_FIFO):
+            for fifo in runs_dir().glob(f"*/work/{name}"):
+                if real(fifo.parents[1]) not in used and fifo.is_fifo():
+                    fifo.unlink(missing_ok=True)
 
 
 def keep_expectations(program: Program, run_dir: Path) -> None:

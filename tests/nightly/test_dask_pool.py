@@ -19,7 +19,7 @@ from harness.nightly.dask_pool import DaskPool, SchedulerFailed
 from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.store import History
-from harness.nightly.night import Wanted, begin, run_night
+from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions
@@ -78,7 +78,7 @@ def pool(url: str, wanted: Suite, call: object, store: Path, *, patience: float 
 
 def run(wanted: Suite, made: DaskPool, history: History) -> list[Row]:
     try:
-        night = begin(wanted, history, Wanted())
+        night = begin(wanted, history, NightRequest())
         run_night(
             wanted,
             night,
@@ -238,7 +238,7 @@ def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
     with farm(tmp_path / "f") as own:
         own.worker("one")
         made = pool(own.url, wanted, remote_doubles.who, tmp_path)
-        night = begin(wanted, history, Wanted())
+        night = begin(wanted, history, NightRequest())
 
         def gone(row: Row, done: int, total: int) -> None:
             own.scheduler.process.send_signal(signal.SIGSTOP if done > 1 else signal.SIGKILL)

@@ -24,8 +24,8 @@ from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import (
+    NightRequest,
     OtherSuite,
-    Wanted,
     begin,
     run_night,
     unfinished,
@@ -91,7 +91,7 @@ def run(history: History) -> Run:
     def call(
         wanted: Suite,
         pool: Scripted,
-        asked: Wanted = Wanted(),  # noqa: B008 - frozen
+        asked: NightRequest = NightRequest(),  # noqa: B008 - frozen
     ) -> list[tuple[str, str, int]]:
         night = begin(wanted, history, asked)
         recorder = Recorder(history)
@@ -148,10 +148,10 @@ def test_a_worker_that_is_lost_costs_one_try(run: Run, history: History) -> None
 def test_what_was_judged_is_not_run_again(run: Run, history: History) -> None:
     four = suite("a", "b", "c", "d")
     with pytest.raises(KeyboardInterrupt):
-        run(four, Scripted({"t/b": "INFRA"}, stop_after=2), Wanted(night="tonight"))
+        run(four, Scripted({"t/b": "INFRA"}, stop_after=2), NightRequest(night="tonight"))
     assert unfinished(four, history) is not None
     pool = Scripted({})
-    assert sorted(run(four, pool, Wanted(resume=True))) == [
+    assert sorted(run(four, pool, NightRequest(resume=True))) == [
         ("t/a", "PASS", 1),
         ("t/b", "INFRA", 1),
         ("t/b", "PASS", 2),
@@ -160,36 +160,36 @@ def test_what_was_judged_is_not_run_again(run: Run, history: History) -> None:
     ]
     assert sorted(pool.given) == [("t/b", 2), ("t/c", 1), ("t/d", 1)]
     assert unfinished(four, history) is None
-    assert run(four, again := Scripted({}), Wanted(night="tonight"))
+    assert run(four, again := Scripted({}), NightRequest(night="tonight"))
     assert again.given == []
 
 
 def test_shards_have_every_case_once_between_them(run: Run, history: History) -> None:
     five = suite("a", "b", "c", "d", "e")
     for number in (1, 2):
-        run(five, Scripted({}), Wanted(Shard(number, 2), "tonight"))
+        run(five, Scripted({}), NightRequest(Shard(number, 2), "tonight"))
     assert sorted(r.case for r in history.rows(["tonight"])) == [f"t/{m}" for m in "abcde"]
 
 
 def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: History) -> None:
-    run(suite("a"), Scripted({}), Wanted(night="tonight"))
+    run(suite("a"), Scripted({}), NightRequest(night="tonight"))
     with pytest.raises(OtherSuite, match="was started with another set of cases") as caught:
-        begin(suite("a", "b"), history, Wanted(night="tonight"))
+        begin(suite("a", "b"), history, NightRequest(night="tonight"))
     assert caught.value.night == "tonight"
     with pytest.raises(OtherSuite, match="was started with another number of shards, 1"):
-        begin(suite("a"), history, Wanted(Shard(1, 2), "tonight"))
+        begin(suite("a"), history, NightRequest(Shard(1, 2), "tonight"))
     with pytest.raises(UsageError, match="no unfinished night of suite"):
-        begin(suite("a"), history, Wanted(resume=True))
+        begin(suite("a"), history, NightRequest(resume=True))
 
 
 def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
     class Nested(Scripted):
         def run(self, task: Task) -> tuple[Row, ...]:
             with pytest.raises(UsageError, match="another process runs the night tonight"):
-                run(suite("a"), Scripted({}), Wanted(night="tonight"))
+                run(suite("a"), Scripted({}), NightRequest(night="tonight"))
             return super().run(task)
 
-    assert run(suite("a"), Nested({}), Wanted(night="tonight")) == [("t/a", "PASS", 1)]
+    assert run(suite("a"), Nested({}), NightRequest(night="tonight")) == [("t/a", "PASS", 1)]
 
 
 def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:

@@ -15,7 +15,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.run.directory import SealBroken, load_record
+from harness.run.directory import SealBroken, load_record, new_run_dir
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
@@ -140,6 +140,23 @@ def test_a_record_that_is_none(run_dir: Path, content: bytes) -> None:
     (run_dir / "record.json").write_bytes(content)
     with pytest.raises((UsageError, SealBroken)):
         judge_again(run_dir)
+
+
+def test_the_fifos_of_a_killed_run_go_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads them, as a search through the folder does, waits for ever. Those of a run that
+    is going on stay."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    ours, killed = new_run_dir("ours"), tmp_path / ".hil/runs/killed"
+    killed.mkdir()
+    for work in (ours / "work", killed / "work"):
+        work.mkdir()
+        os.mkfifo(work / "npu-request")
+        (work / "npu-answer").write_text("a file of the guest")
+    new_run_dir("next")
+    assert (ours / "work/npu-request").is_fifo()
+    assert [path.name for path in (killed / "work").iterdir()] == ["npu-answer"]
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "nothing"])

@@ -22,10 +22,10 @@ from harness.report.terminal import print_differentials
 from harness.run.directory import load_record
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
-from tests.firmware.executorch.conftest import WITHOUT, Source, home, small
+from tests.firmware.executorch.conftest import WITHOUT, Source, home, pristine, small
 from tests.firmware.executorch.small import KERNEL, edit
 
-__all__ = ["home", "small"]
+__all__ = ["home", "pristine", "small"]
 BOTH = (source_named("bundled"), source_named("executorch"))
 
 

@@ -26,7 +26,7 @@ from harness.nightly.dask_pool import DaskPool
 from harness.nightly.history.database import Recorder
 from harness.nightly.history.model import Row
 from harness.nightly.history.store import History
-from harness.nightly.night import Wanted, begin, run_night
+from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import Task, work
 from harness.nightly.shards import Shard
 from harness.nightly.suite import Suite
@@ -180,7 +180,7 @@ def night_at(
         store = str(there.folder / "store")
         pool = DaskPool(there.url, store, suite.jobs, silent, patience=_START, call=call)
         stack.callback(pool.close)
-        night = begin(suite, history, Wanted())
+        night = begin(suite, history, NightRequest())
         idle = there.idle()
         began, used = time.monotonic(), there.seconds()
         run_night(

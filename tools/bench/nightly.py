@@ -23,7 +23,7 @@ from harness.nightly.history.compare import standings
 from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History
-from harness.nightly.night import Wanted, begin, run_night
+from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import LocalPool, Task
 from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
@@ -75,7 +75,7 @@ def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]
     with _history(scratch / "w.db") as history:
         for workers in (1, 2):
             progress(f"a night of {len(suite.jobs)} cases, {workers} at a time")
-            night = begin(suite, history, Wanted())
+            night = begin(suite, history, NightRequest())
             pool = LocalPool(workers)
             started = time.monotonic()
             try:
@@ -126,7 +126,7 @@ def _overhead(scratch: Path, progress: Progress) -> float:
     suite = _suite(tuple(f"m{i}" for i in range(_EMPTY)))
     with _history(scratch / "o.db") as history:
         started = time.monotonic()
-        night = begin(suite, history, Wanted())
+        night = begin(suite, history, NightRequest())
         run_night(
             suite,
             night,
