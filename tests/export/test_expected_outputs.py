@@ -42,6 +42,21 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
         assert 10 * float(torch.log10(signal / noise)) > 20, "SQNR in dB"
 
 
+def test_a_max_pool_of_a_large_int8_image_is_computed() -> None:
+    """Torch's own kernel refuses more than 127 elements of a channel in channels-last, which
+    SqueezeNet's pools with ``ceil_mode`` have."""
+    x = torch.randint(-128, 128, (1, 3, 15, 15), dtype=torch.int8)
+    last = x.to(memory_format=torch.channels_last)
+    window = ([3, 3], [2, 2], [0, 0], [1, 1], True)
+    with pytest.raises(RuntimeError, match="input_depth"):
+        torch.ops.aten.max_pool2d_with_indices.default(last, *window)
+    values, places = expected_outputs._max_pool(last, *window)
+    wanted = torch.ops.aten.max_pool2d_with_indices.default(x, *window)
+    assert torch.equal(values, wanted[0])
+    assert torch.equal(places, wanted[1])
+    assert values.dim_order() == last.dim_order()
+
+
 def test_bytes_follow_the_dimension_order() -> None:
     tensor = torch.arange(8, dtype=torch.int8).reshape(1, 2, 2, 2)
     spec = TensorSpec("x", "int8", (1, 2, 2, 2), (0, 2, 3, 1))

@@ -107,7 +107,7 @@ def with_log(error: ExportError) -> ExportError:
         with_log(StageFailed(REQUEST, "lower", ValueError("first\nsecond"))),
         DeadModelError("m", ()),
         NothingDelegated("m", "ethos-u55-128"),
-        OraclesDisagree(0, 1, "add", element=(1, 2), lsb=9, bound_lsb=2),
+        OraclesDisagree(0, 1, ("add", "mul"), element=(1, 2), lsb=9, bound_lsb=2),
         UnsupportedTensor("x", "int"),
         NamesMissing(Path("/m.py"), ["ModelInputs"]),
         UsageError("no", hint="do", path="/p"),

@@ -9,14 +9,16 @@ layers of an untrained MobileNet make 20 LSB of that. So each operator of a dele
 eagerly from the values that its inputs have *in TOSA*, and must agree within ``BOUND_LSB``.
 
 The two name their values differently and may lay them out differently; a value's partner is the
-most similar one of its type and size. One without a partner within the bound (TOSA may have
-fused it away) is passed on as it is; the delegate's outputs are always compared.
+most similar one of its type and size, in any order of its dimensions. One without a partner within
+the bound (TOSA may have fused it away) is passed on as it is; the delegate's outputs are always
+compared, and an operator is blamed only where all that it reads had partners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,6 @@ from harness.export.program import (
 )
 
 BOUND_LSB = 2  # the catalogue's worst is 1; tables and reciprocals may give one more
-_LAYOUTS = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2))  # as it is, NHWC, NCHW
 _QUANTISE = "quantize_per_tensor"
 
 
@@ -90,14 +91,12 @@ def check_operators(
         for output, expected in zip(outputs, call.outputs, strict=True):
             found = _apart(output, expected)
             if found.max(initial=0) > BOUND_LSB:
-                lost = eager.lost or ("its output", found)
-                operator, differing = lost
                 raise OraclesDisagree(
                     call.delegate,
                     number,
-                    operator,
-                    element=_place(differing),
-                    lsb=int(differing.max()),
+                    eager.unpaired,
+                    element=_place(found),
+                    lsb=int(found.max()),
                     bound_lsb=BOUND_LSB,
                 )
         if eager.worst[1].max(initial=0) > worst.lsb:
@@ -109,7 +108,7 @@ def check_operators(
 class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
     """``worst``: name and differences of the worst operator that has a partner in TOSA.
 
-    ``lost``: the first one without, since the last one with.
+    ``unpaired``: those without, since the last one with.
     """
 
     def __init__(self, lowered: LoweredBackendModule, reference: Sequence[Array]) -> None:
@@ -117,9 +116,9 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         super().__init__(program.module(check_guards=False))
         fakes = {n.name: n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"}
         self._inputs = [fakes[name] for name in program.graph_signature.user_inputs]
-        self._reference = reference
+        self._reference = [Reference.of(each) for each in reference]
         self.worst: tuple[str, Array] = ("", np.zeros(1, np.int64))
-        self.lost: tuple[str, Array] | None = None
+        self.unpaired: tuple[str, ...] = ()
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array]:
         tensors = [as_logical(v, like) for v, like in zip(inputs, self._inputs, strict=True)]
@@ -132,33 +131,47 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         name = str(n.target)
         if n.op != "call_function" or _QUANTISE not in name or f"de{_QUANTISE}" in name:
             return result
-        value = result.contiguous().numpy()
-        pairs = [
-            pair
-            for reference in self._reference
-            if reference.dtype == value.dtype and reference.size == value.size
-            for pair in _partners(value, reference)
-        ]
+        operator = n.args[0].name
+        pairs = list(partners(result.contiguous().numpy(), self._reference))
         if not pairs:
+            self.unpaired += (operator,)
             return result
         found, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
-        operator = n.args[0].name
-        if found.max(initial=0) > BOUND_LSB:
-            self.lost = self.lost or (operator, found)
-            return result
-        self.lost = None
+        self.unpaired = ()
         if found.max(initial=0) > self.worst[1].max(initial=0):
             self.worst = operator, found
         same = torch.from_numpy(np.ascontiguousarray(partner))
         return torch.empty_like(result).copy_(same)
 
 
-def _partners(value: Array, reference: Array) -> Iterator[tuple[Array, Array]]:
-    """Differences, and the reference laid out like the value."""
-    for layout in _LAYOUTS if value.ndim == 4 else (tuple(range(value.ndim)),):
-        back = tuple(np.argsort(layout).tolist())
-        partner = reference.reshape([value.shape[d] for d in layout]).transpose(back)
-        yield _apart(value, partner), partner
+@dataclass(frozen=True)
+class Reference:
+    """A value in TOSA. ``ordered``: its elements by size, wide enough to be subtracted."""
+
+    value: Array
+    ordered: Array
+
+    @classmethod
+    def of(cls, value: Array) -> Reference:
+        return cls(value, np.sort(value, axis=None).astype(np.int64))
+
+
+def partners(value: Array, references: Sequence[Reference]) -> Iterator[tuple[Array, Array]]:
+    """Differences within the bound, and the reference laid out like the value, in each order of its
+    dimensions. None brings two together whose ordered elements are further apart."""
+    ordered = Reference.of(value).ordered
+    for reference in references:
+        there = reference.value
+        if there.dtype != value.dtype or there.size != value.size:
+            continue
+        if np.abs(ordered - reference.ordered).max(initial=0) > BOUND_LSB:
+            continue
+        for layout in permutations(range(value.ndim)):
+            back = tuple(np.argsort(layout).tolist())
+            partner = there.reshape([value.shape[d] for d in layout]).transpose(back)
+            found = _apart(value, partner)
+            if found.max(initial=0) <= BOUND_LSB:
+                yield found, partner
 
 
 def _apart(a: Array, b: Array) -> Array:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
+from executorch.exir.dialects._ops import ops
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch._higher_order_ops import executorch_call_delegate
 from torch.utils import _pytree as pytree
@@ -30,6 +31,11 @@ from harness.export.child.by_design import Kernels
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array, run_graph
 from harness.export.program import TensorSpec
+
+_MAX_POOLS = (
+    torch.ops.aten.max_pool2d_with_indices.default,
+    ops.edge.aten.max_pool2d_with_indices.default,
+)
 
 
 def cortex_m_name(versions: Mapping[str, str]) -> str:
@@ -125,6 +131,8 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is not executorch_call_delegate:
+            if target in _MAX_POOLS:
+                return _max_pool(*args)
             result = super().call_function(target, args, kwargs)
             return self._kernels(target, args, kwargs, result)
         lowered, *tensors = args
@@ -142,6 +150,16 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             if all(map(np.array_equal, inputs, known.inputs)):
                 return known.outputs
         return run_graph(self._graphs[blob], inputs)
+
+
+def _max_pool(x: torch.Tensor, *window: Any) -> tuple[torch.Tensor, ...]:
+    """Of a contiguous copy: torch's kernel for channels-last refuses int8 images of more than 127
+    elements (``cpu_max_pool_channels_last``: an index has to fit the elements' type)."""
+    order = x.dim_order()
+    plain = x.clone(memory_format=torch.contiguous_format)
+    results = torch.ops.aten.max_pool2d_with_indices.default(plain, *window)
+    back = tuple(np.argsort(order).tolist())
+    return tuple(t.permute(order).contiguous().permute(back) for t in results)
 
 
 def _physical(tensor: torch.Tensor) -> Array:
