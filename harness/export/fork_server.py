@@ -24,6 +24,7 @@ from typing import Any
 from harness.export.wire import Answers, BadMessage, value_of
 from harness.system.confine import ENVIRONMENT, confined
 from harness.system.paths import import_root
+from harness.system.process import tree_processes
 from harness.system.quota import Account, Quota
 
 TEMPORARY = "tmp"  # below the only folder that a confined process can write to
@@ -174,8 +175,10 @@ class ForkServer:
             return statuses[0]
         if self._statuses.ended:
             raise Stopped(*_how(self.close()))
-        if self._account is not None and (excess := self._account.excess()):
-            raise Stopped(f"wrote too much ({excess}) and was ended")
+        if self._account is not None:
+            excess = self._account.excess(tree_processes(self._process.pid))
+            if excess is not None:
+                raise Stopped(f"wrote too much ({excess}) and was ended")
         return None
 
     def has_ended(self) -> bool:

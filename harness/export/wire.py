@@ -2,8 +2,9 @@
 process and may be hostile. (Requests are pickled: the process trusts the harness.)
 
 An answer is ``{"stage": name}``, ``{"value": …}``, ``{"error": …}`` or
-``{"os_error": [errno, text, file]}``. Of the process whose forks export (``fork_server.py``) the
-first is ``{"value": null}`` or an error; then comes ``{"status": number}`` for each fork.
+``{"os_error": [errno, text, file]}``, where the file may be "". Of the process whose forks export
+(``fork_server.py``) the first is ``{"value": null}`` or an error; then comes ``{"status": number}``
+for each fork.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def value_of(message: dict[str, Any]) -> Any:
     try:
         if "os_error" in message:
             number, text, file = message["os_error"]
-            raise OSError(int(number), str(text), str(file))
+            raise OSError(int(number), str(text), str(file) or None)
         error = restored(message["error"])
     except (KeyError, TypeError, ValueError) as wrong:
         raise BadMessage from wrong

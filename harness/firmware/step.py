@@ -20,13 +20,13 @@ from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
 from harness.firmware.firmware import REGION, RUNNER, STRIPPED
 from harness.link import fileapi
 from harness.system import paths, toolchain
+from harness.system.files import DISK_FULL
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.progress import Progress, silent
 
 _BUILD_SECONDS = 1800.0
 _SILENT_SECONDS = 300.0
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
-_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _KILLED = re.compile(
     r"^.*(?:Killed signal terminated program|internal compiler error: Killed).*", re.MULTILINE
 )
@@ -139,7 +139,7 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     from harness.link.diagnose.explain import explain_lines
     from harness.link.log.lines import lines_of
 
-    if full := _DISK_FULL.search(text):
+    if full := DISK_FULL.search(text):
         return StepStarved(f"{full[0]} while the runner was built", failed, _line(text, full))
     if killed := _KILLED.search(text):
         shown = f"the compiler was killed (out of memory?): {killed[0].strip()}"

@@ -8,6 +8,7 @@ that has its name, so a new field is one line there and one in the dataclass tha
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import re
 import shutil
@@ -25,7 +26,7 @@ from harness.core.errors import InfraError
 from harness.npu.errors import AccessError
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.artifact_cache import processor
-from harness.system.files import disk_errors
+from harness.system.files import DISK_FULL, disk_errors
 
 SOURCES = Path(__file__).with_name("kernel")
 _HEADERS = ("jobs.h", "reorder.h")
@@ -221,11 +222,6 @@ def load() -> ctypes.CDLL:
     directory = paths.cache_dir("npu-kernel") / key
     with disk_errors("building the NPU model's arithmetic"):
         artifact_cache.cached(directory, key, _build)
-    if not (directory / NAME).is_file():
-        raise InfraError(
-            f"the NPU model's arithmetic cannot be built: {directory / _LOG}",
-            hint="the log has the compiler's errors; `hil prune` removes it for another try",
-        )
     library = declared(ctypes.CDLL(str(directory / NAME)))
     check_layout(library)
     return library
@@ -251,7 +247,7 @@ def sources() -> list[Path]:
 
 
 def _build(directory: Path) -> None:
-    """Leaves the log alone where it fails: with the same compiler it would fail again."""
+    """Raises InfraError, OSError."""
     tree, log = directory / "build", directory / _LOG
     tree.mkdir()
     cmake, ninja = (str(toolchain.locate(name)) for name in ("cmake", "ninja"))
@@ -272,8 +268,13 @@ def _build(directory: Path) -> None:
             except subprocess.TimeoutExpired:
                 status = -1
         if status != 0:
-            shutil.rmtree(tree)
-            return
+            if full := DISK_FULL.search(log.read_text("utf-8", "replace")):
+                raise OSError(errno.ENOSPC, full[0], str(tree))
+            raise InfraError(
+                f"the NPU model's arithmetic cannot be built: {log}",
+                hint="the log has the compiler's errors",
+                path=log,
+            )
     (tree / NAME).replace(directory / NAME)
     shutil.rmtree(tree)
 

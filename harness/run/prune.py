@@ -8,20 +8,19 @@ wants it. What is neither a run nor such an entry is counted and left alone.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from stat import S_ISDIR
 
 from harness.core.errors import HarnessError
 from harness.system.files import disk_errors
 from harness.system.locks import alone, real
 from harness.system.paths import state_dir
-from harness.system.quota import mend_modes
+from harness.system.quota import remove
 from harness.system.settings import settings
 
 CACHE_MAX = 10 << 30  # bytes, where [tool.hil] says nothing
@@ -177,11 +176,13 @@ def _children(folder: Path) -> Iterator[Path]:
 
 def _size(path: Path) -> int:
     """Bytes that it takes on the disk; links are not followed."""
-    total = 0
-    with suppress(OSError):
-        total = path.lstat().st_blocks * 512  # stat(2): the unit whatever the disk's
-        if path.is_dir() and not path.is_symlink():
-            total += sum(_size(Path(entry.path)) for entry in os.scandir(path))
+    total, waiting = 0, [path]
+    while waiting:
+        with suppress(OSError):
+            status = (place := waiting.pop()).lstat()
+            total += status.st_blocks * 512  # stat(2): the unit whatever the disk's
+            if S_ISDIR(status.st_mode):
+                waiting += place.iterdir()
     return total
 
 
@@ -230,23 +231,7 @@ def _locks(path: Path) -> Iterator[Path]:
 
 
 def _empty(trash: Path) -> Iterator[tuple[Path, str]]:
-    """Also of what a killed process left. Yields what stays, with the system's reason."""
+    """Also of what a killed process left. Yields what stays, with what the system says of it."""
     for path in trash.iterdir():
-        yield from _delete(path)[:1]
-
-
-def _delete(path: Path) -> list[tuple[Path, str]]:
-    errors: list[tuple[Path, str]] = []
-
-    def note(_: object, name: str, raised: tuple[Any, BaseException, Any]) -> None:
-        errors.append((Path(name), getattr(raised[1], "strerror", None) or str(raised[1])))
-
-    if path.is_dir() and not path.is_symlink():
-        mend_modes(path)
-        shutil.rmtree(path, onerror=note)
-        return errors
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        errors.append((path, error.strerror or str(error)))
-    return errors
+        if said := remove(path):
+            yield path, said.splitlines()[0]

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from harness.system.quota import remove
+
 CONSOLE = "console.log"  # in the run's directory
 WORK = "work"  # likewise: the guest's current directory
 
@@ -156,10 +158,11 @@ def clear(guest: Path, placed: Iterable[Path]) -> None:
         guest.rmdir()
 
 
-def discard(work: Path, files: Iterable[LeftFile]) -> None:
+def discard(work: Path, placed: Set[Path]) -> None:
     """Remove what a guest left: there was too much of it to keep."""
-    for file in files:
-        (work / file.name).unlink(missing_ok=True)
+    for entry in os.scandir(work):
+        if Path(entry.path) not in placed or entry.is_dir(follow_symlinks=False):
+            remove(Path(entry.path))
 
 
 def left(work: Path, placed: Set[Path]) -> tuple[LeftFile, ...]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ from harness.sim.simulator import Chosen, Job
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop
-from harness.system.quota import Account, Excess
+from harness.system.quota import Account, Excess, remove
 from harness.system.settings import settings
 
 if TYPE_CHECKING:  # what is only said of a run that has ended
@@ -177,8 +177,8 @@ class _Watch(GuestWatch):
     def fatal(self) -> bool:
         return self.parser.final_failure
 
-    def excess(self) -> Excess | None:
-        return self._account.excess()
+    def excess(self, processes: Iterable[int] = ()) -> Excess | None:
+        return self._account.excess(processes)
 
     def before_kill(self, stop: Stop) -> None:
         if self.monitor is not None and stop is not Stop.FAULT:
@@ -251,7 +251,7 @@ def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) 
     for part in parts:
         shutil.rmtree(part.console.parent, ignore_errors=True)
     for part in parts[len(done) :]:
-        shutil.rmtree(part.job.work, ignore_errors=True)
+        remove(part.job.work)
 
 
 def _transcript(
@@ -274,9 +274,10 @@ def _transcript(
         observation = parse_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
     with disk_errors("keeping outputs"):
         work = run_dir.absolute() / WORK
-        files = left(work, frozenset().union(*(one.placed for one in done)))
+        placed = frozenset().union(*(one.placed for one in done))
         if last.excess is not None:
-            discard(work, files)
+            discard(work, placed)
+        files = left(work, placed)
     return Transcript(
         run_dir=run_dir,
         target=chosen.target.name,

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 from harness.core.errors import HarnessError, InfraError
-from harness.system.files import DiskError
+from harness.system.files import DiskError, disk_full
 from harness.system.paths import import_root
 
 # threading.Thread.start; the dynamic linker's dlopen(3), in an ImportError
@@ -57,8 +57,9 @@ def as_harness_error(error: BaseException) -> HarnessError:
         return error
     if _exhausted(error):
         return OutOfMemory(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        return DiskError("reading or writing a file", error)
+    named = error if isinstance(error, OSError) and error.filename is not None else None
+    if disk := named or disk_full(error):
+        return DiskError("reading or writing a file", disk)
     return Unforeseen(error)
 
 

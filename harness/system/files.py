@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pwd
+import re
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,8 @@ _HINTS = {
     errno.EROFS: "point HIL_HOME at a disk that can be written",
 }
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
+# What tools say of ENOSPC and EDQUOT, whatever else stands there (strerror(3)).
+DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -109,6 +112,17 @@ def _name_of(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
+
+
+def disk_full(error: BaseException | None) -> OSError | None:
+    """The full disk behind an exception, of whatever library."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return error
+        if said := DISK_FULL.search(str(error)):
+            return OSError(errno.ENOSPC, said[0])
+        error = error.__cause__ or error.__context__
+    return None
 
 
 @contextmanager

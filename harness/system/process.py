@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -68,8 +68,8 @@ class Watch:
         """Somebody computes for the child, which is not idle then, however still it is."""
         return False
 
-    def excess(self) -> Excess | None:
-        """What the child has written too much of."""
+    def excess(self, processes: Iterable[int] = ()) -> Excess | None:
+        """What the child has written too much of. ``processes``: of it, while it lives."""
         return None
 
     def before_kill(self, stop: Stop) -> None:
@@ -120,7 +120,7 @@ def run(
         try:
             watch.started(child.child_fd)
             recorder = _Recorder(child, log, started, watch.output)
-            stop = _watch(child, recorder, started, bounds, watch)
+            stop, excess = _watch(child, recorder, started, bounds, watch)
             if stop is not Stop.EXITED:
                 watch.before_kill(stop)
         finally:
@@ -135,7 +135,7 @@ def run(
         output_bytes=recorder.size,
         times=tuple(recorder.times),
         complete=recorder.complete,
-        excess=recorder.excess(bounds) or watch.excess(),
+        excess=excess or recorder.excess(bounds) or watch.excess(),
     )
 
 
@@ -196,7 +196,8 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
 
 def _watch(
     child: _Child, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
-) -> Stop:
+) -> tuple[Stop, Excess | None]:
+    """What ended the child, and what it had written too much of when that is why."""
     stall = _StallWatch(child.pid, bounds.stall_seconds)
     grace = _Grace(bounds, watch)
     account = started + _ACCOUNT
@@ -209,19 +210,19 @@ def _watch(
             if spoke or watch.busy():
                 stall.sign_of_life(now)
             if ended:
-                return Stop.EXITED
+                return Stop.EXITED, None
             if grace.over(now, spoke):
-                return Stop.FAULT
-            if recorder.excess(bounds) is not None:
-                return Stop.OUTPUT_LIMIT
+                return Stop.FAULT, None
+            excess = recorder.excess(bounds)
             if now > account:
                 account = now + _ACCOUNT
-                if watch.excess() is not None:
-                    return Stop.OUTPUT_LIMIT
+                excess = excess or watch.excess(tree_processes(child.pid))
+            if excess is not None:
+                return Stop.OUTPUT_LIMIT, excess
             if now - started > bounds.host_seconds:
-                return Stop.DEADLINE
+                return Stop.DEADLINE, None
             if stall.expired(now):
-                return Stop.STALL
+                return Stop.STALL, None
     finally:
         os.close(pidfd)
 
@@ -353,17 +354,22 @@ _READY = (b"R", b"D")  # running or waiting for a CPU; waiting for a disk
 
 def tree_cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
     """Seconds used so far by ``pid`` and its living and its reaped descendants."""
-    ticks = sum(int(field) for fields in _tree(pid, proc) for field in fields[_TIMES])
+    ticks = sum(int(field) for _, fields in _tree(pid, proc) for field in fields[_TIMES])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def tree_is_ready(pid: int, proc: Path = Path("/proc")) -> bool:
     """Whether one of them would go on if only it got a CPU, or its disk answered."""
-    return any(fields[_STATE] in _READY for fields in _tree(pid, proc))
+    return any(fields[_STATE] in _READY for _, fields in _tree(pid, proc))
 
 
-def _tree(pid: int, proc: Path) -> Iterator[list[bytes]]:
-    """The fields of ``pid`` and of every living descendant."""
+def tree_processes(pid: int, proc: Path = Path("/proc")) -> list[int]:
+    """``pid`` and its living descendants."""
+    return [number for number, _ in _tree(pid, proc)]
+
+
+def _tree(pid: int, proc: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """``pid`` and every living descendant, with their fields."""
     found: dict[int, list[bytes]] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for name in os.listdir(proc):
@@ -378,5 +384,5 @@ def _tree(pid: int, proc: Path) -> Iterator[list[bytes]]:
     while waiting:
         one = waiting.pop()
         if one in found:
-            yield found[one]
+            yield one, found[one]
         waiting.extend(children[one])

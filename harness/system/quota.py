@@ -2,13 +2,16 @@
 
 No file grows beyond its limit: the kernel sees to that (RLIMIT_FSIZE, SIGXFSZ). The sum and the
 number are looked at while the program runs and once when it has ended, so a fast writer gets a
-little further than the limit before it is stopped.
+little further than the limit before it is stopped. A file that was removed takes its place on the
+disk until nobody has it open or mapped, so the program's processes are looked at for such files.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,8 @@ from harness.core.verdict import Word
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
 _DEEPEST = 64  # folders in each other: no runner makes more, and their path has an end
 _BLOCK = 512  # bytes; st_blocks counts them (inode(7))
+# No files of a disk: of memfd_create(2), of shared memory without a name, of shmget(2).
+_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV")
 
 
 class Excess(Word):
@@ -59,10 +64,14 @@ class Account:
         self._quota = quota
         self._before = usage(folder)
 
-    def excess(self) -> Excess | None:
-        """What there is too much of now."""
+    def excess(self, processes: Iterable[int] = ()) -> Excess | None:
+        """What there is too much of now. ``processes``: those that write."""
         quota, before = self._quota, self._before
-        most = Usage(before.files + quota.files, before.bytes + quota.total_bytes)
+        removed = [size for pid in processes for size in _removed(pid, quota.file_bytes)]
+        most = Usage(
+            before.files + quota.files - len(removed),
+            before.bytes + quota.total_bytes - sum(removed),
+        )
         now = usage(self._folder, most)
         if not now.whole:
             return Excess.UNCOUNTED
@@ -90,8 +99,10 @@ def usage(folder: Path, most: Usage | None = None) -> Usage:
             for entry in entries:
                 try:
                     found = entry.stat(follow_symlinks=False)
-                except OSError:
+                except FileNotFoundError:
                     continue
+                except OSError:
+                    return Usage(files, total, largest, whole=False)
                 size = max(found.st_size, _BLOCK * found.st_blocks)
                 files += 1
                 if stat.S_ISDIR(found.st_mode):
@@ -104,6 +115,27 @@ def usage(folder: Path, most: Usage | None = None) -> Usage:
                 if most is not None and (files > most.files or total > most.bytes):
                     return Usage(files, total, largest)
     return Usage(files, total, largest)
+
+
+def _removed(pid: int, unknown: int) -> list[int]:
+    """The bytes on the disk of each removed file that a process has open or mapped. Of one that is
+    only mapped nobody is told, so that it counts as ``unknown``."""
+    found: dict[int, int] = {}  # by inode
+    with suppress(OSError):  # the process went, or it is not ours
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(FileNotFoundError):
+                link = f"/proc/{pid}/fd/{name}"
+                status = os.stat(link)
+                gone = stat.S_ISREG(status.st_mode) and status.st_nlink == 0
+                if gone and not os.readlink(link).startswith(_IN_MEMORY):
+                    found[status.st_ino] = _BLOCK * status.st_blocks
+        with open(f"/proc/{pid}/maps", "rb") as maps:
+            for line in maps:
+                if line.endswith(b" (deleted)\n"):
+                    *_, inode, path = line.split(maxsplit=5)  # proc(5)
+                    if not path.decode("utf-8", "replace").startswith(_IN_MEMORY):
+                        found.setdefault(int(inode), unknown)
+    return list(found.values())
 
 
 def mend_modes(folder: Path) -> None:
@@ -120,3 +152,18 @@ def mend_modes(folder: Path) -> None:
                     waiting.append(entry.path)
                 elif mode & _SPECIAL_BITS and not stat.S_ISLNK(mode):
                     os.chmod(entry.path, stat.S_IMODE(mode) & ~_SPECIAL_BITS)
+
+
+def remove(path: Path) -> str:
+    """Deletes a file, or a folder with whatever is in it: deeper than a path reaches, or without
+    permissions. What rm(1) says of what stays."""
+    said = ""
+    for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+        said = subprocess.run(
+            [*command, "--", path],
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        ).stderr
+    return said

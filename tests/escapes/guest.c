@@ -115,12 +115,13 @@ static void descriptors(void) {
   say(" opened");
 }
 
-static void fills(const char* name, uint32_t mebibytes) {
+static int filled(const char* name, uint32_t mebibytes, int removed) {
   const int file = opened(name, 5);
+  if (removed) call(REMOVE, (const uint32_t[2]){(uint32_t)name, length(name)});
   for (uint32_t i = 0; file >= 0 && i < mebibytes; ++i)
     if (moved(WRITE, file, BUFFER, MIB) != 0) break;
-  if (file >= 0) closed(file);
   say("filled");
+  return file;
 }
 
 static void sparse(const char* name, uint32_t mebibytes) {
@@ -177,7 +178,8 @@ static void attempt(const char* what, char* a, char* b) {
   else if (same(what, "rename")) say(call(RENAME, two) == 0 ? "renamed" : "refused");
   else if (same(what, "system")) say(call(SYSTEM, two) == 0 ? "run" : "refused");
   else if (same(what, "descriptors")) descriptors();
-  else if (same(what, "fill")) fills(a, number(b));
+  else if (same(what, "fill")) closed(filled(a, number(b), 0));
+  else if (same(what, "fill-removed")) (void)filled(a, number(b), 1);
   else if (same(what, "sparse")) sparse(a, number(b));
   else if (same(what, "rings")) rings(number(a));
   else if (same(what, "job")) job(a);

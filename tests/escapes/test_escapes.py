@@ -32,7 +32,7 @@ pytestmark = [
 # What env starts is started without what setpriv still has.
 _SHARED = ("CCACHE_", "CMAKE_")
 # What a run of its own shows whoever makes it, as that a loop ends, is tried once.
-_BY_RIGHTS = ("fill-one-file", "fill-many-files", "make-files", "take-handles")
+_BY_RIGHTS = ("fill-one-file", "fill-many-files", "fill-removed", "make-files", "take-handles")
 _NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--", "env")
 
 

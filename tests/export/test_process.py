@@ -23,6 +23,7 @@ from harness.export import fork_server, process
 from harness.export.batch import export
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.request import ExportRequest
+from harness.system.files import DiskError
 
 Write = Callable[..., ModelSource]
 NAMES = "ModelUnderTest = ModelInputs = None\n"
@@ -162,11 +163,20 @@ def test_progress_comes_while_the_process_works(user_model: Write) -> None:
     assert times["mine: exporting (serialise)"] - times["mine: exporting (load)"] > 0.9
 
 
-def test_the_error_of_a_disk_says_where(user_model: Write) -> None:
-    full = "raise OSError(28, 'No space left on device', 'program.pte')"
-    error = failure(user_model(f"{full}\n{NAMES}"))
-    assert isinstance(error, InfraError)
-    assert "No space left on device" in error.message
+@pytest.mark.parametrize(
+    "full",
+    [
+        "OSError(28, 'No space left on device', 'program.pte')",
+        "OSError(28, 'No space left on device')",  # of write(2), which has no name
+        "RuntimeError('flatc: writing a: No space left on device')",  # of a tool
+    ],
+)
+def test_a_full_disk_is_no_fault_of_the_model(user_model: Write, full: str) -> None:
+    error = failure(user_model(f"raise {full}\n{NAMES}"))
+    assert isinstance(error, DiskError)
+    assert ": No space left on device" in error.message
+    assert "None" not in error.message
+    assert error.verdict is Verdict.INFRA
 
 
 def test_an_exporter_that_cannot_be_imported(double: Callable[..., None]) -> None:

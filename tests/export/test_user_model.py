@@ -20,6 +20,7 @@ from harness.export.failures import (
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
+from harness.system.files import DiskError
 from tests.late import Late
 
 torch = Late("torch")
@@ -148,6 +149,14 @@ def test_an_exception_in_the_file_has_its_line(
     assert f"failed to load at mine.py:3: {cause}" in error.message
     assert (error.file, error.line, error.stage, error.cause) == ("mine.py", 3, "load", cause)
     assert (error.kind, error.verdict, error.exit_code) == ("bad_model", "NO_VERDICT", 2)
+
+
+def test_a_full_disk_is_not_the_model_s_fault(user_model: Write, failure: Failure) -> None:
+    """Said by a tool that a stage of the export calls."""
+    line = "raise RuntimeError('flatc failed: a.bin: No space left on device')"
+    error = failure(user_model(f"{line}\n{NAMES}"))
+    assert isinstance(error, DiskError)
+    assert error.message == "exporting mine (load): No space left on device"
 
 
 def test_an_error_has_what_was_printed_meanwhile(user_model: Write, failure: Failure) -> None:

@@ -1,4 +1,4 @@
-"""Built once, cached by content; a failed build is an error and not tried again."""
+"""Built once, cached by content; a failed build is an error and is not cached."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from harness.core.errors import InfraError, ToolMissing
 from harness.npu import kernel_library
 from harness.npu.kernel_library import check_layout
 from harness.system import toolchain
+from harness.system.files import DiskError
 
 
 @pytest.fixture
@@ -41,15 +42,28 @@ def test_a_build_is_kept_by_content(fresh: Path, monkeypatch: pytest.MonkeyPatch
     assert second.hil_npu_run() == 2
 
 
-def test_what_cannot_be_built_is_said_once(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load = kernel_library.load.__wrapped__
+def test_what_cannot_be_built_is_said(fresh: Path) -> None:
     (fresh / "tiny.cpp").write_text("this is no C++\n")
     with pytest.raises(InfraError, match="cannot be built: ") as raised:
-        load()
+        kernel_library.load.__wrapped__()
     assert "this is no C++" in Path(str(raised.value).split(": ")[1]).read_text()
-    monkeypatch.setattr(kernel_library, "_build", lambda _: pytest.fail("it was tried"))
-    with pytest.raises(InfraError, match="cannot be built"):
-        load()
+
+
+def test_a_build_that_failed_is_tried_again(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk, or a compiler that was killed, is no property of the sources: it must not be
+    kept in the cache for them."""
+    load, compiler = kernel_library.load.__wrapped__, fresh.parent / "g++"
+    compiler.write_text("#!/bin/sh\necho 'fatal error: No space left on device' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    locate = toolchain.locate
+    with monkeypatch.context() as patch:
+        broken = {"g++": compiler}
+        patch.setattr(toolchain, "locate", lambda name: broken.get(name) or locate(name))
+        with pytest.raises(DiskError, match="arithmetic: No space left on device") as raised:
+            load()
+    assert raised.value.hint == "free some space, or point HIL_HOME at another disk"
+    compiler.unlink()
+    assert load().hil_npu_run() == 1
 
 
 def test_a_missing_tool_is_named(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:

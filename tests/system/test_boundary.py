@@ -51,6 +51,15 @@ def test_a_file_is_named() -> None:
     assert said.message == "reading or writing a file: Permission denied (/x/y)"
 
 
+def test_a_full_disk_is_one_without_a_name_of_its_file_and_behind_another_error() -> None:
+    error = RuntimeError("cannot write the archive")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    said = caught(error)
+    assert isinstance(said, DiskError)
+    assert said.message == "reading or writing a file: No space left on device"
+    assert "free some space" in (said.hint or "")
+
+
 def test_anything_else_is_a_defect_of_ours_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(TypeError) as raised:
         write_whole(tmp_path / "f", 3)  # type: ignore[arg-type]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from harness.system.confine import ENVIRONMENT
 from harness.system.process import Bounds, Ended, Stop, run
-from harness.system.quota import Account, Excess, Quota, mend_modes, usage
+from harness.system.quota import Account, Excess, Quota, mend_modes, remove, usage
 from tests.system.test_process import watching
 
 SMALL = Quota(file_bytes=1 << 16, total_bytes=1 << 17, files=10)
@@ -98,6 +101,30 @@ def test_what_a_guest_leaves_gives_nobody_its_owner_s_rights(tmp_path: Path) -> 
     assert stat.S_IMODE(outside.stat().st_mode) == 0o6755, "a link leads out of the folder"
 
 
+def test_a_folder_of_any_depth_is_removed(tmp_path: Path) -> None:
+    """Deeper than a path reaches, and than a function calls itself; some of it shut."""
+    name, outside = "d" * 100, tmp_path / "outside"
+    outside.mkdir()
+    top = tmp_path / "top"
+    top.mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for depth in range(1100):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.symlink(outside, "link", dir_fd=below)
+        os.fchmod(here, 0 if depth % 100 == 50 else 0o700)
+        os.close(here)
+        here = below
+    os.close(here)
+    try:
+        assert usage(top).whole is False
+        assert remove(top) == ""
+        assert not top.exists()
+        assert outside.is_dir()
+    finally:  # pytest could not
+        subprocess.run(["rm", "-rf", top], check=True)
+
+
 def limited(tmp_path: Path, script: str) -> Ended:
     (tmp_path / "work").mkdir()
     account = Account(tmp_path / "work", SMALL)
@@ -109,6 +136,36 @@ def limited(tmp_path: Path, script: str) -> Ended:
         bounds=Bounds(30, 30),
         watch=watching(excess=account.excess),
     )
+
+
+def python(body: str) -> str:
+    return shlex.join(["exec", sys.executable, "-c", body])
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        "file = open('f', 'w+b'); os.unlink('f'); file.write(bytes(60000)); file.flush()",
+        "file = os.open('.', os.O_TMPFILE | os.O_RDWR); os.write(file, bytes(60000))",
+        "import mmap; file = open('f', 'w+b'); os.truncate('f', 60000); os.unlink('f'); "
+        "kept.append(mmap.mmap(file.fileno(), 4096)); os.closerange(3, 99)",
+    ],
+    ids=["removed", "never-named", "only-mapped"],
+)
+def test_a_file_without_a_name_counts_while_somebody_has_it(tmp_path: Path, hold: str) -> None:
+    """A walk does not find it, and the disk is as full. It sleeps for an hour afterwards."""
+    body = f"import os, time; kept = []\nfor _ in range(3):\n  {hold}\n  kept.append(file)\n"
+    ended = limited(tmp_path, python(f"{body}time.sleep(3600)"))
+    assert (ended.stop, ended.excess) == (Stop.OUTPUT_LIMIT, Excess.TOTAL_BYTES)
+
+
+def test_memory_without_a_name_is_no_file(tmp_path: Path) -> None:
+    body = (
+        "import mmap, os, time; m = os.memfd_create('m'); os.truncate(m, 1 << 20); "
+        "a, b = mmap.mmap(m, 1 << 20), mmap.mmap(-1, 1 << 20); a[:] = b[:]; time.sleep(0.5)"
+    )
+    ended = limited(tmp_path, python(body))
+    assert (ended.stop, ended.status, ended.excess) == (Stop.EXITED, 0, None)
 
 
 def test_who_writes_too_much_is_stopped(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.samples import Sample
 from harness.export.request import CpuLowering, NpuOptions
+from harness.system.files import DiskError, disk_full
 
 if TYPE_CHECKING:  # older checkouts have no such name
     from executorch.backends.arm.arm_vela import VelaCompileResult
@@ -205,12 +206,14 @@ def _recorded() -> Iterator[dict[bytes, bytes]]:
 def compile_graph(tosa: bytes, options: NpuOptions) -> bytes:
     """The command stream that the installed Vela makes, as ExecuTorch calls it.
 
-    Raises ExportError when Vela refuses the graph.
+    Raises ExportError when Vela refuses the graph, DiskError.
     """
     flags = list(compile_spec(options).compiler_flags)
     try:
         blob: bytes = vela_compile(tosa, flags).processed_bytes
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
+        if full := disk_full(error):
+            raise DiskError("compiling a graph with Vela", full) from error
         raise ExportError(f"Vela does not compile the graph: {error}") from error
     return blob
 

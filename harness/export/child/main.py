@@ -112,7 +112,9 @@ def _answer(replies: Replies, function: str, arguments: list[Any]) -> dict[str, 
     except HarnessError as error:
         return {"error": error_fields(error)}
     except OSError as error:
-        return {"os_error": [error.errno or 0, error.strerror or str(error), str(error.filename)]}
+        return {
+            "os_error": [error.errno or 0, error.strerror or str(error), str(error.filename or "")]
+        }
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         traceback.print_exc()
         return {"error": error_fields(as_harness_error(error))}

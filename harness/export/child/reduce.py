@@ -2,8 +2,9 @@
 
 Operators are left out as long as the same kind of trouble stays: halves first, then smaller
 portions, then one by one (delta debugging). What an operator that was left out had given becomes
-an input, with the value that TOSA's reference model computes for it. A try costs a compilation by
-Vela, so ``tries`` bounds them.
+an input, with the value that TOSA's reference model computes for it. Operators stay together that
+have a value between them which neither it nor an NPU can give or take, such as the INT48 sums of a
+16-bit convolution and their RESCALE. A try costs a compilation by Vela, so ``tries`` bounds them.
 
 In what is left every operator is needed for the trouble, so that two operators that stand together
 as ``targets/npu/defects.yaml`` says are no accident: it is a defect that Vela is known for.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from harness.config.npu import Defect, defects
 from harness.core.errors import ExportError
@@ -71,24 +73,28 @@ def reduce(
         return None
     outcomes: dict[tuple[int, ...], bool] = {(): False}
 
-    def stays(operators: Sequence[int]) -> bool:
-        key = tuple(operators)
+    def stays(units: Sequence[_Unit]) -> bool:
+        key = _operators(units)
         if key not in outcomes and len(outcomes) <= tries:
-            try:
-                outcomes[key] = trial(*whole.cut(operators)) is trouble
-            except KeyError:
-                outcomes[key] = False
+            outcomes[key] = trial(*whole.cut(key)) is trouble
         return outcomes.get(key, False)
 
-    kept = ddmin(whole.chosen, stays)
-    graph, values = whole.cut(kept) if len(kept) < len(whole.chosen) else (tosa, tuple(inputs))
+    kept, every = _operators(ddmin(whole.units, stays)), _operators(whole.units)
+    graph, values = whole.cut(kept) if kept != every else (tosa, tuple(inputs))
     names = tuple(whole.graph.operators[i].name for i in kept)
-    return Smallest(graph, values, trouble, names, len(whole.chosen), len(outcomes) - 1)
+    return Smallest(graph, values, trouble, names, len(every), len(outcomes) - 1)
+
+
+_Unit = tuple[int, ...]  # operators that stay together, by index
+
+
+def _operators(units: Iterable[_Unit]) -> tuple[int, ...]:
+    return tuple(sorted(chain.from_iterable(units)))
 
 
 class _Whole:
-    """The graph with every value that it computes; ``chosen``: operators that may be left out,
-    by index. The others compute constants, and come along with what needs them."""
+    """The graph with every value that it computes; ``units``: operators that may be left out.
+    The others compute constants, and come along with what needs them."""
 
     def __init__(self, tosa: bytes, inputs: Sequence[Array]) -> None:
         self.tosa = tosa
@@ -97,14 +103,23 @@ class _Whole:
         self.values = dict(zip(known, run_graph(with_outputs(tosa, known), inputs), strict=True))
         given = [tensor.name for tensor in self.graph.inputs]
         self.values.update(zip(given, inputs, strict=True))
-        reached = {tensor.name for tensor in computed(self.graph)} | set(given)
-        self._reached = reached
-        self.chosen = [
-            i for i, o in enumerate(self.graph.operators) if reached.intersection(o.outputs)
-        ]
+        self._reached = {tensor.name for tensor in computed(self.graph)} | set(given)
+        self.units = self._units()
+
+    def _units(self) -> list[_Unit]:
+        between = self._reached - self.values.keys()
+        units: dict[_Unit, set[str]] = {}  # with the values that keep each together
+        for index, operator in enumerate(self.graph.operators):
+            if self._reached.isdisjoint(operator.outputs):
+                continue
+            shared = between.intersection((*operator.inputs, *operator.outputs))
+            joined = [unit for unit, names in units.items() if names & shared]
+            for unit in joined:
+                shared |= units.pop(unit)
+            units[_operators([*joined, (index,)])] = shared
+        return sorted(units)
 
     def cut(self, kept: Sequence[int]) -> tuple[bytes, tuple[Array, ...]]:
-        """KeyError: a value that would be an input has a type that numpy does not know."""
         operators = self.graph.operators
         made = {name for i in kept for name in operators[i].outputs}
         needed = [name for i in kept for name in operators[i].inputs]

@@ -45,12 +45,13 @@ class TosaTensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """``dilation``: of a convolution, along each dimension."""
+    """``dilation``: of a convolution, along each dimension. ``padding``: of a window."""
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     dilation: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def read_graph(tosa: bytes) -> Graph:
                 names.get(op.Op(), str(op.Op())),
                 _strings(op.Inputs, op.InputsLength()),
                 _strings(op.Outputs, op.OutputsLength()),
-                _dilation(op),
+                _numbers_of(op, "Dilation"),
+                _numbers_of(op, "Pad"),
             )
             for op in operators
         ),
@@ -194,16 +196,17 @@ def _numbers(table: Any) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-def _dilation(operator: Any) -> tuple[int, ...]:
+def _numbers_of(operator: Any, name: str) -> tuple[int, ...]:
+    """An attribute that is a vector; empty for an operator without it."""
     names = {value: name for name, value in vars(Attribute).items() if isinstance(value, int)}
     kind = names.get(operator.AttributeType(), "NONE")
     if kind == "NONE":
         return ()
     union, table = operator.Attribute(), getattr(importlib.import_module(f"tosa.{kind}"), kind)()
-    if union is None or not hasattr(table, "Dilation"):
+    if union is None or not hasattr(table, f"{name}Length"):
         return ()
     table.Init(union.Bytes, union.Pos)
-    return tuple(table.Dilation(index) for index in range(table.DilationLength()))
+    return tuple(getattr(table, name)(index) for index in range(getattr(table, f"{name}Length")()))
 
 
 def _strings(get: Any, count: int) -> tuple[str, ...]:

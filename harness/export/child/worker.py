@@ -37,6 +37,7 @@ from harness.export.failures import FileRaised, NothingDelegated, StageFailed
 from harness.export.program import NamedDifference
 from harness.export.request import LOWERINGS, ExportRequest, is_ethos_u
 from harness.firmware.source import Arithmetic
+from harness.system.files import DiskError, disk_full
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
@@ -98,6 +99,8 @@ class _Stages:
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:  # foreign code: any exception is possible
+            if full := disk_full(error):
+                raise DiskError(f"exporting {self._request.model.name} ({name})", full) from error
             own = name in _BEFORE_EXPORT and self._request.model.is_user_file
             raise (FileRaised if own else StageFailed)(self._request, name, error) from error
 
