@@ -125,7 +125,8 @@ def _gone_on(observation: Observation) -> Finding:
     stray = next(iter(observation.strays), None)
     if stray is None:
         return None
-    return Verdict.COMPLETED, Cause(
+    verdict = Verdict.COMPLETED if observation.strays_settled else Verdict.NO_VERDICT
+    return verdict, Cause(
         Reason.UNKNOWN_LINE,
         f"the outputs compared well, but behind an end marker stands what no runner, simulator or "
         f"CI system is known to print: {stray.text}",

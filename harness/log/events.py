@@ -296,6 +296,7 @@ class Observation:
     ended_line: int | None = None
     output_count: int | None = None  # how many outputs the runner last said that it has
     strays: tuple[Stray, ...] = ()  # the first of them
+    strays_settled: bool = True  # behind the last of them a job says that it ended well
 
     @property
     def complete_line(self) -> int | None:

@@ -87,10 +87,11 @@ class Figures:
         if found is not None and not (quoted and found[0].kind in _VERDICT_KINDS):
             self.match(number, message, *found)
 
-    def bare(self, number: int, line: bytes) -> None:
-        """A line that no other table matched and that no runner wrote."""
+    def bare(self, number: int, line: bytes) -> bool:
+        """A line that no other table matched and that no runner wrote. True when a row knows it."""
         if found := table("heads", "inside").first(line):
             self.match(number, line, *found)
+        return found is not None
 
     def match(self, number: int, line: bytes, row: Pattern, match: Match) -> None:
         if handler := self._handlers.get(row.kind):

@@ -1,4 +1,5 @@
-"""What a job prints around a run and means nothing by: the rows of ``job_lines.yaml``."""
+"""What a job prints around a run: lines that mean nothing (``job_lines.yaml``), and those that say
+that something failed, whoever says it."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from typing import Final
 
 import yaml
 
+from harness.log.pattern import rows
+
 JOB_LINES: Final = Path(__file__).with_name("job_lines.yaml")
 
 
 @cache
 def job_lines() -> tuple[Mapping[str, str], ...]:
-    """The rows: ``regex``, ``example``, ``source``."""
+    """The rows: ``regex``, ``example``, ``source``, and ``ends`` where all went well."""
     return tuple(yaml.load(JOB_LINES.read_bytes(), yaml.CBaseLoader))
 
 
@@ -23,10 +26,57 @@ _BLANK: Final = bytes(range(0x21))  # and control characters
 
 
 @cache
-def _any_row() -> re.Pattern[bytes]:
-    return re.compile("|".join(f"(?:{row['regex']})" for row in job_lines()).encode())
+def _any_row(*, ends: bool) -> re.Pattern[bytes]:
+    found = (row["regex"] for row in job_lines() if "ends" in row or not ends)
+    return re.compile("|".join(f"(?:{regex})" for regex in found).encode())
 
 
 def is_job_line(line: bytes) -> bool:
     """``line``: without a CI system's time stamp and a tool's prefix."""
-    return not line.strip(_BLANK) or _any_row().search(line) is not None
+    return not line.strip(_BLANK) or _any_row(ends=False).search(line) is not None
+
+
+def ends_well(line: bytes) -> bool:
+    """Whether a tool or a CI system ends with this line, all having gone well."""
+    return _any_row(ends=True).search(line) is not None
+
+
+# Lines in which words of failure say nothing: echoed commands, CMake's checks, a build's steps,
+# warnings, tests that passed or were to fail.
+_NOTHING_SAID: Final = re.compile(
+    rb"^(?:\+|\$ |> |-- |#(?!#)|\[ *[\d/%]+\] (?:Build|Link)ing |##\[(?!error)|::(?!error)"
+    rb"|(?:PASSED|XFAIL|SKIPPED) |\[ +OK \]|\s+[\w-]+: (?:error|fail)$"
+    rb"|(?:[^:]{1,200}: ){0,3}(?:[Ww]arning|WARNING|[Nn]ote|NOTE)\b"
+    rb"|(?!.*\d (?i:failed)).*\b(?:PASSED|Passed|OK|ok)\b(?: *[\[(]? *[\d.]+ *\w*%?[\])]?)?$)"
+    rb"|\(ignored\)|pip's dependency resolver|xterm|[Gg]tk|Can't open display"
+)
+_WORD: Final = rb"(?i:fail\w*|errors?|fatal|abort\w*|mismatch\w*|exceptions?|crash\w*|timed out)"
+_DENIED_BEFORE: Final = (
+    rb"\b(?i:0|no|zero|without|never|not|non|if|on|may|can|as|any|expected|allowed|ignor\w+|max\w*"
+    rb"|min\w*|mean|average|avg|abs\w*|rel\w*|squared?|rms|rounding|quanti[sz]ation)"
+    rb"(?:[ -]\w+){0,2}?[ -]"
+)
+_DENIED_BEHIND: Final = (
+    rb"(?:(?: codes?)?(?: *[:=] *[\"']?(?:0(?![\dx.])|none\b|null\b|false\b|\[\])| +0$)"
+    rb"| (?i:rates?|bounds?|margins?|tolerances?|limits?|handl\w+|checking|messages?|logs?|logging"
+    rb"|thresholds?|fast|[<>]=?))"
+)
+# Phrases that deny a failure, or say how far numbers are apart.
+_DENIED: Final = re.compile(
+    _DENIED_BEFORE
+    + _WORD
+    + rb"|\b"
+    + _WORD
+    + _DENIED_BEHIND
+    + rb"|\b(?i:error)[ :=<>~]*-?\d+(?:\.\d|e-)"
+)
+
+
+def says_failure(line: bytes) -> bool:
+    """Whether a line says that something failed. ``line``: as for ``is_job_line``."""
+    (words,) = rows("failure_words")
+    return (
+        words.search(line) is not None
+        and _NOTHING_SAID.search(line) is None
+        and words.search(_DENIED.sub(b"", line)) is not None
+    )

@@ -25,7 +25,7 @@ from harness.log.events import (
     merge_observations,
 )
 from harness.log.figures import Figures
-from harness.log.job_lines import is_job_line
+from harness.log.job_lines import ends_well, is_job_line, says_failure
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
 from harness.log.pattern import gate, named_groups, only_row, rows, sections, table, text
@@ -51,6 +51,8 @@ _TOOL = re.compile(
     rb"|(?:DEBUG|INFO) +- (?:DEVICE: )?)*"
 )
 _QUOTES = b"\"'`"
+# GitHub shows the script of a step in this colour, before it runs it.
+_SCRIPT = re.compile(rb"\S{0,30} ?\x1b\[36;1m")
 _BOM = b"\xef\xbb\xbf"
 # A message of Linux, which may come in the middle of another program's line
 # (Linux kernel/printk/printk.c, print_time).
@@ -74,7 +76,7 @@ _HINTS: Final = {
 # The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
 _BARE: Final = (
     *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "ports", "versions"),
-    *("stages", "launches", "guest", "harmless", "failed_jobs", "suspects"),
+    *("stages", "launches", "guest", "harmless", "failed_jobs", "suspects", "failure_words"),
 )
 
 
@@ -125,6 +127,7 @@ class LogParser:
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
         self._runner: int | None = None
         self._strays: list[Stray] = []
+        self._strays_settled = True
         self._outputs = OutputLines()
         self._figures = Figures(self._outputs.tensors)
         self._matches = Matches()
@@ -183,6 +186,7 @@ class LogParser:
             ended_line=figures.ended_line,
             output_count=figures.output_count,
             strays=tuple(self._strays),
+            strays_settled=self._strays_settled,
         )
 
     def _settle(self) -> None:
@@ -221,7 +225,7 @@ class LogParser:
     def _lines(self, lines: list[bytes]) -> None:
         """Most lines of a long log go no further than this loop."""
         matches, outputs, may_matter = self._matches, self._outputs, self._may_matter
-        progress, strays = self._figures.progress, self._strays
+        progress = self._figures.progress
         element = outputs.tensors.element
         number, last = self._number, b""
         if self._linux:
@@ -242,13 +246,23 @@ class LogParser:
                 or outputs.attentive
             ):
                 self._line(number, line)
-            over = progress and progress[-1].stage in ENDS
-            if over and len(strays) < _MOST_STRAYS and not _is_known(number, line):
-                strays.append(Stray(number, text(line[:200])))
+            if progress and progress[-1].stage in ENDS:
+                self._behind_end(number, line)
         self._number = number
         if not last.strip():
             last = next((line for line in reversed(lines) if line.strip()), self._last)
         self._last = last
+
+    def _behind_end(self, number: int, raw: bytes) -> None:
+        """Keeps what nobody is known to print behind an end marker."""
+        strays = self._strays
+        line = _without_decoration(number, raw)[:_MOST_TEXT]
+        if ends_well(_without_tool(line)):
+            self._strays_settled = True
+        elif (self._strays_settled or len(strays) < _MOST_STRAYS) and not _is_known(line):
+            self._strays_settled = False
+            if len(strays) < _MOST_STRAYS:
+                strays.append(Stray(number, text(raw[:200])))
 
     def _without_kernel_messages(self, lines: list[bytes]) -> list[bytes]:
         """As many lines: a message of Linux alone, and the line that it interrupted whole."""
@@ -343,7 +357,9 @@ class LogParser:
         elif _ZEPHYR_OS in line:
             matches.dump(number, line.partition(_ZEPHYR_OS)[2])
         elif not self._simulator_line(number, line, self._runner is not None):
-            self._figures.bare(number, _without_tool(line))
+            bare = _without_tool(line)
+            if not self._figures.bare(number, bare) and says_failure(bare):
+                matches.add(Kind.JOB_FAILED, number, line, {}, Doubt.ALWAYS)
 
     def _driver(self, number: int, level: bytes, message: bytes, line: bytes) -> None:
         """Ethos-U driver and Zephyr's minimal logging: ``E: text (file.c:12)``."""
@@ -392,7 +408,7 @@ def _without_decoration(number: int, line: bytes) -> bytes:
     """A line without colours, its end, and a CI system's time stamp."""
     line = line.rstrip(b"\r")
     if b"\x1b" in line:
-        line = _ANSI.sub(b"", line)
+        line = b"" if _SCRIPT.match(line) else _ANSI.sub(b"", line)
     if number == 1:
         line = line.removeprefix(_BOM)
     if line.startswith((b"20", b"[20")) and (stamp := _TIMESTAMP.match(line)):
@@ -400,9 +416,8 @@ def _without_decoration(number: int, line: bytes) -> bytes:
     return line
 
 
-def _is_known(number: int, line: bytes) -> bool:
+def _is_known(line: bytes) -> bool:
     """Whether a runner, a simulator or a job around them is known to print a line."""
-    line = _without_decoration(number, line)[:_MOST_TEXT]
     bare = _without_tool(line)
     known = table(*(name for name in sections() if name != "driver"))  # whose row fits too much
     return is_job_line(line) or is_job_line(bare) or bool(known.first(line) or known.first(bare))

@@ -12,7 +12,7 @@ import pytest
 from harness.core.verdict import Verdict
 from harness.judge.console_log import judge_file, judge_log
 from harness.log import parse_console
-from harness.log.job_lines import is_job_line, job_lines
+from harness.log.job_lines import ends_well, is_job_line, job_lines
 from tests.judge.stranger_logs import END, MATRIX, OK, PASS, RUNS, i
 
 FAILED = {
@@ -132,13 +132,86 @@ def test_a_line_that_nobody_is_known_to_print_is_shown_and_not_passed(
         assert judged.cause is not None
         assert (judged.cause.line, line in judged.cause.text) == (5, True)
     said = judge_log(parse_console(OK + b"3 of 4 checks went wrong\n" * 9))
-    assert (said.verdict, said.cause and said.cause.kind) == (Verdict.COMPLETED, "unknown_line")
+    assert (said.verdict, said.cause and said.cause.kind) == (Verdict.NO_VERDICT, "unknown_line")
     assert judge_log(parse_console(b"3 of 4 checks went wrong\n" + OK)).passed
+
+
+@pytest.mark.parametrize("line", ["3 of 4 checks went wrong", "out of tea"])
+def test_a_line_that_nobody_knows_is_green_only_where_the_job_then_ends_well(line: str) -> None:
+    """It may have said that something failed: only who knows the exit status can say it did not."""
+    stray = f"{line}\n".encode()
+    for end in ("Finished: SUCCESS", "2 passed in 0.12s", "Job succeeded"):
+        judged = judge_log(parse_console(OK + stray * 5 + end.encode() + b"\n"))
+        assert judged.verdict is Verdict.COMPLETED
+        judged = judge_log(parse_console(OK + stray * 5 + end.encode() + b"\n" + stray))
+        assert judged.verdict is Verdict.NO_VERDICT
+
+
+# Real tools say each of these in jobs that went well.
+HARMLESS = [
+    "-- Performing Test HAVE_GETRANDOM - Failed",
+    "tests/test_errors.py::test_fails_on_bad_input PASSED                  [ 50%]",
+    "XFAIL tests/test_conv.py::test_u55 - AssertionError: Output 0 does not match",
+    "main.c:3:5: warning: this error message is never shown [-Wformat]",
+    "[3/9] Building C object src/error/fail.c.obj",
+    "arm-none-eabi-gcc -Werror -fno-exceptions -c error.c -o error.o",
+    "max error: 0.00390625",
+    "mean absolute error 1e-03 (tolerance 0.01)",
+    "0 errors, 0 failures",
+    "no errors were found",
+    "Fail:              0",
+    "# fail 0",
+    "failed: 0, passed: 12",
+    "error: null",
+    "Error code = 0",
+    "error rate 0.02",
+    "+ ./run.sh || echo failed",
+    "$ ./run.sh || exit 1",
+    "  if-no-files-found: error",
+    "make: [Makefile:6: tidy] Error 1 (ignored)",
+    "xterm: Xt error: Can't open display:",
+    "\x1b[36;1m./run.sh || { echo failed; exit 1; }\x1b[0m",
+    "ERROR: pip's dependency resolver does not currently take into account all the packages",
+]
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_words_of_failure_that_say_nothing(line: str) -> None:
+    assert judge_log(parse_console(f"{line}\n".encode() + OK)).passed
+
+
+# Said by tools that no row of the table knows.
+UNFORESEEN = [
+    "a.txt: FAILED",
+    "a.txt b.txt differ: byte 1, line 1",
+    "tool: conv: 3 outputs mismatch",
+    "RuntimeError: boom",
+    "boost::wrapexcept<std::runtime_error>: unhandled exception",
+    "3 errors generated.",
+    "✖ failing tests:",
+    "npm ERR! Test failed.  See above for more details.",
+    "nox > Command ./run.sh failed with exit code 1",
+    "fatal: not a git repository",
+    "thread 'main' panicked at src/lib.rs:2:5",
+    "==123== ERROR SUMMARY: 1 errors from 1 contexts",
+    "mps3: failed=1 unreachable=0",
+    "the job was cancelled",
+]
+
+
+@pytest.mark.parametrize("line", UNFORESEEN)
+def test_words_of_failure_are_known_whoever_says_them(line: str) -> None:
+    for log in (f"{line}\n".encode() + OK, OK + f"{line}\n".encode()):
+        judged = judge_log(parse_console(log))
+        assert judged.verdict is Verdict.NO_VERDICT
+        assert judged.cause is not None
+        assert judged.cause.kind == "job_failed"
 
 
 def test_the_lines_of_a_job_that_mean_nothing_are_none_that_mean_a_failure() -> None:
     for row in job_lines():
         assert is_job_line(row["example"].encode()), row
+        assert ends_well(row["example"].encode()) or "ends" not in row, row
     wrong = [line for line in FAILED.values() if is_job_line(line.encode())]
     assert wrong == []
 
@@ -168,7 +241,8 @@ BARE = "TEST: BundleIO index[0] Test_result: PASS"
 )
 def test_a_marker_that_is_quoted_compares_nothing(line: str) -> None:
     judged = judge_log(parse_console(RUNS + MATRIX + line.encode() + b"\n" + END))
-    assert judged.verdict is Verdict.COMPLETED
+    said = Verdict.NO_VERDICT if "AssertionError" in line else Verdict.COMPLETED
+    assert judged.verdict is said
 
 
 @pytest.mark.parametrize("before", [b"1: ", b"12:34:56 ", b"DEBUG   - DEVICE: ", b"\x04"])

@@ -28,7 +28,7 @@ ROWS = {
 LINES = {
     *("runner", "host", "driver", "zephyr", "no_driver", "outputs", "faults", "anywhere", "npu"),
     *("harmless", "inside", "heads", "stops", "ports", "versions", "stages", "launches", "guest"),
-    *("failed_jobs", "suspects"),
+    *("failed_jobs", "failure_words", "suspects"),
 }
 MESSAGES = {
     *("harmless", "ignored", "anywhere", "messages", "npu", "steps"),
