@@ -20,7 +20,7 @@ from harness.cli.options import (
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.config.loading import target_files
-from harness.config.models import catalogue
+from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.source import Arithmetic
@@ -43,7 +43,7 @@ def complete_target(
 def complete_model(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    return _items(catalogue(), incomplete)
+    return _items(known_models(), incomplete)
 
 
 def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:

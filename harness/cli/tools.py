@@ -15,7 +15,7 @@ from rich.table import Table
 from harness.cli.history import history_option, opened
 from harness.cli.verb import echo, verb
 from harness.config.loading import Target, load_targets
-from harness.config.models import catalogue, unavailable
+from harness.config.models import known_models, unavailable
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.console import Terminal
@@ -44,7 +44,7 @@ def targets(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 @verb
 def models(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """List the models, and why some that ExecuTorch names are not among them."""
-    available = [{"name": m.name, "description": m.description} for m in catalogue().values()]
+    available = [{"name": m.name, "description": m.description} for m in known_models().values()]
     others = [{"name": name, "reason": why} for name, why in unavailable().items()]
     if not as_json:
         table = _table("model", "what it is")

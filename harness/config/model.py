@@ -20,6 +20,7 @@ Identifier = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9_]*$")]
 CMakeName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
 CMakeValue = Annotated[str, Rule(pattern=r"^[^\x00-\x1f;]*$")]
 Options = dict[CMakeName, CMakeValue]
+PoolName = Annotated[str, Rule(pattern=r"^(file|method|temp)$")]
 RegionName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Address = Annotated[int, Rule(ge=0, le=0xFFFF_FFFF)]
 Bytes = Annotated[int, Rule(gt=0, le=0x1_0000_0000)]
@@ -253,7 +254,9 @@ class Target(Data):
     cmake: Options = field(default_factory=dict)
     variants: Annotated[dict[Identifier, Variant], Rule(min_length=1)]  # the first: the default
     memory: Annotated[tuple[Region, ...], Rule(after=apart)] = ()
-    pools: dict[Identifier, Bytes] = field(default_factory=dict)  # bytes the runner reserves
+    # Bytes of the runner's pools: what most programs share, and what is fixed whatever they need.
+    default_pools: dict[PoolName, Bytes] = field(default_factory=dict)
+    pools: dict[PoolName, Bytes] = field(default_factory=dict)
     budgets: Budgets = field(default_factory=Budgets)
     limits: Limits
     simulators: Simulators

@@ -22,6 +22,7 @@ from harness.core.verdict import Word
 CONVENTION = ("ModelUnderTest", "ModelInputs")
 _UNSAID = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
 _EXAMPLES = "executorch.examples.models"
+_FULL = "harness.export.child.networks"
 _AOT = "executorch.backends.arm.scripts.aot_arm_compiler"
 
 
@@ -78,7 +79,7 @@ class NamesMissing(BadModel):
 
 
 def catalogue() -> dict[str, ModelSource]:
-    """The models that export, by name."""
+    """The small models that export, by name."""
     tiny, toy = f"{_EXAMPLES}.mlperf_tiny", f"{_EXAMPLES}.toy_model"
     sources = (
         ModelSource(
@@ -111,6 +112,19 @@ def catalogue() -> dict[str, ModelSource]:
         ModelSource("qlinear", "fully connected 61 to 37, batch of 8", _AOT, "QuantLinearTest"),
     )
     return {source.name: source for source in sources}
+
+
+def full_tier() -> dict[str, ModelSource]:
+    """Networks that people deploy, by name: run when they are named, for one takes a minute."""
+    descriptions = {
+        "mobilenet_v2": "MobileNetV2, 1x3x224x224",
+    }
+    return {name: ModelSource(name, said, _FULL, name) for name, said in descriptions.items()}
+
+
+def known_models() -> dict[str, ModelSource]:
+    """Both tiers."""
+    return catalogue() | full_tier()
 
 
 def unavailable() -> dict[str, str]:
@@ -156,7 +170,7 @@ def find_model(name: str) -> ModelSource:
                 path=path,
             )
         return ModelSource(path.stem, f"user file {path.name}", file=path.resolve())
-    known = catalogue()
+    known = known_models()
     if name in known:
         return known[name]
     if name in unavailable():

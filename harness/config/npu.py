@@ -203,7 +203,7 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
         **data,
         "npu": npu,
         "compile_target": compile_target,
-        "pools": {**data.get("pools", {}), **facts.pools[chosen.kind]},
+        "default_pools": {**data.get("default_pools", {}), **facts.pools[chosen.kind]},
         "cmake": {**data.get("cmake", {}), **chosen.cmake},
     }
 

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.config.loading import Target
 from harness.core.errors import LinkError, MalformedFile
+from harness.core.verdict import Verdict
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
 from harness.formats.elf import SHF_ALLOC, read_elf
@@ -32,7 +34,7 @@ class Needs:
 class RunnerLacks(LinkError):
     """The linked program lacks kernels for some operators, or some backends, or both."""
 
-    def __init__(self, elf: Path, missing: Needs, source: FirmwareSource) -> None:
+    def __init__(self, path: Path, missing: Needs, source: FirmwareSource) -> None:
         self.operators = missing.operators
         self.backends = missing.backends
         self.source = source.name
@@ -52,12 +54,15 @@ class RunnerLacks(LinkError):
             if other is not source and set(missing.backends) & set(other.extra_backends)
         ]
         super().__init__(
-            f"{source.runner} has {' and '.join(parts)}", hint="; ".join(hints), path=elf
+            f"{source.runner} has {' and '.join(parts)}", hint="; ".join(hints), path=path
         )
 
 
 class OperatorMissing(RunnerLacks):
+    """The program was exported with operators that the runner cannot have: no linker failed."""
+
     kind = "operator_missing"
+    verdict = Verdict.EXPORT_ERROR
 
 
 class BackendMissing(RunnerLacks):
@@ -69,14 +74,26 @@ class BackendMissing(RunnerLacks):
 def equipped(
     firmware: Firmware, request: BuildRequest, pte: Path, progress: Progress = silent
 ) -> Firmware:
-    """The firmware. Where it lacks kernels of a program that its source can add, one of ``request``
-    with them. Raises as ``require``."""
+    """The firmware. Where it lacks kernels or memory of a program that its source can add, one of
+    ``request`` with them. Raises as ``require``, and DoesNotFit."""
     source, needs = firmware.source, needs_of(pte)
-    if added := source.options_for(_lacking(firmware.images, needs).operators):
+    added = {
+        **source.options_for(_lacking(firmware.images, needs).operators),
+        **source.larger_pools(firmware.options, request.target, pte),
+    }
+    if added:
         request = replace(request, options={**request.options, **added})
         firmware = source.build(request, progress)
     require(firmware.images, needs, source)
     return firmware
+
+
+def require_possible(source: FirmwareSource, target: Target, pte: Path) -> None:
+    """Raises OperatorMissing or DoesNotFit, before any build, for a program that no firmware of
+    the source can run on the target."""
+    if missing := source.without_kernel(needs_of(pte).operators, target):
+        raise OperatorMissing(pte, Needs(missing), source)
+    source.larger_pools({}, target, pte)
 
 
 def require(images: Sequence[Path], needs: Needs, source: FirmwareSource) -> None:

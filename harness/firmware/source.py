@@ -87,6 +87,17 @@ class FirmwareSource(ABC):
         """What a build must be given to have kernels for operators that it lacks otherwise."""
         return {}
 
+    def without_kernel(self, operators: Sequence[str], target: Target) -> tuple[str, ...]:
+        """Those that no build for a target has a kernel for, as far as that is known before one."""
+        return ()
+
+    def larger_pools(
+        self, options: Mapping[str, str], target: Target, pte: Path
+    ) -> Mapping[str, str]:
+        """What a build must be given to have memory for a program; nothing where ``options``, those
+        of a firmware, give enough. Raises DoesNotFit when the target has too little."""
+        return {}
+
     def schema_root(self, checkout: Path | None) -> Path:
         """The folder of ExecuTorch whose schemas the runner reads programs by."""
         return executorch_package()

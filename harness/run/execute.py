@@ -13,7 +13,7 @@ from harness.core.errors import InfraError, NotThere
 from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.firmware import Firmware
-from harness.firmware.operators import equipped
+from harness.firmware.operators import equipped, require_possible
 from harness.firmware.source import BuildRequest, full_label
 from harness.judge.ending import console_cut, execution_cause
 from harness.log import parse_console
@@ -65,8 +65,8 @@ def execute(
     of a second firmware to ``<base>.executorch-<n>.bin``.
 
     Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
-    no kernel or backend for, InfraError when outputs cannot be written,
-    FvpMissing when the FVP is not there and that is to be skipped.
+    no kernel or backend for, DoesNotFit for one that the target has no memory for, InfraError when
+    outputs cannot be written, FvpMissing when the FVP is not there and that is to be skipped.
     """
     checkout = options.firmware.checkout()
     chosen = pick(load_target(target_name), options.simulator)
@@ -79,6 +79,7 @@ def execute(
         skip_without_fvp(chosen)
     done: list[Execution] = []
     for source in options.firmware.sources:
+        require_possible(source, chosen.target, program)
         request = BuildRequest(chosen.target, chosen.name, checkout)
         firmware = equipped(source.build(request, progress), request, program, progress)
         progress(f"running {program.name} on {chosen.target.name}")

@@ -20,7 +20,7 @@ from harness.config.budgets import budgets_of
 from harness.config.case import RUNNER, Case, is_user_file
 from harness.config.loading import load_target, load_targets
 from harness.config.matrix import default_matrix, default_models, named_targets
-from harness.config.models import catalogue
+from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
 from harness.firmware.source import label, source_names
 from harness.judge.budget_check import CheckedFigure, State, check
@@ -259,6 +259,6 @@ def _is_target(board: str, known: set[str]) -> bool:
 
 def _is_model(name: str, root: Path) -> bool:
     if not is_user_file(name):
-        return name in catalogue()
+        return name in known_models()
     # a user's model is named by its path in the repository, whose root may be above the settings
     return any((folder / name).is_file() for folder in root.absolute().parents)

@@ -20,7 +20,7 @@ from harness.config.loading import load_target, spelled
 from harness.core.errors import BuildError, HarnessError
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice, ExporterFacts, exporter_label
-from harness.firmware.operators import equipped
+from harness.firmware.operators import equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
@@ -192,6 +192,7 @@ def _run_one(
     try:
         if isinstance(program, HarnessError):
             raise program
+        require_possible(source, chosen.target, options.pte or program.pte_path)
         return run_case(case, chosen, program, firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)

@@ -24,9 +24,10 @@ def test_a_network_that_fits(cases: dict[str, dict[str, object]]) -> None:
 def test_too_small_a_method_pool_says_how_much_it_takes(
     cases: dict[str, dict[str, object]],
 ) -> None:
-    assert cases["sensor-node/resnet8"]["verdict"] == "FAULT"
+    assert cases["sensor-node/resnet8"]["verdict"] == "OVER_BUDGET"
+    assert cases["sensor-node/resnet8"]["run_dir"] is None
     cause = cases["sensor-node/resnet8"]["cause"]
     assert isinstance(cause, dict)
-    assert cause["kind"] == "allocation_failed"
-    assert int(cause["facts"]["needed"]) > int(cause["facts"]["had"]) == 0xC000
-    assert "HIL_METHOD_POOL_BYTES" in cause["text"]
+    assert cause["kind"] == "memory"
+    assert int(cause["facts"]["needed"]["method"]) > int(cause["facts"]["size"]) == 0xC000
+    assert "`pools` of the target's file" in cause["text"]

@@ -70,7 +70,7 @@ def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None
     assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
-    assert e.value.verdict == "LINK_ERROR"
+    assert e.value.verdict == "EXPORT_ERROR"
 
 
 def test_of_a_checkout_the_hint_is_about_its_own_list(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_run_is_refused_before_the_simulator_starts(
     assert done.returncode == 1, done.stderr
     assert "quantized_axe" in done.stdout
     said = json.dumps(json.loads(done.stdout))
-    assert '"LINK_ERROR"' in said
+    assert '"EXPORT_ERROR"' in said
     assert '"operator_missing"' in said
     assert '"operators": ["cortex_m::quantized_axe.out"]' in said
     assert '"run_dir": null' in said

@@ -6,6 +6,7 @@ import pytest
 
 from harness.config.loading import Target, load_target
 from harness.firmware.firmware import Firmware
+from harness.firmware.memory import pool_options
 from harness.firmware.sources.bundled import build
 from harness.formats.elf import read_elf
 from harness.sim.simulator import pick
@@ -42,7 +43,10 @@ def test_everything_is_where_the_memory_mode_says(
     assert scratch == mode.fast_scratch
     if scratch:
         assert region_of(firmware, ".pool.fast_scratch") == "SRAM"
-    pools = target.pools
+    options = pool_options(target)
+    pools = {
+        name: int(options[f"HIL_{name.upper()}_POOL_BYTES"]) for name in ("file", "method", "temp")
+    }
     sram = (
         mode.fast_scratch
         + (pools["file"] if mode.weights == "SRAM" else 0)

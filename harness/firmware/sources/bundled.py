@@ -18,6 +18,7 @@ from harness.config.npu import DIRECT
 from harness.core.errors import UsageError
 from harness.firmware.build_tree import SourcesChanged
 from harness.firmware.firmware import Firmware, described, obtain
+from harness.firmware.memory import has_room, memory_needs, pool_options
 from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
 from harness.firmware.step import build_with_cmake, launchers, take
 from harness.firmware.zephyr.west import PRODUCTS, Job, build_in_tree, in_kconfig
@@ -82,8 +83,8 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
     options = {
         "HIL_PORT": target.port,
         **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
-        **{f"HIL_{name.upper()}_POOL_BYTES": str(n) for name, n in target.pools.items()},
         **target.cmake,
+        **pool_options(target),
         **target.variant(variant).cmake,
         **extra,
     }
@@ -156,10 +157,21 @@ class Bundled(FirmwareSource):
         """They take 9 KB of a runner's text, so that only a program that calls one has them."""
         if not operators:
             return {}
-        files = (paths.data_root() / "targets/runner/kernels/portable").glob("op_*.cpp")
-        found = (_OPERATOR.findall(file.read_text("utf-8")) for file in files)
-        wanted = set(operators).intersection(chain.from_iterable(found))
+        wanted = _kernels("portable").intersection(operators)
         return {"HIL_PORTABLE_KERNELS": "ON"} if wanted else {}
+
+    def without_kernel(self, operators: Sequence[str], target: Target) -> tuple[str, ...]:
+        if "HIL_KERNELS_DIR" in target.cmake:  # other kernels
+            return ()
+        known = _kernels(".") | _kernels("portable")
+        return tuple(name for name in operators if name not in known)
+
+    def larger_pools(
+        self, options: Mapping[str, str], target: Target, pte: Path
+    ) -> Mapping[str, str]:
+        needs = memory_needs(pte, target)
+        wanted = pool_options(target, needs)
+        return {} if has_room(options, needs) else wanted
 
     def tree(self, request: BuildRequest) -> Path:
         plan = _plan(request)
@@ -176,6 +188,12 @@ class Bundled(FirmwareSource):
 
 
 SOURCE = Bundled()
+
+
+def _kernels(folder: str) -> set[str]:
+    """The operators that the files of a folder have kernels for."""
+    files = (paths.data_root() / "targets/runner/kernels" / folder).glob("op_*.cpp")
+    return set(chain.from_iterable(_OPERATOR.findall(file.read_text("utf-8")) for file in files))
 
 
 def _plan(request: BuildRequest) -> BuildPlan:

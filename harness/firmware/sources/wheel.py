@@ -28,6 +28,7 @@ from pathlib import Path
 from harness.config.loading import Target
 from harness.core.errors import BuildError, InfraError, UsageError
 from harness.firmware.firmware import ROOT, RUNNER, Firmware, described, obtain
+from harness.firmware.memory import pool_options
 from harness.firmware.source import BuildRequest, FirmwareSource
 from harness.firmware.step import build_with_cmake, launchers
 from harness.formats.elf import read_elf
@@ -47,6 +48,7 @@ LIBRARIES = tuple(
 _FOLDERS = ("include", "share/cmake")
 _PIP_SECONDS = 900
 _COMPILER_SECONDS = 60
+FILE_POOL = "HIL_FILE_POOL_BYTES"  # the only one of the runner's that it has
 _LIB = "lib"  # where the linker was told that the libraries are
 # The part numbers of Arm's cores (Linux, arch/arm64/include/asm/cputype.h).
 _PARTS = {
@@ -182,7 +184,7 @@ def make_plan(target: Target) -> WheelPlan:
     identity = toolchain.toolchain_id(target.toolchain)
     options = {
         "HIL_CPU": target.cpu,
-        "HIL_FILE_POOL_BYTES": str(target.pools["file"]),
+        FILE_POOL: pool_options(target)[FILE_POOL],
         "CMAKE_BUILD_TYPE": "Release",
     }
     return WheelPlan(runtime_wheel(), identity, options)

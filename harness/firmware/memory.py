@@ -1,0 +1,304 @@
+"""Lays the runner's pools out for a program: how large each is, and in which region.
+
+What a program takes is in its ``.pte``, what there is in the target's memory map. Most programs
+share the firmware with the target's ``default_pools``. A pool that is too small gets the next power
+of two, so that few firmware are built, or no more than it needs where the region has no more. The
+NPU's memory mode says where weights and scratch lie. Buffers that only the CPU touches lie in SRAM
+where they fit, else in DDR, where ExecuTorch's own runner always has them (its Corstone linker
+scripts, ``method_allocator_sec``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from pathlib import Path
+
+from harness.config.loading import Region, Target, load_target, load_targets
+from harness.config.npu import DIRECT
+from harness.core.errors import HarnessError, MalformedFile
+from harness.core.verdict import ExitCode, Verdict
+from harness.formats.ethosu import find_streams, walk
+from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.schema import PTE, load_schema
+from harness.size.program_tables import SCALAR_TYPES
+
+FILE, METHOD, TEMP = "file", "method", "temp"
+_FAST, _MAILBOX = "fast_scratch", "mailbox"
+_MEANING = {
+    FILE: "the program and its largest input",
+    METHOD: "values, instructions and planned buffers",
+    TEMP: "scratch of the NPU",
+    _FAST: "its fast scratch",
+    _MAILBOX: "the stand-in's mailbox",
+}
+_SRAM, _DDR = "SRAM", "DDR"
+# Of a target that does not say, as cmake/options.cmake and ports/cortex_m have them.
+_PLACES = {FILE: _DDR, METHOD: _SRAM, TEMP: _SRAM}
+_SIZES = {FILE: 0x2000000, METHOD: 0x180000, TEMP: 0x40000}
+_GRAIN = 0x400  # of a pool that gets what it needs and little more
+_MAILBOX_BYTES = 0x1000  # of the stand-in's doorbell, in DDR
+_FILE_ALIGNMENT, _BUFFER_ALIGNMENT = 32, 16  # ports/*, core/arena.h
+_IO_ROW = struct.Struct("<9i")  # of a table of a delegate's tensors (size/vela.py)
+
+
+@dataclass(frozen=True)
+class MemoryNeeds:
+    """The bytes that a program takes of each pool of the runner."""
+
+    file: int = 0
+    method: int = 0
+    temp: int = 0
+
+    def __getitem__(self, pool: str) -> int:
+        return int(getattr(self, pool))
+
+
+NOTHING = MemoryNeeds()
+
+
+class DoesNotFit(HarnessError):
+    """``region``: where ``missing`` bytes are missing; it has ``size`` bytes, and ``needed`` are
+    what lies there. "" for the pool that the target's file fixes. ``instead``: targets that have
+    the room."""
+
+    kind = "memory"
+    verdict = Verdict.OVER_BUDGET
+    exit_code = ExitCode.FAILED
+
+    def __init__(
+        self,
+        target: Target,
+        region: str,
+        size: int,
+        needed: Mapping[str, int],
+        instead: Sequence[str] = (),
+    ) -> None:
+        self.region = region
+        self.size = size
+        self.needed = dict(needed)
+        self.missing = sum(needed.values()) - size
+        self.instead = tuple(instead)
+        super().__init__(
+            f"the program does not fit {target.name}: {_stated(region, size, needed)}, "
+            f"{self.missing:,} too many",
+            hint=_advice(region, self.instead),
+        )
+
+
+def _stated(region: str, size: int, needed: Mapping[str, int]) -> str:
+    parts = " and ".join(f"{size:,} for {_MEANING[pool]}" for pool, size in needed.items())
+    if region:
+        return f"{region} has {size:,} bytes, and it needs {parts}"
+    return f"the target's file gives {size:,} bytes and it needs {parts}"
+
+
+def _advice(region: str, instead: Sequence[str]) -> str:
+    if not region:
+        return "`pools` of the target's file fixes that; give it more, or take a smaller network"
+    if instead:
+        return f"with the same needs it would fit {', '.join(instead)}"
+    return "no other memory mode of it, and no board that runs the same program, has the room"
+
+
+def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
+    """What a ``.pte`` takes of the runner's pools on a target, counted as the runner allocates; its
+    size alone for a file that does not keep to the format, of which the runner says what is wrong.
+    """
+    content = pte.read_bytes()
+    size = _aligned(len(content), _FILE_ALIGNMENT)
+    try:
+        program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
+        plan: Table = next(iter(program.items("execution_plan")))
+        tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
+        words = _WORDS[target.port in DIRECT]
+        driven = target.direct_drive
+        return MemoryNeeds(
+            file=size + max(tensors, default=0),
+            method=_method_bytes(plan, words),
+            temp=max((_temp_bytes(blob, driven=driven) for blob in _streams(content)), default=0),
+        )
+    except (MalformedFile, IndexError, StopIteration):
+        return MemoryNeeds(file=size)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Bytes of the runner's structures, by pointer size (core/value.h, method.h, backend.h; the
+    last is what a delegate's backend keeps)."""
+
+    value: int
+    pointer: int
+    instruction: int
+    delegate: int
+    spec: int
+    span: int
+    backend: int
+
+
+_WORDS = {False: _Words(32, 4, 24, 12, 12, 8, 64), True: _Words(56, 8, 40, 24, 24, 16, 512)}
+_TICKS = 8  # of each instruction, with --profile
+
+
+def _method_bytes(plan: Table, words: _Words) -> int:
+    """As core/method_loader.cpp places it."""
+    values = [value.get("val") for value in plan.items("values")]
+    lists = ("IntList", "TensorList", "OptionalTensorList")
+    pointers = len(plan.items("inputs")) + len(plan.items("outputs"))
+    pointers += sum(len(v.items("items")) for v in values if v is not None and v.name in lists)
+    calls = [i.get("instr_args") for c in plan.items("chains") for i in c.items("instructions")]
+    for call in calls:
+        if call is not None:
+            with_args = call.name in ("KernelCall", "DelegateCall")
+            pointers += len(call.items("args")) if with_args else 2
+    delegates = plan.items("delegates")
+    specs = sum(len(delegate.items("compile_specs")) for delegate in delegates)
+    buffers = list(plan.items("non_const_buffer_sizes"))[1:]  # entry 0 is reserved
+    loaded = (
+        len(values) * words.value
+        + pointers * words.pointer
+        + len(calls) * (words.instruction + _TICKS)
+        + len(delegates) * (words.delegate + words.backend)
+        + specs * words.spec
+        + len(buffers) * words.span
+    )
+    return loaded + sum(_aligned(size, _BUFFER_ALIGNMENT) for size in buffers) + _BUFFER_ALIGNMENT
+
+
+def _tensor_bytes(value: Table) -> int:
+    tensor = value.get("val")
+    if tensor is None or tensor.name != "Tensor":
+        return 0
+    kind = tensor.buffer.schema.enums["ScalarType"].get(tensor.get("scalar_type"), "")
+    width, _ = SCALAR_TYPES.get(kind, (8, ""))
+    elements: int = prod(tensor.items("sizes"))
+    return elements * width
+
+
+def _streams(content: bytes) -> Iterator[dict[str, bytes]]:
+    """The blocks of what Vela compiled each delegate to, by name."""
+    for start, end in find_streams(content):
+        stream = content[start:end]
+        yield {b.name: stream[b.data : b.data + b.length] for b in walk(stream)}
+
+
+def _temp_bytes(blocks: Mapping[str, bytes], *, driven: bool) -> int:
+    """Scratch; where a driver of Linux provides that, an output that is laid out anew."""
+    if driven:
+        rows = _IO_ROW.iter_unpack(blocks.get("outputs", b"")[4:])
+        return max((prod(row[:7]) for row in rows), default=0)
+    return int.from_bytes(blocks.get("scratch_size", b""), "little")
+
+
+def pool_options(target: Target, needs: MemoryNeeds = NOTHING) -> dict[str, str]:
+    """The runner's CMake options that give every pool its size, and its region where that is not
+    the usual one. Raises DoesNotFit."""
+    for pool, size in target.pools.items():
+        if needs[pool] > size:
+            raise DoesNotFit(target, "", size, {pool: needs[pool]})
+    usual = _usual_places(target)
+    for places, sizes in product(_placements(target, usual), _sizings(target, needs)):
+        if _overfull(target, places, sizes) is None:
+            moved = {pool: place for pool, place in places.items() if place != usual[pool]}
+            return {
+                **{_size_option(pool): str(size) for pool, size in sizes.items()},
+                **{_place_option(pool): place for pool, place in moved.items()},
+            }
+    region = _overfull(target, places, sizes)
+    assert region is not None, "the last layout did not fit"
+    there = {pool: sizes[pool] for pool, place in places.items() if place == region.name}
+    if taken := _taken(target, region.name):
+        there[_MAILBOX if region.name == _DDR else _FAST] = taken
+    raise DoesNotFit(target, region.name, region.size, there, _with_room(target, needs))
+
+
+def has_room(options: Mapping[str, str], needs: MemoryNeeds) -> bool:
+    """Whether the pools of a firmware with these CMake options are large enough."""
+    return all(int(options.get(_size_option(p), 0)) >= needs[p] for p in _SIZES)
+
+
+def _size_option(pool: str) -> str:
+    return f"HIL_{pool.upper()}_POOL_BYTES"
+
+
+def _place_option(pool: str) -> str:
+    return f"HIL_{pool.upper()}_POOL_PLACE"
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def _usual_places(target: Target) -> dict[str, str]:
+    """The region of each pool; nothing where an operating system places them."""
+    if not target.memory:
+        return {}
+    return {pool: target.cmake.get(_place_option(pool), _PLACES[pool]) for pool in _PLACES}
+
+
+def _placements(target: Target, usual: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The best first. Only what the CPU alone touches moves, and not where the target's file says
+    its place."""
+    yield usual
+    if _DDR not in {region.name for region in target.memory}:
+        return
+    moved = usual
+    for pool in (METHOD, TEMP):
+        if (pool == METHOD) if target.npu else (_place_option(pool) not in target.cmake):
+            moved = {**moved, pool: _DDR}
+            yield moved
+
+
+def _sizings(target: Target, needs: MemoryNeeds) -> Iterator[dict[str, int]]:
+    """Bytes by pool: those that programs share, then those that are no larger than they must be."""
+    shared = {
+        pool: size if needs[pool] <= size else 1 << (needs[pool] - 1).bit_length()
+        for pool, size in {**_SIZES, **target.default_pools}.items()
+    }
+    yield {**shared, **target.pools}
+    exact = {pool: _aligned(max(needs[pool], 1), _GRAIN) for pool in _SIZES}
+    yield {**exact, **target.pools}
+
+
+def _overfull(target: Target, places: Mapping[str, str], sizes: Mapping[str, int]) -> Region | None:
+    """The region in which most bytes are missing."""
+
+    def missing(region: Region) -> int:
+        used = sum(sizes[pool] for pool, place in places.items() if place == region.name)
+        return used + _taken(target, region.name) - region.size
+
+    worst = max(target.memory, key=missing, default=None)
+    return worst if worst is not None and missing(worst) > 0 else None
+
+
+def _taken(target: Target, region: str) -> int:
+    """Bytes that are no pool's."""
+    if region == _SRAM:
+        return 0 if target.npu is None else target.npu.mode.fast_scratch
+    return _MAILBOX_BYTES if region == _DDR else 0
+
+
+def _with_room(target: Target, needs: MemoryNeeds) -> list[str]:
+    """Memory modes of the target, or else boards with the same NPU or program, by name."""
+    modes = () if target.npu is None else target.npu.memory_modes
+    others = [load_target(f"{target.file}@{mode}") for mode in modes]
+    found = [other.name for other in others if _fits(other, needs)]
+    return found or [t.name for t in load_targets() if _is_alike(t, target) and _fits(t, needs)]
+
+
+def _is_alike(other: Target, target: Target) -> bool:
+    if other.port == "host":  # no board
+        return False
+    if other.npu is None or target.npu is None:
+        return other.compile_target == target.compile_target
+    return (other.npu.product, other.npu.macs) == (target.npu.product, target.npu.macs)
+
+
+def _fits(target: Target, needs: MemoryNeeds) -> bool:
+    if any(needs[pool] > size for pool, size in target.pools.items()):
+        return False
+    layouts = product(_placements(target, _usual_places(target)), _sizings(target, needs))
+    return any(_overfull(target, places, sizes) is None for places, sizes in layouts)
