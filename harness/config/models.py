@@ -16,13 +16,13 @@ from pathlib import Path
 from harness.config.case import is_user_file
 from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
+from harness.system.paths import data_root
 
 # What a user's file has to define, as for ExecuTorch's aot_arm_compiler; and words in a file that
 # may define a name without saying it.
 CONVENTION = ("ModelUnderTest", "ModelInputs")
 _UNSAID = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
 _EXAMPLES = "executorch.examples.models"
-_FULL = "harness.export.child.networks"
 _AOT = "executorch.backends.arm.scripts.aot_arm_compiler"
 
 
@@ -41,15 +41,16 @@ class Calibration(Word):
 class ModelSource:
     """Where a model comes from.
 
-    Either ``module`` and ``attribute`` name a class of ExecuTorch's wheel, or ``file`` is a
-    user's Python file. A model of the wheel is untrained and therefore given *live* weights,
-    a user's model is exported as it is.
+    ``attribute`` names a class of ``module``, of ExecuTorch's wheel, or a function of the file
+    ``definitions``, of the harness; or ``file`` is a user's Python file. A model that is shipped is
+    untrained and therefore given *live* weights, a user's model is exported as it is.
     """
 
     name: str
     description: str = ""
     module: str = ""
     attribute: str = ""
+    definitions: Path | None = None
     file: Path | None = None
 
     @property
@@ -118,8 +119,26 @@ def full_tier() -> dict[str, ModelSource]:
     """Networks that people deploy, by name: run when they are named, for one takes a minute."""
     descriptions = {
         "mobilenet_v2": "MobileNetV2, 1x3x224x224",
+        "mobilenet_v3_small": "MobileNetV3-small, 1x3x224x224",
+        "resnet18": "ResNet18, 1x3x224x224",
+        "resnet50": "ResNet50, 1x3x224x224",
+        "efficientnet_b0": "EfficientNet-B0, 1x3x224x224",
+        "squeezenet": "SqueezeNet 1.1, 1x3x224x224",
+        "shufflenet_v2": "ShuffleNetV2 0.5, 1x3x224x224",
+        "mnasnet": "MnasNet-B1, 1x3x224x224",
+        "unet": "U-Net of three levels, 1x3x96x96",
+        "kws_gru": "keyword spotting with a GRU, 1x49x10",
+        "kws_lstm": "keyword spotting with an LSTM, 1x49x10",
+        "tcn": "temporal convolutions, 1x10x100",
+        "transformer_layer": "a transformer's encoder layer, 1x16x64",
+        "wav2letter": "wav2letter, 1x39x296",
+        "audio_autoencoder": "autoencoder of spectrograms, 1x1x64x64",
     }
-    return {name: ModelSource(name, said, _FULL, name) for name, said in descriptions.items()}
+    file = data_root() / "models" / "networks.py"
+    return {
+        name: ModelSource(name, said, attribute=name, definitions=file)
+        for name, said in descriptions.items()
+    }
 
 
 def known_models() -> dict[str, ModelSource]:

@@ -112,7 +112,7 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
     model = request.model
     parts = {
         "model": [model.name, model.module, model.attribute],
-        "sources": _user_sources(model),
+        "sources": _sources(model),
         "compile_target": request.compile_target,
         "seed": request.seed,
         "calibration": request.calibration,
@@ -135,7 +135,9 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
     return f"{name}-{digest[:24]}"
 
 
-def _user_sources(model: ModelSource) -> dict[str, str]:
+def _sources(model: ModelSource) -> dict[str, str]:
+    if model.definitions is not None:
+        return _digests((model.definitions,), model.definitions.parent)
     if model.file is None:
         return {}
     files = source_files(model.file)

@@ -38,10 +38,14 @@ def load_model(source: ModelSource) -> LoadedModel:
     """The caller has seeded the random generators: definitions may draw their weights."""
     if source.file is not None:
         return _load_user_file(source.file)
-    shipped = getattr(importlib.import_module(source.module), source.attribute)()
+    if source.definitions is not None:
+        definitions = _executed(source.definitions)
+    else:
+        definitions = importlib.import_module(source.module)
+    shipped = getattr(definitions, source.attribute)()
     if hasattr(shipped, "get_eager_model"):  # executorch.examples.models
         module, examples = shipped.get_eager_model(), shipped.get_example_inputs()
-    else:  # MODELS of aot_arm_compiler
+    else:  # MODELS of aot_arm_compiler, and models/networks.py
         module, examples = shipped, shipped.example_input
     _check_sample(examples, f"example inputs of {source.name}")
     return LoadedModel(module.eval().requires_grad_(False), examples)
@@ -125,7 +129,8 @@ def _as_tuple(value: object) -> Sample:
 
 
 def _executed(file: Path) -> ModuleType:
-    """Runs a file as a module that may import its neighbours."""
+    """Runs a file as a module that may import its neighbours. Each is run by a process of its own
+    (``main._fork``), so that no two are called the same."""
     spec = importlib.util.spec_from_file_location("hil_user_model", file)
     assert spec is not None
     assert spec.loader is not None
