@@ -1,8 +1,6 @@
 """The models one can ask for by name, and user files that define one. Imports no torch.
 
-The names are those of the ExecuTorch wheel: ``executorch.examples.models.MODEL_NAME_TO_MODEL``
-and ``MODELS`` of ``executorch.backends.arm.scripts.aot_arm_compiler`` (version 1.5.1). Each was
-exported for cortex-m55; ``tests/export/test_catalogue.py`` repeats that and notices new names.
+models/catalogue.yaml lists those that are shipped.
 """
 
 from __future__ import annotations
@@ -11,9 +9,12 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from harness.config.case import is_user_file
+from harness.config.schema import Data, Text, checked_document
+from harness.config.strict_yaml import read
 from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
 from harness.system.paths import data_root
@@ -22,8 +23,6 @@ from harness.system.paths import data_root
 # may define a name without saying it.
 CONVENTION = ("ModelUnderTest", "ModelInputs")
 _UNSAID = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
-_EXAMPLES = "executorch.examples.models"
-_AOT = "executorch.backends.arm.scripts.aot_arm_compiler"
 
 
 class Calibration(Word):
@@ -79,65 +78,41 @@ class NamesMissing(BadModel):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Shipped(Data):
+    description: Text
+    module: Text
+    attribute: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Catalogue(Data):
+    """models/catalogue.yaml."""
+
+    tiny: dict[Text, _Shipped]
+    full: dict[Text, Text]
+    unavailable: dict[Text, tuple[Text, ...]]
+
+
+@cache
+def _catalogue() -> _Catalogue:
+    return checked_document(_Catalogue, read(data_root() / "models" / "catalogue.yaml"))
+
+
 def catalogue() -> dict[str, ModelSource]:
     """The small models that export, by name."""
-    tiny, toy = f"{_EXAMPLES}.mlperf_tiny", f"{_EXAMPLES}.toy_model"
-    sources = (
-        ModelSource(
-            "ds_cnn", "MLPerf Tiny keyword spotting, 1x1x49x10", f"{tiny}.ds_cnn", "DSCNNKWSModel"
-        ),
-        ModelSource(
-            "resnet8",
-            "MLPerf Tiny image classification, 1x3x32x32",
-            f"{tiny}.resnet8",
-            "ResNet8Model",
-        ),
-        ModelSource(
-            "mobilenet_v1_025",
-            "MLPerf Tiny visual wake words, 1x3x96x96",
-            f"{tiny}.mobilenet_v1_025",
-            "MobileNetV1025Model",
-        ),
-        ModelSource(
-            "deep_autoencoder",
-            "MLPerf Tiny anomaly detection, 1x640",
-            f"{tiny}.deep_autoencoder",
-            "DeepAutoEncoderModel",
-        ),
-        ModelSource("add", "two scalars", toy, "AddModule"),
-        ModelSource("mul", "two 3x2 tensors", toy, "MulModule"),
-        ModelSource("linear", "fully connected 3 to 3", toy, "LinearModule"),
-        ModelSource("softmax", "softmax of 2x2", toy, "SoftmaxModule"),
-        ModelSource("qadd", "a tensor added to itself", _AOT, "QuantAddTest"),
-        ModelSource("qadd2", "three sums, three outputs", _AOT, "QuantAddTest2"),
-        ModelSource("qlinear", "fully connected 61 to 37, batch of 8", _AOT, "QuantLinearTest"),
-    )
-    return {source.name: source for source in sources}
+    return {
+        name: ModelSource(name, one.description, one.module, one.attribute)
+        for name, one in _catalogue().tiny.items()
+    }
 
 
 def full_tier() -> dict[str, ModelSource]:
-    """Networks that people deploy, by name: run when they are named, for one takes a minute."""
-    descriptions = {
-        "mobilenet_v2": "MobileNetV2, 1x3x224x224",
-        "mobilenet_v3_small": "MobileNetV3-small, 1x3x224x224",
-        "resnet18": "ResNet18, 1x3x224x224",
-        "resnet50": "ResNet50, 1x3x224x224",
-        "efficientnet_b0": "EfficientNet-B0, 1x3x224x224",
-        "squeezenet": "SqueezeNet 1.1, 1x3x224x224",
-        "shufflenet_v2": "ShuffleNetV2 0.5, 1x3x224x224",
-        "mnasnet": "MnasNet-B1, 1x3x224x224",
-        "unet": "U-Net of three levels, 1x3x96x96",
-        "kws_gru": "keyword spotting with a GRU, 1x49x10",
-        "kws_lstm": "keyword spotting with an LSTM, 1x49x10",
-        "tcn": "temporal convolutions, 1x10x100",
-        "transformer_layer": "a transformer's encoder layer, 1x16x64",
-        "wav2letter": "wav2letter, 1x39x296",
-        "audio_autoencoder": "autoencoder of spectrograms, 1x1x64x64",
-    }
+    """Networks that people deploy, by name."""
     file = data_root() / "models" / "networks.py"
     return {
-        name: ModelSource(name, said, attribute=name, definitions=file)
-        for name, said in descriptions.items()
+        name: ModelSource(name, description, attribute=name, definitions=file)
+        for name, description in _catalogue().full.items()
     }
 
 
@@ -149,28 +124,7 @@ def known_models() -> dict[str, ModelSource]:
 def unavailable() -> dict[str, str]:
     """The wheel's other names, each with the reason why it does not end in an int8 Cortex-M program
     here."""
-    reasons = {
-        "needs the package torchvision": (
-            "dl3 ic3 llava mv2 mv2_untrained mv3 resnet18 resnet50 vit"
-        ),
-        "needs the package torchaudio": "emformer_join emformer_predict emformer_transcribe w2l",
-        "needs the package timm": "deit_tiny ic4",
-        "needs the package torchsr": "edsr",
-        "needs the package torchtune": "llama3_2_vision_encoder phi_4_mini smollm2",
-        "needs the package transformers": "mobilebert whisper",
-        "needs the package safetensors": "qwen2_5_1_5b qwen3 smolvlm",
-        "needs the package ultralytics": "yolo26",
-        "needs a download": "efficient_sam",
-        "needs a checkpoint: without one its activations are NaN and cannot be calibrated": (
-            "llama llama2"
-        ),
-        "keeps the float operator aten::mm.out": "add_mul",
-        "keeps the float operator aten::convolution.out": "conv1d",
-        "keeps the float operators aten::add.out and aten::sub.out": "qops",
-        "takes nested inputs (a tensor and a pair of states)": "lstm",
-        "computes in bfloat16, which the Cortex-M passes do not lower": "sdpa",
-    }
-    return {name: reason for reason, names in reasons.items() for name in names.split()}
+    return {name: why for why, names in _catalogue().unavailable.items() for name in names}
 
 
 def find_model(name: str) -> ModelSource:

@@ -27,20 +27,18 @@ from harness.formats.schema import PTE, load_schema
 from harness.size.program_tables import SCALAR_TYPES
 
 FILE, METHOD, TEMP = "file", "method", "temp"
-_FAST, _MAILBOX = "fast_scratch", "mailbox"
+_FAST = "fast_scratch"
 _MEANING = {
     FILE: "the program and its largest input",
     METHOD: "values, instructions and planned buffers",
     TEMP: "scratch of the NPU",
     _FAST: "its fast scratch",
-    _MAILBOX: "the stand-in's mailbox",
 }
 _SRAM, _DDR = "SRAM", "DDR"
 # Of a target that does not say, as cmake/options.cmake and ports/cortex_m have them.
 _PLACES = {FILE: _DDR, METHOD: _SRAM, TEMP: _SRAM}
 _SIZES = {FILE: 0x2000000, METHOD: 0x180000, TEMP: 0x40000}
 _GRAIN = 0x400  # of a pool that gets what it needs and little more
-_MAILBOX_BYTES = 0x1000  # of the stand-in's doorbell, in DDR
 _FILE_ALIGNMENT, _BUFFER_ALIGNMENT = 32, 16  # ports/*, core/arena.h
 _IO_ROW = struct.Struct("<9i")  # of a table of a delegate's tensors (size/vela.py)
 
@@ -82,26 +80,17 @@ class DoesNotFit(HarnessError):
         self.needed = dict(needed)
         self.missing = sum(needed.values()) - size
         self.instead = tuple(instead)
+        parts = " and ".join(f"{size:,} for {_MEANING[pool]}" for pool, size in needed.items())
+        hint = "`pools` of the target's file fixes that; give it more, or take a smaller network"
+        if region:
+            hint = "no other memory mode of it, and no board for the same program, has the room"
+        if instead:
+            hint = f"with the same needs it would fit {', '.join(instead)}"
         super().__init__(
-            f"the program does not fit {target.name}: {_stated(region, size, needed)}, "
-            f"{self.missing:,} too many",
-            hint=_advice(region, self.instead),
+            f"the program does not fit {target.name}: {region or 'its file'} has {size:,} bytes, "
+            f"and it needs {parts}, {self.missing:,} too many",
+            hint=hint,
         )
-
-
-def _stated(region: str, size: int, needed: Mapping[str, int]) -> str:
-    parts = " and ".join(f"{size:,} for {_MEANING[pool]}" for pool, size in needed.items())
-    if region:
-        return f"{region} has {size:,} bytes, and it needs {parts}"
-    return f"the target's file gives {size:,} bytes and it needs {parts}"
-
-
-def _advice(region: str, instead: Sequence[str]) -> str:
-    if not region:
-        return "`pools` of the target's file fixes that; give it more, or take a smaller network"
-    if instead:
-        return f"with the same needs it would fit {', '.join(instead)}"
-    return "no other memory mode of it, and no board that runs the same program, has the room"
 
 
 def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
@@ -114,58 +103,39 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
         program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
         plan: Table = next(iter(program.items("execution_plan")))
         tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
-        words = _WORDS[target.port in DIRECT]
-        driven = target.direct_drive
+        scratch = (_temp_bytes(content[start:end], target) for start, end in find_streams(content))
         return MemoryNeeds(
             file=size + max(tensors, default=0),
-            method=_method_bytes(plan, words),
-            temp=max((_temp_bytes(blob, driven=driven) for blob in _streams(content)), default=0),
+            method=_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL),
+            temp=max(scratch, default=0),
         )
     except (MalformedFile, IndexError, StopIteration):
         return MemoryNeeds(file=size)
 
 
-@dataclass(frozen=True)
-class _Words:
-    """Bytes of the runner's structures, by pointer size (core/value.h, method.h, backend.h; the
-    last is what a delegate's backend keeps)."""
-
-    value: int
-    pointer: int
-    instruction: int
-    delegate: int
-    spec: int
-    span: int
-    backend: int
+# Bytes of the runner's structures with pointers of four bytes, and of eight (core/value.h, method.h
+# and backend.h): a value, a pointer, an instruction with its ticks, a delegate with what its
+# backend keeps, a compile specification, a buffer.
+_BARE_METAL, _HOSTED = (32, 4, 24 + 8, 12 + 64, 12, 8), (56, 8, 40 + 8, 24 + 512, 24, 16)
 
 
-_WORDS = {False: _Words(32, 4, 24, 12, 12, 8, 64), True: _Words(56, 8, 40, 24, 24, 16, 512)}
-_TICKS = 8  # of each instruction, with --profile
-
-
-def _method_bytes(plan: Table, words: _Words) -> int:
+def _method_bytes(plan: Table, sizes: Sequence[int]) -> int:
     """As core/method_loader.cpp places it."""
     values = [value.get("val") for value in plan.items("values")]
     lists = ("IntList", "TensorList", "OptionalTensorList")
     pointers = len(plan.items("inputs")) + len(plan.items("outputs"))
     pointers += sum(len(v.items("items")) for v in values if v is not None and v.name in lists)
     calls = [i.get("instr_args") for c in plan.items("chains") for i in c.items("instructions")]
-    for call in calls:
-        if call is not None:
-            with_args = call.name in ("KernelCall", "DelegateCall")
-            pointers += len(call.items("args")) if with_args else 2
+    for call in filter(None, calls):
+        with_args = call.name in ("KernelCall", "DelegateCall")
+        pointers += len(call.items("args")) if with_args else 2
     delegates = plan.items("delegates")
     specs = sum(len(delegate.items("compile_specs")) for delegate in delegates)
     buffers = list(plan.items("non_const_buffer_sizes"))[1:]  # entry 0 is reserved
-    loaded = (
-        len(values) * words.value
-        + pointers * words.pointer
-        + len(calls) * (words.instruction + _TICKS)
-        + len(delegates) * (words.delegate + words.backend)
-        + specs * words.spec
-        + len(buffers) * words.span
-    )
-    return loaded + sum(_aligned(size, _BUFFER_ALIGNMENT) for size in buffers) + _BUFFER_ALIGNMENT
+    counts = (len(values), pointers, len(calls), len(delegates), specs, len(buffers))
+    loaded = sum(count * size for count, size in zip(counts, sizes, strict=True))
+    planned = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in buffers)
+    return loaded + planned + _BUFFER_ALIGNMENT
 
 
 def _tensor_bytes(value: Table) -> int:
@@ -178,16 +148,11 @@ def _tensor_bytes(value: Table) -> int:
     return elements * width
 
 
-def _streams(content: bytes) -> Iterator[dict[str, bytes]]:
-    """The blocks of what Vela compiled each delegate to, by name."""
-    for start, end in find_streams(content):
-        stream = content[start:end]
-        yield {b.name: stream[b.data : b.data + b.length] for b in walk(stream)}
-
-
-def _temp_bytes(blocks: Mapping[str, bytes], *, driven: bool) -> int:
-    """Scratch; where a driver of Linux provides that, an output that is laid out anew."""
-    if driven:
+def _temp_bytes(stream: bytes, target: Target) -> int:
+    """Of what Vela compiled a delegate to: scratch; where a driver of Linux provides that, an
+    output that is laid out anew."""
+    blocks = {block.name: stream[block.data : block.data + block.length] for block in walk(stream)}
+    if target.direct_drive:
         rows = _IO_ROW.iter_unpack(blocks.get("outputs", b"")[4:])
         return max((prod(row[:7]) for row in rows), default=0)
     return int.from_bytes(blocks.get("scratch_size", b""), "little")
@@ -199,20 +164,27 @@ def pool_options(target: Target, needs: MemoryNeeds = NOTHING) -> dict[str, str]
     for pool, size in target.pools.items():
         if needs[pool] > size:
             raise DoesNotFit(target, "", size, {pool: needs[pool]})
-    usual = _usual_places(target)
-    for places, sizes in product(_placements(target, usual), _sizings(target, needs)):
-        if _overfull(target, places, sizes) is None:
-            moved = {pool: place for pool, place in places.items() if place != usual[pool]}
-            return {
-                **{_size_option(pool): str(size) for pool, size in sizes.items()},
-                **{_place_option(pool): place for pool, place in moved.items()},
-            }
+    *_, (places, sizes) = _layouts(target, needs)
     region = _overfull(target, places, sizes)
-    assert region is not None, "the last layout did not fit"
-    there = {pool: sizes[pool] for pool, place in places.items() if place == region.name}
-    if taken := _taken(target, region.name):
-        there[_MAILBOX if region.name == _DDR else _FAST] = taken
-    raise DoesNotFit(target, region.name, region.size, there, _with_room(target, needs))
+    if region is not None:
+        there = {pool: sizes[pool] for pool, place in places.items() if place == region.name}
+        if taken := _taken(target, region.name):
+            there[_FAST] = taken
+        raise DoesNotFit(target, region.name, region.size, there, _with_room(target, needs))
+    usual = _usual_places(target)
+    return {
+        **{_size_option(pool): str(size) for pool, size in sizes.items()},
+        **{_place_option(pool): at for pool, at in places.items() if at != usual[pool]},
+    }
+
+
+def _layouts(target: Target, needs: MemoryNeeds) -> Iterator[tuple[dict[str, str], dict[str, int]]]:
+    """Region and bytes of each pool, up to the first that the target has room for."""
+    placements = _placements(target, _usual_places(target))
+    for places, sizes in product(placements, _sizings(target, needs)):
+        yield places, sizes
+        if _overfull(target, places, sizes) is None:
+            return
 
 
 def has_room(options: Mapping[str, str], needs: MemoryNeeds) -> bool:
@@ -276,9 +248,7 @@ def _overfull(target: Target, places: Mapping[str, str], sizes: Mapping[str, int
 
 def _taken(target: Target, region: str) -> int:
     """Bytes that are no pool's."""
-    if region == _SRAM:
-        return 0 if target.npu is None else target.npu.mode.fast_scratch
-    return _MAILBOX_BYTES if region == _DDR else 0
+    return target.npu.mode.fast_scratch if target.npu and region == _SRAM else 0
 
 
 def _with_room(target: Target, needs: MemoryNeeds) -> list[str]:
@@ -298,7 +268,6 @@ def _is_alike(other: Target, target: Target) -> bool:
 
 
 def _fits(target: Target, needs: MemoryNeeds) -> bool:
-    if any(needs[pool] > size for pool, size in target.pools.items()):
-        return False
-    layouts = product(_placements(target, _usual_places(target)), _sizings(target, needs))
-    return any(_overfull(target, places, sizes) is None for places, sizes in layouts)
+    *_, (places, sizes) = _layouts(target, needs)
+    fixed = all(needs[pool] <= size for pool, size in target.pools.items())
+    return fixed and _overfull(target, places, sizes) is None
