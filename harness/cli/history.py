@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from harness.core.verdict import ExitCode
 if TYPE_CHECKING:
     from harness.nightly.history.model import Night
     from harness.nightly.history.store import History
-    from harness.report.page.view import Page
 
 history_option = click.option(
     "--history",
@@ -98,26 +98,15 @@ def show_night(
     *,
     only: Collection[str] | None = None,
 ) -> tuple[dict[str, Any], ExitCode]:
-    """The night printed, or as data, and in its files. ``only``: the cases of a shard."""
-    from harness.nightly.history.compare import code_of
+    """The night printed, or as data, and in its files; on GitHub also as annotations and in the
+    summary of the step. ``only``: the cases of a shard. Raises NoPackage without Jinja,
+    DiskError."""
+    from harness.nightly.history.compare import compare
     from harness.report.history import print_night, summary_of
-    from harness.report.page.view import page_of
-
-    page = page_of(history, night, only)
-    publish(page, html, junit, as_json)
-    if not as_json:
-        from harness.report.console import Terminal
-
-        print_night(Terminal(), night, page.cases)
-    return summary_of(night, page.cases), code_of(page.cases)
-
-
-def publish(page: Page, html: Path | None, junit: Path | None, as_json: bool) -> None:
-    """Writes its files; on GitHub also annotations and the summary of the step. Raises NoPackage
-    without Jinja, DiskError."""
     from harness.report.page.ci import summary, workflow_commands, write_junit
     from harness.report.summary import append_to_step_summary
 
+    page = compare(history, night, only)
     if html is not None:
         try:
             from harness.report.page.render import write_page
@@ -129,6 +118,11 @@ def publish(page: Page, html: Path | None, junit: Path | None, as_json: bool) ->
     for line in workflow_commands(page, os.environ):
         tell_ci(line, err=as_json)
     append_to_step_summary(summary(page), os.environ)
+    if not as_json:
+        from harness.report.console import Terminal
+
+        print_night(Terminal(), page)
+    return summary_of(page), page.code
 
 
 class DefaultGroup(click.Group):
@@ -169,9 +163,26 @@ def history() -> None:
     show_default=True,
     help="How many of the newest: runs of a case, or nights that are searched for flaky cases.",
 )
+@click.option("--suite", metavar="NAME", help="Of this suite (default: of the case's last run).")
+@click.option("--branch", metavar="NAME", help="Of this branch (default: of the case's last run).")
+@click.option(
+    "--cause",
+    metavar="WORDS",
+    default="",
+    help="Since when it fails of this cause: a verdict, a kind, or words of its text (default: of "
+    "the last one).",
+)
 @history_option
 @verb
-def show_(case: str | None, most: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+def show_(
+    case: str | None,
+    most: int,
+    suite: str | None,
+    branch: str | None,
+    cause: str,
+    url: str | None,
+    as_json: bool,
+) -> tuple[Any, ExitCode]:
     """The runs of a case; or without one, the flaky cases. `hil history CASE` is the same.
 
     If the case fails, or failed once, also the run since which, the last good run before it, and
@@ -182,27 +193,31 @@ def show_(case: str | None, most: int, url: str | None, as_json: bool) -> tuple[
 
     A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]".
     """
-    return _flaky(most, url, as_json) if case is None else _case(case, most, url, as_json)
-
-
-def _case(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    if case is None:
+        return _flaky(most, url, as_json)
     with opened(url) as database:
-        from harness.nightly.history.compare import first_bad
+        from harness.nightly.history.standing import first_bad
         from harness.report.history import first_bad_summary, print_case
 
-        rows = database.of_case(case)
-        if not rows:
+        place = database.last_of(case, suite, branch)
+        if place is None:
             known = database.cases()
             close = get_close_matches(case, known)
             listing = "some that it has: "
             message = f"the history has no run of {case}"
             raise Unknown(message, case, known[:5], close=close, listing=listing)
-    failure, newest = first_bad(rows), rows[-most:]
+        rows = database.of_case(case, *place)
+    failure, newest = first_bad(rows, cause), rows[-most:]
     if not as_json:
         from harness.report.console import Terminal
 
         print_case(Terminal(), case, newest, failure)
-    summary = {"case": case, "runs": [row.to_fields() for row in newest]}
+    summary = {
+        "case": case,
+        "suite": place[0],
+        "branch": place[1],
+        "runs": [asdict(row) for row in newest],
+    }
     if failure is None:
         return {**summary, "first_bad": None}, ExitCode.PASSED
     code = ExitCode.FAILED if failure.fixed is None else ExitCode.PASSED
@@ -211,7 +226,7 @@ def _case(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, Ex
 
 def _flaky(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
     with opened(url) as database:
-        from harness.nightly.history.compare import flaky
+        from harness.nightly.history.flaky import flaky
 
         cases = flaky(database.rows([night.id for night in database.nights(most=nights)]))
     if not as_json:
@@ -219,7 +234,7 @@ def _flaky(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
         from harness.report.history import print_flaky
 
         print_flaky(Terminal(), cases)
-    summary = [{**vars(case), "rows": [row.to_fields() for row in case.rows]} for case in cases]
+    summary = [{**vars(case), "rows": [asdict(row) for row in case.rows]} for case in cases]
     return {"flaky": summary}, ExitCode.FAILED if cases else ExitCode.PASSED
 
 

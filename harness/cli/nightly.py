@@ -20,7 +20,6 @@ from harness.cli.history import (
     junit_option,
     known_night,
     opened,
-    publish,
     show_night,
 )
 from harness.cli.options import limit_factor_option
@@ -85,6 +84,7 @@ class NightOptions:
     shard: str
     night: str | None
     resume: bool
+    base: str | None
     firmware: str | None
     executorch: Path | None
     parts: tuple[str, ...]
@@ -107,6 +107,10 @@ class NightOptions:
                 "--scheduler needs a store, through which its workers share programs and firmware",
                 hint='name one with --store URL, or with store = "URL" under [tool.hil]',
             )
+
+    def folder(self) -> Path:
+        """In the user's repository."""
+        return Path.cwd() if self.suite is None else self.suite.absolute().parent
 
     def shared_store(self) -> str | None:
         """``--store``, else that of the settings; a folder by its absolute path."""
@@ -185,6 +189,12 @@ class NightOptions:
 @click.option(
     "--resume", is_flag=True, help="Continue the last night of this suite that did not end."
 )
+@click.option(
+    "--base",
+    metavar="BRANCH",
+    help="Compare with the last night of this branch that this one started from (default: with "
+    "that of this branch; of a pull request in CI, with its target).",
+)
 @history_option
 @click.option(
     "--firmware",
@@ -250,7 +260,8 @@ def run_(
             summary, code = _undelivered(night, recorder, rows, as_json=as_json)
         else:
             mine = {planned.case for planned in night.of_shard(shard.number)}
-            summary, code = show_night(history, night, html, junit, as_json, only=mine)
+            only = mine if shard.count > 1 else None  # what is gone is no shard's
+            summary, code = show_night(history, night, html, junit, as_json, only=only)
     return {**summary, **_bundled(rows, options.bundles, as_json)}, code
 
 
@@ -266,8 +277,11 @@ def _run(
 ) -> tuple[Night, Recorder, list[Row]]:
     from harness.nightly.history.database import Recorder
     from harness.nightly.night import NightRequest, begin, run_night, unfinished
+    from harness.nightly.repository import base_branch, origin_of
 
-    left = unfinished(suite, history)
+    folder = options.folder()
+    origin = origin_of(folder, os.environ)
+    left = unfinished(suite, history, origin)
     if left is not None and not options.resume and left.id != options.night and not as_json:
         echo(f"hil: the night {left.id} did not end; --resume continues it", err=True)
     recorder = Recorder(history)
@@ -276,7 +290,9 @@ def _run(
     rows: list[Row] = []
     pool = options.pool(suite, progress)
     try:
-        night = begin(suite, history, NightRequest(shard, options.night, options.resume))
+        base = base_branch(os.environ) if options.base is None else options.base
+        request = NightRequest(shard, options.night, options.resume, folder, origin, base)
+        night = begin(suite, history, request)
         count = len(night.of_shard(shard.number))
         progress(f"night {night.id}: {suite.name}, {count} cases")
         on_row = _row_printer(rows, quiet=as_json)
@@ -293,11 +309,11 @@ def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, l
     from harness.nightly.night import pack_failures
 
     made: list[str] = []
-    for bundled in pack_failures(rows, folder):
-        if bundled.path is not None:
-            made.append(str(bundled.path))
+    for case, bundle in pack_failures(rows, folder):
+        if isinstance(bundle, Path):
+            made.append(str(bundle))
         elif not as_json:
-            echo(f"hil: no bundle of {bundled.case}: {bundled.why}", err=True)
+            echo(f"hil: no bundle of {case}: {bundle}", err=True)
     return {"bundles": made}
 
 
@@ -420,17 +436,8 @@ def page_(
       hil nightly page 20260101-020000-1a2b3c -o night.html
     """
     with opened(url) as history:
-        from harness.report.page.view import page_of
-
-        view = page_of(history, known_night(history, night))
-    publish(view, out, junit, as_json)
+        night_ = known_night(history, night)
+        summary, _ = show_night(history, night_, out, junit, as_json)
     if not as_json:
-        echo(f"{out}: {view.night.suite}, night {view.night.id}: {view.verdict}")
-    return {
-        "page": str(out),
-        "night": view.night.id,
-        "counts": {str(state): count for state, _, count in view.counts},
-        "groups": [
-            {"what": g.what, "why": g.why, "cases": [c.case for c in g.cases]} for g in view.groups
-        ],
-    }, ExitCode.PASSED
+        echo(str(out))
+    return {**summary, "page": str(out)}, ExitCode.PASSED

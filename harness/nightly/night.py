@@ -17,10 +17,12 @@ from queue import SimpleQueue
 import filelock
 
 from harness.core.errors import HarnessError, UsageError
+from harness.nightly.history.compare import NIGHTS, nights_before
 from harness.nightly.history.database import Recorder
-from harness.nightly.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
+from harness.nightly.history.model import MOST_ATTEMPTS, Night, Origin, Planned, Row, last_tries
 from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
+from harness.nightly.repository import renamed_files, started_from
 from harness.nightly.shards import Shard, distribute, longest_first, usual_seconds
 from harness.nightly.suite import Job, Suite
 from harness.run.bundle import pack
@@ -50,11 +52,16 @@ class OtherSuite(UsageError):
 
 @dataclass(frozen=True)
 class NightRequest:
-    """``night``: its id, None for a new one. ``resume``: continue the last that did not end."""
+    """``night``: its id, None for a new one. ``resume``: continue the last that did not end.
+    ``folder``: in the user's repository, whose ``origin`` is known. ``base``: the branch that it is
+    compared with, "" for its own."""
 
     shard: Shard = field(default_factory=Shard)
     night: str | None = None
     resume: bool = False
+    folder: Path = field(default_factory=Path.cwd)
+    origin: Origin = field(default_factory=Origin)
+    base: str = ""
 
 
 def begin(suite: Suite, history: History, request: NightRequest) -> Night:
@@ -62,28 +69,14 @@ def begin(suite: Suite, history: History, request: NightRequest) -> Night:
 
     Raises OtherSuite, UsageError, HistoryUnreachable.
     """
-    id = request.night or _new_id()
-    known = unfinished(suite, history) if request.resume else history.night(id)
-    if known is None and request.resume:
+    known = history.night(request.night) if request.night else None
+    if request.resume and (known := unfinished(suite, history, request.origin)) is None:
         raise UsageError(
             f"the history has no unfinished night of {suite.name}",
             hint="begin one without --resume",
         )
     if known is None:
-        plan = distribute(suite.jobs, request.shard.count, usual_seconds(history))
-        known = history.begin(
-            Night(
-                id,
-                suite.name,
-                suite.sha256,
-                now(),
-                exact_harness_revision(),
-                host(),
-                plan,
-                suite.excluded,
-                request.shard.count,
-            )
-        )
+        known = history.begin(_planned(suite, history, request))
     if known.suite_sha256 != suite.sha256:
         raise OtherSuite(known, "set of cases")
     if known.shards != request.shard.count:
@@ -91,13 +84,45 @@ def begin(suite: Suite, history: History, request: NightRequest) -> Night:
     return known
 
 
-def unfinished(suite: Suite, history: History) -> Night | None:
-    """The last night of these very cases, when it did not end."""
-    last = next(
-        (n for n in history.nights(suite=suite.name, most=20) if n.suite_sha256 == suite.sha256),
-        None,
+def _planned(suite: Suite, history: History, request: NightRequest) -> Night:
+    night = Night(
+        id=request.night or _new_id(),
+        suite=suite.name,
+        suite_sha256=suite.sha256,
+        began=now(),
+        harness=exact_harness_revision(),
+        host=host(),
+        plan=distribute(suite.jobs, request.shard.count, usual_seconds(history)),
+        excluded=suite.excluded,
+        shards=request.shard.count,
+        origin=request.origin,
     )
-    return None if last is None or history.ended(last) else last
+    if request.base and request.base != request.origin.branch:
+        nights = history.nights(suite=suite.name, branch=request.base, most=NIGHTS)
+        base = started_from(request.folder, nights)
+        night = replace(night, base="" if base is None else base.id)
+    return replace(night, renames=_renames(suite, nights_before(history, night), request.folder))
+
+
+def _renames(suite: Suite, before: Sequence[Night], folder: Path) -> dict[str, str]:
+    """What the suite says, and whose model file git takes for renamed since the night before."""
+    if not before or not before[0].origin.commit:
+        return suite.renames
+    there = {planned.case for planned in before[0].plan}
+    found: dict[str, str] = {}
+    for path, old in renamed_files(folder, before[0].origin.commit).items():
+        for planned in suite.plan:
+            case = planned.case.replace(f"/{path}", f"/{old}", 1)
+            if planned.case not in there and case in there:
+                found[planned.case] = case
+    return found | suite.renames
+
+
+def unfinished(suite: Suite, history: History, origin: Origin) -> Night | None:
+    """The last night of these very cases and this branch, when it did not end."""
+    nights = history.nights(suite=suite.name, branch=origin.branch, most=20)
+    last = next((night for night in nights if night.suite_sha256 == suite.sha256), None)
+    return last if last is not None and history.left(last) else None
 
 
 def run_night(
@@ -117,25 +142,25 @@ def run_night(
         times = usual_seconds(recorder.history)
         jobs = longest_first([j for j in suite.jobs if j.planned[0].case in mine], times)
         revision = exact_harness_revision()
-        tasks = [t for job in jobs for t in _left(job, mine, last, night.id, options, revision)]
+        tasks = [t for job in jobs for t in _left(job, mine, last, night, options, revision)]
         done = sum(last[name].settled for name in mine if name in last)
         for row in _drive(tasks, pool, recorder):
             done += row.settled
             on_row(row, done, len(mine))
-        recorder.append([], (night.id, shard.number, now()))
+        recorder.append([], last=True)
 
 
 def _left(
     job: Job,
     mine: dict[str, Planned],
     last: dict[str, Row],
-    night: str,
+    night: Night,
     options: RunOptions,
     revision: str,
 ) -> Iterator[Task]:
     """The tasks of a job that are still to run, as the night planned it."""
     job = replace(job, planned=tuple(mine[planned.case] for planned in job.planned))
-    whole = Task(night, job, options, 1, revision)
+    whole = Task(night.id, night.suite, night.origin, job, options, 1, revision)
     tried = {p.case: last[p.case] for p in job.planned if p.case in last}
     fresh = [p.case for p in job.planned if p.case not in tried]
     if fresh:
@@ -200,34 +225,22 @@ def _new_id() -> str:
     return f"{stamp}-{uuid.uuid4().hex[:6]}"
 
 
-@dataclass(frozen=True)
-class Bundled:
-    """``path``: None if there is no bundle; ``why`` says the reason."""
-
-    case: str
-    path: Path | None
-    why: str = ""
-
-
-def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[Bundled]:
-    """One for each bad row that ran on this machine, in the new ``folder``. Raises DiskError."""
+def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, Path | str]]:
+    """The case of each bad row and its bundle in the new ``folder``, or why it has none. Raises
+    DiskError."""
     bad = [row for row in rows if row.bad]
     if bad:
         with disk_errors("making the folder of the bundles"):
             folder.mkdir(parents=True, exist_ok=True)
     for number, row in enumerate(bad):
         if number >= MAX_BUNDLES:
-            yield Bundled(row.case, None, f"{MAX_BUNDLES} failures have one")
+            yield row.case, f"{MAX_BUNDLES} failures have one"
         elif row.run_dir is None:
-            yield Bundled(row.case, None, "nothing was run")
+            yield row.case, "nothing was run"
         else:
-            yield _packed(row.case, Path(row.run_dir), folder)
-
-
-def _packed(case: str, run_dir: Path, folder: Path) -> Bundled:
-    bundle = folder / f"{run_dir.name}.tar.zst"
-    try:
-        pack(run_dir, bundle)
-    except HarnessError as error:
-        return Bundled(case, None, error.message)
-    return Bundled(case, bundle)
+            bundle = folder / f"{Path(row.run_dir).name}.tar.zst"
+            try:
+                pack(Path(row.run_dir), bundle)
+                yield row.case, bundle
+            except HarnessError as error:
+                yield row.case, error.message

@@ -6,7 +6,6 @@ Pool is the interface; LocalPool has processes of this machine, ``dask_pool`` wo
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -21,15 +20,15 @@ from typing import Protocol
 
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
-from harness.nightly.history.model import Row, row_of
+from harness.nightly.history.model import Origin, Row
+from harness.nightly.history.rows import Ran, row_of
 from harness.nightly.shared import Store, entries_of
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record, host
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
-
-_PR_SET_PDEATHSIG = 1  # prctl(2)
+from harness.system.locks import die_with_parent
 
 
 class StoreNote(str):
@@ -40,9 +39,12 @@ class StoreNote(str):
 
 @dataclass(frozen=True)
 class Task:
-    """``attempt``: of the rows to be written. ``harness``: revision of the harness that planned."""
+    """``suite`` and ``origin``: of the night. ``attempt``: of the rows to be written. ``harness``:
+    revision of the harness that planned."""
 
     night: str
+    suite: str
+    origin: Origin
     job: Job
     options: RunOptions
     attempt: int
@@ -94,18 +96,9 @@ def failed(job: Job, error: BaseException) -> list[RunRecord]:
 
 
 def _rows(task: Task, records: Sequence[RunRecord], seconds: float) -> tuple[Row, ...]:
-    return tuple(
-        row_of(
-            record,
-            task.night,
-            planned,
-            attempt=task.attempt,
-            seconds=seconds,
-            harness=task.harness,
-            host=host(),
-        )
-        for record, planned in zip(records, task.job.planned, strict=True)
-    )
+    ran = Ran(task.attempt, seconds, task.harness, host(), task.suite, task.origin)
+    pairs = zip(records, task.job.planned, strict=True)
+    return tuple(row_of(record, task.night, planned, ran) for record, planned in pairs)
 
 
 class NotDone(InfraError):
@@ -197,9 +190,7 @@ class _Worker:
 def _serve(pipe: Connection, parent: int) -> None:
     """The worker's process. A killed night leaves none behind; Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # the parent was gone before prctl
-        os._exit(1)
+    die_with_parent(parent)
     with suppress(EOFError):
         while True:
             pipe.send(work(*pipe.recv()))

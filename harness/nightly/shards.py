@@ -88,8 +88,8 @@ def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard]
             part.copy_to(history, nights[0].id)
         tries = Counter((r.case, r.attempt) for part in parts for r in part.rows([nights[0].id]))
     doubled = [case for (case, _), times in tries.items() if times > 1]
-    ended, count = history.endings(nights[0].id), nights[0].shards
-    return nights[0], [Shard(n, count) for n in range(1, count + 1) if n not in ended], doubled
+    unfinished = sorted({planned.shard for planned in history.left(nights[0])})
+    return nights[0], [Shard(number, nights[0].shards) for number in unfinished], doubled
 
 
 def _history_in(folder: Path) -> History:

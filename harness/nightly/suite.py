@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,7 +25,8 @@ from harness.config.models import find_model
 from harness.config.schema import Data, Rule, checked_document
 from harness.core.errors import HarnessError, TargetError
 from harness.firmware.source import names_of
-from harness.nightly.history.model import Excluded, Planned, case_name
+from harness.nightly.history.model import Excluded, Planned
+from harness.nightly.history.rows import case_name
 from harness.sim.simulator import AUTO
 
 DEFAULT = "default"  # the suite where none is named
@@ -79,6 +80,7 @@ class SuiteFile(Data):
     owner: str = ""
     exclude: tuple[Exclusion, ...] = ()
     quarantine: tuple[Quarantine, ...] = ()
+    renames: dict[str, str] = field(default_factory=dict)  # the old name of a case, and the new one
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Job:
 @dataclass(frozen=True)
 class Suite:
     """``name``: of its file; ``sha256``: of cases, firmware, simulators, limits and exclusions, so
-    that a night is continued with the same cases only. ``expired``: quarantines whose day is over.
+    that a night is continued with the same cases only. ``expired``: quarantines whose day is over;
+    ``renames``: names of cases, and what they were called before.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Suite:
     jobs: tuple[Job, ...]
     excluded: tuple[Excluded, ...]
     expired: tuple[str, ...] = ()
+    renames: dict[str, str] = field(default_factory=dict)
 
     @property
     def plan(self) -> tuple[Planned, ...]:
@@ -184,26 +188,35 @@ def _without(
     for index, exclusion in enumerate(contents.exclude):
         matching = [job for job in jobs if fnmatchcase(job.case.id, exclusion.case)]
         if not matching:
-            raise _fits_nothing(document, "exclude", index, exclusion.case)
+            raise _fits_nothing(document, exclusion.case, "exclude", index, "case")
         excluded += [Excluded(job.case.id, exclusion.reason) for job in matching]
         jobs = [job for job in jobs if job not in matching]
     expired: list[str] = []
     for index, quarantine in enumerate(contents.quarantine):
         if not any(fnmatchcase(job.case.id, quarantine.case) for job in jobs):
-            raise _fits_nothing(document, "quarantine", index, quarantine.case)
+            raise _fits_nothing(document, quarantine.case, "quarantine", index, "case")
         if today > quarantine.until:
             expired.append(f"{quarantine.case}: since {quarantine.until}: {quarantine.reason}")
         else:
             jobs = [_quarantined(job, quarantine) for job in jobs]
     if not jobs:
         raise document.place(("cases",)).error("every case of the suite is excluded")
-    return Suite(name, _digest(jobs, excluded), tuple(jobs), tuple(excluded), tuple(expired))
+    names = {planned.case for job in jobs for planned in job.planned}
+    for old, new in contents.renames.items():
+        if new not in names:
+            raise _fits_nothing(document, new, "renames", old)
+    return Suite(
+        name=name,
+        sha256=_digest(jobs, excluded),
+        jobs=tuple(jobs),
+        excluded=tuple(excluded),
+        expired=tuple(expired),
+        renames={new: old for old, new in contents.renames.items()},
+    )
 
 
-def _fits_nothing(
-    document: strict_yaml.Document, section: str, index: int, pattern: str
-) -> TargetError:
-    return document.place((section, index, "case")).error(
+def _fits_nothing(document: strict_yaml.Document, pattern: str, *place: str | int) -> TargetError:
+    return document.place(place).error(
         f"no case of the suite fits {pattern!r}", hint="remove it, or correct it; * fits any text"
     )
 

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
 from harness.firmware.source import label
-from harness.nightly.history.compare import FirstBad, Flaky, Standing, State
-from harness.nightly.history.model import Difference, Night, Row
+from harness.nightly.history.compare import Comparison
+from harness.nightly.history.flaky import Flaky
+from harness.nightly.history.model import Row
+from harness.nightly.history.standing import FirstBad, Standing, State, deltas_of
 from harness.report.console import say
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
@@ -22,6 +24,7 @@ _LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
 _BARS = "▁▂▃▄▅▆▇█"
 _TRENDS = (("pte_bytes", "bytes of the .pte"), ("ticks_set0", "ticks of the first input set"))
 _MOST_FIGURES = 6
+_MOST_MOVED = 10  # cases with other figures
 _SHOWN = 12  # characters of a digest
 _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -77,25 +80,24 @@ def _print_first_bad(console: Console, failure: FirstBad) -> None:
         say(console, "last good  none: it never passed before")
     else:
         say(console, f"last good  {_when(good)}", "green")
+    if others := [row for row in failure.before if row.bad]:
+        say(console, f"           before, of another cause: {_when(others[-1])}")
     if failure.unsure:
         between = "runs between them that say nothing of the product"
         say(console, f"           {between}: {failure.unsure}")
     if failure.fixed is not None:
         say(console, f"fixed      {_when(failure.fixed)}", "green")
     say(console, f"{failure.bad_runs} bad in a row")
-    if good is not None:
-        _print_differences(console, failure)
-
-
-def _print_differences(console: Console, failure: FirstBad) -> None:
-    differences = in_order(failure.differences)
-    if not differences:
+    if not failure.before:
+        return
+    if not failure.differences:
         say(console, "nothing that the history knows of differs: look whether it is flaky")
-    for difference in differences:
-        after = shown(difference.after) or "(did not get so far)"
-        say(console, f"  {name_of(difference)}: {shown(difference.before)} -> {after}")
-    for name, (then, now) in list(failure.figures.items())[:_MOST_FIGURES]:
-        say(console, f"  {name}: {then:,} -> {now:,} ({now - then:+,})")
+    for difference in failure.differences:
+        say(
+            console, f"  {difference.name}: {shown(difference.before)} -> {shown(difference.after)}"
+        )
+    for delta in deltas_of(good, first)[:_MOST_FIGURES]:
+        say(console, f"  {delta}")
     if command := next_step(failure):
         say(console, f"next: {command}")
 
@@ -118,14 +120,16 @@ def next_step(failure: FirstBad) -> str | None:
 def first_bad_summary(failure: FirstBad) -> dict[str, Any]:
     """What ``--json`` shows."""
     return {
-        "case": failure.case,
-        "first_bad": failure.first.to_fields(),
-        "last_good": None if failure.last_good is None else failure.last_good.to_fields(),
-        "fixed": None if failure.fixed is None else failure.fixed.to_fields(),
+        "case": failure.first.case,
+        "first_bad": asdict(failure.first),
+        "last_good": None if failure.last_good is None else asdict(failure.last_good),
+        "fixed": None if failure.fixed is None else asdict(failure.fixed),
         "bad_runs": failure.bad_runs,
         "unsure": failure.unsure,
-        "differences": [vars(each) for each in in_order(failure.differences)],
-        "figures": {name: list(pair) for name, pair in failure.figures.items()},
+        "differences": [vars(each) for each in failure.differences],
+        "figures": {
+            d.name: [d.before, d.after] for d in deltas_of(failure.last_good, failure.first)
+        },
         "next": next_step(failure),
     }
 
@@ -143,45 +147,39 @@ def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
         say(console, f"{case.case}: {verdicts} of {case.runs} equal runs{outputs}")
 
 
-# In the order in which they are shown.
-_STYLES = {
-    State.NEW: "bold red",
-    State.STILL: "red",
-    State.INFRA: "magenta",
-    State.MISSING: "magenta",
-    State.QUARANTINED: "yellow",
-    State.FIXED: "green",
-}
-
-
-def print_night(console: Console, night: Night, found: Sequence[Standing]) -> None:
-    drifted = [(one.case, drift) for one in found if (drift := one.drift) is not None]
-    if drifted:
+def print_night(console: Console, night: Comparison) -> None:
+    """What is new first; nothing of what passes but figures that changed."""
+    if drifted := [case for case in night.cases if case.drift]:
         say(console, f"same model, other program ({len(drifted)})", "yellow")
-        for case, drift in drifted:
-            say(console, f"  {case}: {drift}")
-    for state, style in _STYLES.items():
-        group = [one for one in found if one.state is state]
-        if group:
-            say(console, f"{state} ({len(group)})", style)
-            for one in group:
-                _print_one(console, one)
-    for left in night.excluded:
+        for case in drifted:
+            say(console, f"  {case.case}: {case.drift}")
+    for state, count in night.counts.items():
+        if state not in (State.PASSING, State.SKIPPED):
+            say(console, f"{state} ({count})", state.style)
+            for case in night.of(state):
+                _print_one(console, case)
+    if night.moved:
+        say(console, f"other figures ({len(night.moved)})", "yellow")
+        for case, delta in night.moved[:_MOST_MOVED]:
+            say(console, f"  {case.case}: {delta}")
+    for left in night.night.excluded:
         say(console, f"left out: {left.case}: {left.reason}")
-    passed = sum(one.row is not None and one.row.good for one in found)
-    text = f"{passed} of {len(found)} passed; night {night.id} of {night.suite}"
-    say(console, text, "green" if passed == len(found) else "red")
+    planned = [case for case in night.cases if case.planned]
+    passed = sum(case.row is not None and case.row.good for case in planned)
+    say(console, f"{passed} of {len(planned)} passed", "green" if passed == len(planned) else "red")
+    say(console, f"{night.night.suite}, night {night.night.id}: {night.verdict}", "bold")
 
 
-def _print_one(console: Console, one: Standing) -> None:
-    row = one.row
+def _print_one(console: Console, case: Standing) -> None:
+    row = case.row
     if row is None:
-        say(console, f"  {one.case}")
+        was = case.baseline if case.state is State.LOST else None
+        say(console, f"  {case.case}" + ("" if was is None else f": was {was.verdict_text}"))
         return
     whose = f"  [{row.owner}]" if row.owner else ""
-    tries = f" ({len(one.tries)} tries)" if len(one.tries) > 1 else ""
-    say(console, f"  {one.case}: {row.verdict_text or row.verdict}{tries}{whose}")
-    if one.state is State.FIXED or row.cause is None:
+    tries = f" ({len(case.tries)} tries)" if len(case.tries) > 1 else ""
+    say(console, f"  {case.case}: {row.verdict_text or row.verdict}{tries}{whose}")
+    if case.state is State.FIXED or row.cause is None:
         return
     line = f" (console line {row.cause.line})" if row.cause.line else ""
     say(console, f"    {row.cause.kind}{line}: {row.cause.text}")
@@ -198,57 +196,43 @@ def reproducing(row: Row) -> str:
     return shlex.join(words)
 
 
-def summary_of(night: Night, found: Sequence[Standing]) -> dict[str, Any]:
+def summary_of(night: Comparison) -> dict[str, Any]:
     """What ``--json`` shows of a night."""
     return {
-        "night": night.id,
-        "suite": night.suite,
-        "began": night.began,
-        "counts": dict(Counter(str(one.state) for one in found)),
-        "excluded": [vars(one) for one in night.excluded],
-        "cases": [_summary(one) for one in found],
+        "night": night.night.id,
+        "suite": night.night.suite,
+        "origin": vars(night.night.origin),
+        "before": None if night.before is None else night.before.id,
+        "began": night.night.began,
+        "verdict": night.verdict,
+        "counts": {str(state): count for state, count in night.counts.items()},
+        "excluded": [vars(each) for each in night.night.excluded],
+        "groups": [
+            {"what": group.what, "why": group.why, "cases": [case.case for case in group.cases]}
+            for group in night.groups
+        ],
+        "cases": [_summary(case) for case in night.cases],
     }
 
 
-def _summary(one: Standing) -> dict[str, Any]:
-    row = one.row
+def _summary(case: Standing) -> dict[str, Any]:
+    row = case.row
     if row is None:
-        return {"case": one.case, "state": one.state, "verdict": None}
+        return {"case": case.case, "state": case.state, "verdict": None}
     return {
-        "case": one.case,
-        "state": one.state,
+        "case": case.case,
+        "state": case.state,
+        "since": None if case.since is None else case.since.first.night,
         "verdict": row.verdict,
         "cause": None if row.cause is None else vars(row.cause),
-        "drift": None if one.drift is None else str(one.drift),
-        "tries": [{"verdict": t.verdict, "time": t.time} for t in one.tries],
+        "drift": case.drift or None,
+        "tries": [{"verdict": t.verdict, "time": t.time} for t in case.tries],
         "seconds": row.seconds,
         "metrics": row.metrics,
+        "deltas": {d.name: [d.before, d.after] for d in case.deltas},
         "identity": vars(row.identity),
         "owner": row.owner,
         "quarantined": row.quarantined,
         "command": reproducing(row),
         "run_dir": row.run_dir,
     }
-
-
-# In the order in which they are shown.
-_NAMES = {
-    "target": "target file",
-    "exporter": "exporter",
-    "sources": "firmware sources",
-    "toolchain": "toolchain",
-    "simulator": "simulator",
-    "reference": "reference and budgets",
-    "program": "program (.pte)",
-    "firmware": "firmware (ELF)",
-    "harness": "harness",
-    "host": "host",
-}
-
-
-def name_of(one: Difference) -> str:
-    return _NAMES[one.what]
-
-
-def in_order(several: Iterable[Difference]) -> list[Difference]:
-    return sorted(several, key=lambda one: list(_NAMES).index(one.what))

@@ -15,7 +15,7 @@ from harness.cli.main import main
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History
 from harness.system.paths import import_root
-from tests.nightly.history.made import TARGET, at, night, row
+from tests.nightly.history.made import TARGET, night, row
 
 CASE = f"{TARGET}/add"
 
@@ -30,7 +30,6 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
         made.begin(night(day, CASE))
         grown = {"pte_bytes": 2000 + 100 * (day - 1), "ticks_set0": 1690}
         made.append([row(day, verdict, metrics=grown)])
-        made.end(f"n{day}", 1, at(day, 5))
     return made
 
 
@@ -60,10 +59,28 @@ def test_a_growth_is_told_with_the_run_before_it(there: History) -> None:
     assert "first bad  2026-03-03 02:00  night n3  OVER_BUDGET" in told
     assert "last good  2026-03-01 02:00  night n1" in told
     assert "runs between them that say nothing of the product: 1" in told
-    assert "pte_bytes: 2,000 -> 2,200 (+200)" in told
+    assert "pte_bytes 2,000 -> 2,200 (+200, +10.0%)" in told
     assert "nothing that the history knows of differs" in told
     found = json.loads(said("history", CASE, "--json", code=1))
     assert found["figures"] == {"pte_bytes": [2000, 2200]}
+
+
+def test_since_when_it_fails_of_a_cause_and_on_a_branch(there: History) -> None:
+    from harness.core.judgement import Cause
+    from harness.nightly.history.model import Origin
+
+    there.append([row(4, "FAULT", cause=Cause("bad_target", "typo")), row(5, "OVER_BUDGET")])
+    topic = Origin("topic", "c9")
+    there.append([row(2, "HANG", origin=topic, night="t2")])
+    told = said("history", CASE, "--cause", "typo", code=1)
+    assert "first bad  2026-03-04 02:00  night n4  FAULT" in told
+    assert "before, of another cause: 2026-03-03 02:00  night n3" in told
+    assert "night n3  OVER_BUDGET" in said("history", CASE, code=1)
+    assert "HANG" not in said("history", CASE, code=1)
+    found = json.loads(said("history", CASE, "--branch", "topic", "--json", code=1))
+    assert [each["night"] for each in found["runs"]] == ["t2"]
+    assert (found["suite"], found["branch"]) == ("suite", "topic")
+    assert "has no run of" in said("history", CASE, "--suite", "weekly", code=2)
 
 
 def test_commits_of_a_checkout_lead_to_bisect(there: History) -> None:
@@ -110,7 +127,6 @@ def test_one_night_is_copied_alone(there: History, tmp_path: Path) -> None:
     exported = open_history(f"sqlite:///{tmp_path}/x.db")
     assert [n.id for n in exported.nights()] == ["n2"]
     assert [r.night for r in exported.every()] == ["n2"]
-    assert exported.endings("n2") == {1: at(2, 5)}
     exported.close()
     told = said("history", "copy", "--to", tmp_path / "y.db", "--night", "n9", code=2)
     assert "the history has no night n9" in told
@@ -147,12 +163,12 @@ def test_what_waited_for_the_database_is_delivered_by_any_verb(there: History) -
 
 def test_merging_tells_what_is_missing(there: History, tmp_path: Path) -> None:
     shard = open_history(f"sqlite:///{tmp_path}/s1/x.db")
-    shard.begin(night(9, "t/a", "t/b", shards=2))
+    shard.begin(night(9, "t/a", "t/b", CASE, shards=2))
     shard.append([row(9, case="t/a")])
     shard.close()
     told = said("nightly", "merge", tmp_path / "s1", code=3)
     assert "shard 1/2 is missing, or did not end" in told
-    assert "missing (1)\n  t/b" in told
+    assert "missing (2)\n  t/b" in told
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def whole_night(database: Path) -> dict[str, str]:
     history = open_history(f"sqlite:///{database}")
     night = history.night(NIGHT)
     assert night is not None
-    assert history.ended(night)
+    assert history.left(night) == []
     verdicts = {c: r.verdict.name for c, r in last_tries(history.rows([NIGHT])).items()}
     history.close()
     return verdicts

@@ -21,7 +21,7 @@ from harness.config.case import Case
 from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.model import Origin, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import (
     NightRequest,
@@ -30,7 +30,7 @@ from harness.nightly.night import (
     run_night,
     unfinished,
 )
-from harness.nightly.pool import LocalPool, Task, WorkerLost
+from harness.nightly.pool import LocalPool, Task, WorkerLost, lost
 from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions
@@ -141,7 +141,7 @@ def test_a_worker_that_is_lost_costs_one_try(run: Run, history: History) -> None
         ("t/b", "PASS", 1),
         ("t/a", "PASS", 2),
     ]
-    first = history.of_case("t/a")
+    first = history.rows([history.nights()[0].id])
     assert {r.cause.kind for r in first if r.cause} == {"worker_lost"}
 
 
@@ -149,7 +149,7 @@ def test_what_was_judged_is_not_run_again(run: Run, history: History) -> None:
     four = suite("a", "b", "c", "d")
     with pytest.raises(KeyboardInterrupt):
         run(four, Scripted({"t/b": "INFRA"}, stop_after=2), NightRequest(night="tonight"))
-    assert unfinished(four, history) is not None
+    assert unfinished(four, history, Origin()) is not None
     pool = Scripted({})
     assert sorted(run(four, pool, NightRequest(resume=True))) == [
         ("t/a", "PASS", 1),
@@ -159,7 +159,7 @@ def test_what_was_judged_is_not_run_again(run: Run, history: History) -> None:
         ("t/d", "PASS", 1),
     ]
     assert sorted(pool.given) == [("t/b", 2), ("t/c", 1), ("t/d", 1)]
-    assert unfinished(four, history) is None
+    assert unfinished(four, history, Origin()) is None
     assert run(four, again := Scripted({}), NightRequest(night="tonight"))
     assert again.given == []
 
@@ -195,7 +195,7 @@ def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
 def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
     """Two real workers: one ends in the middle of what it does, the other does not notice."""
     pool = LocalPool(2)
-    nowhere = Task("n", job("nothing"), RunOptions(), 1, "h")
+    nowhere = Task("n", "s", Origin(), job("nothing"), RunOptions(), 1, "h")
     with ThreadPoolExecutor(2) as threads, closing(pool):
         list(threads.map(pool.run, (nowhere, nowhere)))
         first, second = multiprocessing.active_children()
@@ -206,10 +206,10 @@ def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
         first.kill()
         assert second.pid is not None
         os.kill(second.pid, signal.SIGCONT)
-        (lost,) = (answer for answer in answers if answer.exception(120))
-        (kept,) = (answer for answer in answers if answer is not lost)
+        (gone,) = (answer for answer in answers if answer.exception(120))
+        (kept,) = (answer for answer in answers if answer is not gone)
         with pytest.raises(WorkerLost):
-            lost.result()
+            gone.result()
         (kept_row,) = kept.result()
         assert kept_row.verdict is Verdict.NO_VERDICT  # no such target
         assert kept_row.cause is not None
@@ -217,3 +217,31 @@ def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
         assert list(threads.map(pool.run, (nowhere, nowhere)))  # one of them in a new process
         assert second in multiprocessing.active_children()
         assert first not in multiprocessing.active_children()
+
+
+def test_a_night_knows_its_branch_its_base_and_what_was_renamed(
+    run: Run, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said by the suite, or found by git since the commit of the night before."""
+    main, topic = Origin("main", "c1"), Origin("topic", "c2", pull_request="7")
+    run(suite("a", "old.py", "b"), Scripted({}), NightRequest(night="first", origin=main))
+    monkeypatch.setattr("harness.nightly.night.renamed_files", lambda *_: {"new.py": "old.py"})
+    renamed = replace(suite("a", "new.py", "c"), renames={"t/c": "t/b"})
+    now = begin(renamed, history, NightRequest(origin=topic, base="main"))
+    assert (now.origin, now.base) == (topic, "first")
+    assert now.renames == {"t/new.py": "t/old.py", "t/c": "t/b"}
+    assert unfinished(renamed, history, main) is None
+    assert unfinished(renamed, history, topic) == now
+    assert begin(renamed, history, NightRequest(origin=main, base="main")).base == ""
+
+
+def test_a_row_knows_whose_it_is(history: History) -> None:
+    """Of a task that never came to a worker, too."""
+    origin = Origin("main", "c1", dirty=True)
+    task = Task("n", "mine", origin, job("a"), RunOptions(), 1, "h")
+    (told,) = lost(task, WorkerLost())
+    assert (told.suite, told.origin) == ("mine", origin)
+    history.append([told])
+    assert history.last_of("t/a", None, None) == ("mine", "main")
+    assert history.last_of("t/a", None, "topic") is None
+    assert history.last_of("t/a", "mine", "main") == ("mine", "main")

@@ -11,9 +11,10 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.errors import UsageError
-from harness.nightly.history.compare import State, standings
+from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Planned
+from harness.nightly.history.standing import State
 from harness.nightly.history.store import History
 from harness.nightly.shards import (
     Shard,
@@ -24,7 +25,7 @@ from harness.nightly.shards import (
     usual_seconds,
 )
 from harness.nightly.suite import Job
-from tests.nightly.history.made import at, night, row
+from tests.nightly.history.made import night, row
 
 CASES = ("t/a", "t/b", "t/c", "t/d")
 
@@ -92,9 +93,8 @@ def shard(
     there.begin(night(1, "t/a"))
     there.append([row(1, "FAULT", "t/a")])
     mine = there.begin(night(day, *CASES, shards=2, suite_sha256=suite))
-    there.append([row(day, case=one.case) for one in mine.of_shard(number)])
-    if ended:
-        there.end(mine.id, number, at(day, 5))
+    cases = mine.of_shard(number) if ended else mine.of_shard(number)[1:]
+    there.append([row(day, case=one.case) for one in cases])
     there.close()
     return folder / f"s{number}"
 
@@ -102,7 +102,7 @@ def shard(
 def test_shards_become_one_night(history: History, tmp_path: Path) -> None:
     merged, missing, doubled = merge([shard(tmp_path, 1), shard(tmp_path, 2) / ".hil"], history)
     assert (missing, doubled) == ([], [])
-    assert history.ended(merged)
+    assert history.left(merged) == []
     assert sorted(r.case for r in history.rows(["n2"])) == list(CASES)
     assert [n.id for n in history.nights()] == ["n2"]
     merge([tmp_path / "s1", tmp_path / "s2"], history)  # once more: nothing new
@@ -123,7 +123,7 @@ def test_an_exported_file_does_as_well(history: History, tmp_path: Path) -> None
 def test_a_shard_that_did_not_end_is_missing(history: History, tmp_path: Path) -> None:
     merged, missing, _ = merge([shard(tmp_path, 1)], history)
     assert missing == [Shard(2, 2)]
-    states = {one.case: one.state for one in standings(history, merged)}
+    states = {one.case: one.state for one in compare(history, merged).cases}
     assert [states[c] for c in CASES] == [
         State.PASSING,
         State.MISSING,
@@ -141,7 +141,7 @@ def test_a_case_that_two_have_run_counts_once_and_is_told(history: History, tmp_
     there.close()
     _, _, doubled = merge([one, two], history)
     assert doubled == ["t/a"]
-    assert [r.verdict.name for r in history.of_case("t/a")] == ["PASS"]
+    assert [r.verdict.name for r in history.of_case("t/a", "suite", "main")] == ["PASS"]
 
 
 @pytest.mark.parametrize("other", [{"suite": "bb"}, {"day": 3}])

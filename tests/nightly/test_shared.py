@@ -17,7 +17,7 @@ import fsspec
 import pytest
 
 from harness.config.case import Case
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.model import Origin, Planned, Row
 from harness.nightly.pool import StoreNote, Task, work
 from harness.nightly.shared import Entry, Store, StoreFailed, entries_of
 from harness.nightly.shared import _pack as packed
@@ -213,7 +213,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, shared_hil_home: str) -> Pa
 
 def worked(store: Path) -> Row:
     job = Job(CASE, ("bundled",), (Planned(CASE.id),), "qemu")
-    (row,) = work(Task("night", job, OPTIONS, 1, "rev"), str(store))
+    (row,) = work(Task("night", "s", Origin(), job, OPTIONS, 1, "rev"), str(store))
     return row
 
 

@@ -184,3 +184,11 @@ def test_the_default_is_the_matrix_of_pytest() -> None:
     names = [one.case for one in default_suite().plan]
     assert len(names) == len(set(names)) > 100
     assert f"{M55}/ds_cnn" in names
+
+
+def test_a_renamed_case_names_both(tmp_path: Path) -> None:
+    cases = f"cases:\n  - {{targets: [{M55}], models: [add]}}\n"
+    suite = loaded(tmp_path, cases + f"renames:\n  {M55}/sum: {M55}/add\n")
+    assert suite.renames == {f"{M55}/add": f"{M55}/sum"}
+    with pytest.raises(TargetError, match=r"suite.yaml:4: no case of the suite fits 'host/add'"):
+        loaded(tmp_path, cases + f"renames:\n  {M55}/sum: host/add\n")

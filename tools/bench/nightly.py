@@ -13,13 +13,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from harness.config.case import Case
 from harness.core.errors import InfraError
 from harness.firmware.source import BUNDLED
-from harness.nightly.history.compare import standings
+from harness.nightly.history.compare import compare
 from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History
@@ -47,7 +48,7 @@ def measure_nightly(progress: Progress) -> Results:
         per_case = _overhead(Path(scratch), progress)
         with _history(Path(scratch) / "f.db") as history:
             elsewhere = measure(Path(scratch), history, _suite, progress)
-    longest = max(len(json.dumps(row.to_fields())) for row in real)
+    longest = max(len(json.dumps(asdict(row))) for row in real)
     return Results(
         (*nights, *rows),
         (
@@ -167,11 +168,11 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
         ]
         with _opened(url) as history:
             started = time.monotonic()
-            history.of_case("t/m0", most=30)
+            history.of_case("t/m0", "bench", "", most=30)
             one = time.monotonic() - started
             started = time.monotonic()
             night = history.nights(most=1)[0]
-            standings(history, night)
+            compare(history, night)
             page = time.monotonic() - started
         notes.append(
             f"{name}, 100,000 runs: the look-up of a case {one * 1000:.1f} ms; a night "

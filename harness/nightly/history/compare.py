@@ -1,243 +1,138 @@
-"""What is new in a night, since when a case fails, and what changed between two of its runs."""
+"""A night compared with those before it: what terminal, page, JUnit and GitHub all show."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.core.verdict import ExitCode, Verdict, Word, exit_code
-from harness.judge.program_contents import outline_difference
-from harness.nightly.history.model import Difference, Night, Row, last_tries
+from harness.core.verdict import ExitCode, Verdict, exit_code
+from harness.nightly.history.groups import Group, grouped
+from harness.nightly.history.model import Night, Row, last_tries
+from harness.nightly.history.standing import Delta, Standing, State
 
 if TYPE_CHECKING:
     from harness.nightly.history.store import History  # imports SQLAlchemy
 
-
-NIGHTS = 30  # of a suite before, that a night is compared with
-
-
-class State(Word):
-    """A case of a night, compared with the nights before."""
-
-    NEW = "new"  # fails, and passed before or was never run
-    STILL = "still failing"
-    FIXED = "fixed"
-    PASSING = "passing"
-    QUARANTINED = "quarantined"  # fails, and that does not count
-    INFRA = "infrastructure"  # says nothing of the product
-    SKIPPED = "skipped"
-    MISSING = "missing"  # planned, and has no row
+NIGHTS = 30  # before, that a night is compared with
+_TOLD, _HEADLINE = 0.01, 0.1  # by which part a figure has to be another
 
 
 @dataclass(frozen=True)
-class Drift:
-    """A model whose file is the same became another program. ``versions``: what exported it, where
-    that changed; ``program``: its operators that changed, in words."""
+class Comparison:
+    """``before``: the night that it is compared with, None for the first; ``cases``: those of the
+    plan in its order, then what is gone."""
 
-    versions: tuple[Difference, ...]
-    program: str
-
-    def __str__(self) -> str:
-        changed = [f"{v.what} {v.before or '(none)'} -> {v.after}" for v in self.versions]
-        by = ", ".join(changed) or "with the same exporter"
-        return f"same model, other program: {by}; what changed: {self.program}"
-
-
-def drift_of(before: Row | None, row: Row | None) -> Drift | None:
-    """None where the program is the same, or the model may be another."""
-    if before is None or row is None or not row.identity.program or not before.identity.program:
-        return None
-    if row.identity.program == before.identity.program:
-        return None
-    if not row.model_source or row.model_source != before.model_source:
-        return None
-    names = sorted({*before.versions, *row.versions})
-    versions = tuple(
-        Difference(name, before.versions.get(name, ""), row.versions.get(name, ""))
-        for name in names
-        if before.versions.get(name) != row.versions.get(name)
-    )
-    if not before.outline or not row.outline:
-        return Drift(versions, "not known, its operators were not kept")
-    return Drift(versions, str(outline_difference(before.outline, row.outline)))
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A case of a night. ``tries``: of this night; ``earlier``: the row that counts of each night
-    of the suite before, the oldest first."""
-
-    case: str
-    tries: tuple[Row, ...] = ()
-    earlier: tuple[Row, ...] = ()
-
-    @property
-    def row(self) -> Row | None:
-        """The one that counts: the last try. None if the case is missing."""
-        return max(self.tries, key=lambda row: row.attempt, default=None)
-
-    @property
-    def baseline(self) -> Row | None:
-        """What the case is compared with: the last earlier row that says something of the product,
-        as neither INFRA nor SKIPPED does."""
-        return next((row for row in reversed(self.earlier) if row.good or row.bad), None)
+    night: Night
+    before: Night | None
+    cases: tuple[Standing, ...]
 
     @cached_property
-    def state(self) -> State:
-        row, baseline = self.row, self.baseline
-        if row is None:
-            return State.MISSING
-        if row.verdict is Verdict.INFRA:
-            return State.INFRA
-        if row.verdict is Verdict.SKIPPED:
-            return State.SKIPPED
-        was_bad = baseline is not None and baseline.bad
-        if row.good:
-            return State.FIXED if was_bad else State.PASSING
-        if row.quarantined:
-            return State.QUARANTINED
-        return State.STILL if was_bad else State.NEW
-
-    @cached_property
-    def since(self) -> FirstBad | None:
-        """Since when the case fails; None if it does not."""
-        row = self.row
-        return None if row is None or not row.bad else first_bad((*self.earlier, row))
+    def counts(self) -> dict[State, int]:
+        """Of every state that has a case, in the order of the states."""
+        count = Counter(case.state for case in self.cases)
+        return {state: count[state] for state in State if count[state]}
 
     @property
-    def drift(self) -> Drift | None:
-        """Reported before sizes and outputs: they follow from it."""
-        return drift_of(self.baseline, self.row)
+    def ended(self) -> bool:
+        planned = (case for case in self.cases if case.planned)
+        return all(case.row is not None and case.row.settled for case in planned)
+
+    def of(self, *states: State) -> list[Standing]:
+        return [case for case in self.cases if case.state in states]
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """What fails, by what it shares."""
+        failing = [case for case in self.cases if case.state.failing and case.row is not None]
+        return grouped(failing, [c.row for c in self.cases if c.row is not None and c.row.good])
+
+    @cached_property
+    def moved(self) -> list[tuple[Standing, Delta]]:
+        """What passes and has another figure, with the one that changed most; the most first."""
+        passing = (case for case in self.cases if case.row is not None and case.row.good)
+        pairs = [(case, case.deltas[0]) for case in passing if case.deltas]
+        told = [pair for pair in pairs if abs(pair[1].ratio) >= _TOLD]
+        return sorted(told, key=lambda pair: -abs(pair[1].ratio))
+
+    @property
+    def verdict(self) -> str:
+        """The night in one sentence."""
+        number = self.counts
+        new = sum(count for state, count in number.items() if state.is_new)
+        failing = any(state.failing for state in number)
+        text = f"{new} new failure{'' if new == 1 else 's'}" if failing else "no failures"
+        of_new = (State.CHANGED, State.LOST)
+        if parts := [f"{number[s]} {s}" for s in of_new if s in number]:
+            text += f" ({', '.join(parts)})"
+        if still := number.get(State.STILL, 0):
+            text += f", {still} still failing"
+        if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
+            text += f"; of {unknown} nothing is known"
+        if self.moved and abs(self.moved[0][1].ratio) >= _HEADLINE:
+            text += f"; {self.moved[0][0].case}: {self.moved[0][1]}"
+        return text
+
+    @property
+    def code(self) -> ExitCode:
+        """As of any run; a failure in quarantine does not count, a missing case is INFRA, and a
+        failing case must not leave."""
+        if not self.cases:
+            return ExitCode.FAILED
+        left = (State.QUARANTINED, State.GONE)
+        verdicts = [_verdict(case) for case in self.cases if case.state not in left]
+        return exit_code(verdicts) if verdicts else ExitCode.PASSED
 
 
-def standings(history: History, night: Night) -> list[Standing]:
-    """One for every planned case, in the order of the plan."""
-    before = [n.id for n in history.nights(suite=night.suite, until=night.began, most=NIGHTS + 1)]
+def _verdict(case: Standing) -> Verdict:
+    if case.state is State.LOST:
+        return Verdict.NO_VERDICT
+    return Verdict.INFRA if case.row is None else case.row.verdict
+
+
+def compare(history: History, night: Night, only: Collection[str] | None = None) -> Comparison:
+    """``only``: these cases instead of all that were planned. Raises what the history does."""
+    before = nights_before(history, night)
+    names: dict[str, str] = {}  # an old name, and the one that the case has now
+    for each in (*reversed(before), night):
+        names |= {old: now for now, old in each.renames.items()}
     by_night: dict[str, list[Row]] = defaultdict(list)
-    for row in history.rows([*before, night.id]):
+    for row in history.rows([night.id, *(each.id for each in before)]):
         by_night[row.night].append(row)
     tries: dict[str, list[Row]] = {planned.case: [] for planned in night.plan}
     for row in by_night.pop(night.id, ()):
         tries.setdefault(row.case, []).append(row)
     earlier: dict[str, list[Row]] = defaultdict(list)
-    for name in reversed(before):
-        for case, row in last_tries(by_night[name]).items():
-            earlier[case].append(row)
-    return [Standing(case, tuple(own), tuple(earlier[case])) for case, own in tries.items()]
+    for each in reversed(before):
+        for name, row in last_tries(by_night[each.id]).items():
+            earlier[_today(name, names)].append(row)
+    cases = [Standing(name, tuple(rows), tuple(earlier[name])) for name, rows in tries.items()]
+    excluded = {each.case for each in night.excluded}
+    for planned in before[0].plan if before else ():
+        name = _today(planned.case, names)
+        if name not in tries and name.partition(" [")[0] not in excluded:
+            cases.append(Standing(name, (), tuple(earlier[name]), planned=False))
+    shown = (case for case in cases if only is None or case.case in only)
+    return Comparison(night, next(iter(before), None), tuple(shown))
 
 
-def code_of(night: Iterable[Standing]) -> ExitCode:
-    """As of any run; a failure in quarantine does not count, and a missing case is INFRA."""
-    cases = list(night)
-    counted = [case for case in cases if case.state is not State.QUARANTINED]
-    verdicts = [Verdict.INFRA if case.row is None else case.row.verdict for case in counted]
-    if not verdicts:
-        return ExitCode.PASSED if cases else ExitCode.FAILED
-    return exit_code(verdicts)
-
-
-@dataclass(frozen=True)
-class FirstBad:
-    """The last time that a case began to fail. ``last_good``: None if it never passed before;
-    ``fixed``: the first good run after it, None while it fails. ``unsure``: how many runs between
-    ``last_good`` and ``first`` say nothing of the product."""
-
-    case: str
-    first: Row
-    last_good: Row | None
-    fixed: Row | None
-    bad_runs: int
-    unsure: int
-
-    @property
-    def differences(self) -> tuple[Difference, ...]:
-        if self.last_good is None:
-            return ()
-        return self.last_good.identity.differences(self.first.identity)
-
-    @property
-    def figures(self) -> dict[str, tuple[int, int]]:
-        """The metrics that both have and that differ."""
-        if self.last_good is None:
-            return {}
-        before, after = self.last_good.metrics, self.first.metrics
-        return {
-            name: (before[name], after[name])
-            for name in before
-            if name in after and before[name] != after[name]
-        }
-
-
-def first_bad(rows: Sequence[Row]) -> FirstBad | None:
-    """``rows`` of one case, the oldest first. None if it never failed."""
-    by_night: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_night[row.night].append(row)
-    nightly = [max(tries, key=lambda row: row.attempt) for tries in by_night.values()]
-    definite = [row for row in nightly if row.good or row.bad]
-    end = next((i for i in reversed(range(len(definite))) if definite[i].bad), None)
-    if end is None:
-        return None
-    start = end
-    while start > 0 and definite[start - 1].bad:
-        start -= 1
-    last_good = definite[start - 1] if start else None
-    after = 0 if last_good is None else nightly.index(last_good) + 1
-    return FirstBad(
-        case=definite[start].case,
-        first=definite[start],
-        last_good=last_good,
-        fixed=definite[end + 1] if end + 1 < len(definite) else None,
-        bad_runs=end - start + 1,
-        unsure=nightly.index(definite[start]) - after,
+def nights_before(history: History, night: Night) -> list[Night]:
+    """Those that it is compared with, the newest first: of its suite and branch, or of the branch
+    that it started from, up to there."""
+    last = history.night(night.base) if night.base else night
+    if last is None:
+        return []
+    nights = history.nights(
+        suite=night.suite, branch=last.origin.branch, until=last.began, most=NIGHTS + 1
     )
+    return [each for each in nights if each.id != night.id][:NIGHTS]
 
 
-@dataclass(frozen=True)
-class Flaky:
-    """A case with different results for the same program, firmware, toolchain, simulator, target
-    and reference. ``rows``: the oldest of each verdict; ``runs``: how many in all; ``outputs``:
-    how many different ones; ``rescued``: how often a second try was not INFRA."""
-
-    case: str
-    runs: int
-    verdicts: dict[str, int]
-    outputs: int
-    rescued: int
-    rows: tuple[Row, ...]
-
-
-def flaky(rows: Iterable[Row]) -> list[Flaky]:
-    """The worst first. Unknown firmware (a build that failed) is never the same."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        key = (row.case, *row.identity.of_product)
-        if row.identity.firmware and row.identity.program:
-            groups.setdefault(key, []).append(row)
-    cases = [_flaky(group) for group in groups.values()]
-    return sorted(
-        (case for case in cases if case.outputs > 1 or case.rescued or _disagree(case.rows)),
-        key=lambda case: (-min(case.verdicts.values()) / case.runs, case.case),
-    )
-
-
-def _disagree(rows: Sequence[Row]) -> bool:
-    """INFRA in both tries says nothing of the case."""
-    return sum(row.good or row.bad for row in rows) > 1
-
-
-def _flaky(group: Sequence[Row]) -> Flaky:
-    oldest: dict[str, Row] = {}
-    for row in group:
-        oldest.setdefault(row.verdict, row)
-    return Flaky(
-        case=group[0].case,
-        runs=len(group),
-        verdicts=dict(Counter(str(row.verdict) for row in group)),
-        outputs=len({row.output for row in group if row.output and (row.good or row.bad)}),
-        rescued=sum(row.attempt > 1 and row.verdict is not Verdict.INFRA for row in group),
-        rows=tuple(oldest.values()),
-    )
+def _today(name: str, names: Mapping[str, str]) -> str:
+    seen = {name}
+    while (now := names.get(name)) is not None and now not in seen:
+        name = now
+        seen.add(name)
+    return name

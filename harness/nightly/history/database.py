@@ -26,7 +26,7 @@ from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
 VARIABLE = "HIL_HISTORY"
-HEAD = "0001"  # the newest of migrations/versions
+HEAD = "0002"  # the newest of migrations/versions
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
 _RETRY_S = 30.0  # until a database that was gone is tried again
@@ -168,12 +168,12 @@ class Recorder:
         self._lock = filelock.FileLock(self.outbox.with_suffix(".lock"))
         self._not_before = 0.0
 
-    def append(self, rows: Sequence[Row], ending: tuple[str, int, str] | None = None) -> None:
-        """``ending``: night, shard and time of a shard that ended. Raises DiskError."""
-        if time.monotonic() >= self._not_before or ending is not None:  # the last chance
+    def append(self, rows: Sequence[Row], *, last: bool = False) -> None:
+        """``last``: there will be no other chance. Raises DiskError."""
+        if time.monotonic() >= self._not_before or last:
             try:
                 self.deliver()
-                _write(self.history, rows, ending)
+                self.history.append(rows)
                 self.error = None
                 return
             except HistoryUnreachable as error:
@@ -182,7 +182,7 @@ class Recorder:
         with disk_errors("keeping results for the history"):
             self.outbox.parent.mkdir(parents=True, exist_ok=True)
             with self._lock, closing(open_history(f"sqlite:///{self.outbox}")) as kept:
-                _write(kept, rows, ending)
+                kept.append(rows)
 
     def deliver(self) -> None:
         """Moves what waits in the outbox to the history. Raises HistoryUnreachable; then all of it
@@ -201,9 +201,3 @@ class Recorder:
             return 0
         with closing(open_history(f"sqlite:///{self.outbox}")) as kept:
             return sum(1 for _ in kept.every())
-
-
-def _write(history: History, rows: Sequence[Row], ending: tuple[str, int, str] | None) -> None:
-    history.append(rows)
-    if ending is not None:
-        history.end(*ending)

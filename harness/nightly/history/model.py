@@ -1,5 +1,4 @@
-"""A night and its rows, as plain data, the same in every database; and how a run's record becomes a
-row.
+"""A night and its rows, as plain data, the same in every database.
 
 A row is one run of one case in one night. It is written once and never changed. A case has one
 row in a night, or two: only INFRA is tried again, and both tries are kept.
@@ -7,39 +6,40 @@ row in a night, or two: only INFRA is tried again, and both tries are kept.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from dataclasses import fields as dataclass_fields
-from pathlib import Path
-from typing import Any, ClassVar
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from harness.config.case import Case, is_user_file
-from harness.config.loading import load_target, target_files
-from harness.config.npu import split_mode
-from harness.config.schema import as_json
-from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause
-from harness.core.plain import plain
 from harness.core.verdict import ExitCode, Verdict
-from harness.firmware.source import label
-from harness.judge.evidence import Expectation
-from harness.judge.pte_contents import contents_of
-from harness.run.record import RunRecord
-from harness.sim.run_files import CONSOLE
-from harness.system.files import read_regular, sha256_of
 
-SCHEMA = 1
+SCHEMA = 2
 MOST_ATTEMPTS = 2
 NOT_OF_PRODUCT = ("host", "harness")  # where it ran and who judged it
-_DIGEST = 16  # hex digits of a digest that is only compared
-_LINES, _AFTER = 10, 3  # of the console: how many, and how many after the cause's line
-_MOST_LINE = 120  # characters kept of a line
-_MOST_TEXT = 600  # of a cause, and of each of its facts: a row has 4 KiB at most
-_MOST_NOTE, _MOST_NOTES = 200, 4
-_MOST_CONSOLE = 16 << 20
-_MOST_OPERATORS = 100
+# What a result depends on, in the order in which it is told; the versions of what exported it come
+# after the exporter.
+INPUT_NAMES = {
+    "model": "model file",
+    "target": "target file",
+    "sources": "firmware sources",
+    "toolchain": "toolchain",
+    "simulator": "simulator",
+    "reference": "reference and budgets",
+    "exporter": "exporter",
+    "program": "program (.pte)",
+    "firmware": "firmware (ELF)",
+    "repository": "repository",
+    "harness": "harness",
+    "host": "host",
+}
+MALFORMED = "malformed "  # in front of a target file's digest
+# In a cause: folders, addresses, digests and numbers, which differ from run to run.
+_VARYING = re.compile(
+    r"(?<![\w/])/(?:[^\s/:]+/)+|\b0x[0-9a-f]+|\b[0-9a-f]{8,64}\b"
+    r"|[-+]?\d[\d.,]*(?:e[-+]?\d+)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,6 @@ class Identity:
     harness: str = ""
     host: str = ""
 
-    def differences(self, other: Identity) -> tuple[Difference, ...]:
-        """What differs in ``other``, the later one, of what is known here."""
-        pairs = (
-            (f.name, getattr(self, f.name), getattr(other, f.name)) for f in dataclass_fields(self)
-        )
-        return tuple(Difference(*pair) for pair in pairs if pair[1] and pair[2] != pair[1] != "")
-
     @property
     def of_product(self) -> tuple[str, ...]:
         """All but where it ran and who judged: two runs that agree in it should end alike."""
@@ -79,12 +72,30 @@ class Identity:
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of an Identity in an earlier and a later run. ``after``: "" if the later one did not
-    get so far."""
+    """An input of ``Row.inputs`` in earlier runs and in a later one; both know it."""
 
     what: str
     before: str
     after: str
+
+    @property
+    def name(self) -> str:
+        return INPUT_NAMES.get(self.what, self.what)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose night it is: the user's repository as it stood. ``pull_request``: its number, where a
+    CI service names one; "" for whatever is not known."""
+
+    branch: str = ""
+    commit: str = ""
+    dirty: bool = False
+    pull_request: str = ""
+
+    @property
+    def revision(self) -> str:
+        return f"{self.commit}+edits" if self.dirty else self.commit
 
 
 @dataclass(frozen=True)
@@ -103,10 +114,11 @@ class Row:
     ``metrics``: bytes and ticks by name; ``seconds``: ``total`` of the case, ``simulate`` of the
     simulation, ``cause`` until its line. ``operators``: of the program; ``outline``: each that it
     executes, with a digest. ``versions``: of what exported it. ``model_source``: digest of the
-    model's file, the name of one of the catalogue. ``mismatch_at``: where NPU
-    and TOSA first disagree, ``blame``: whose fault that is. ``output``: digest of all outputs.
-    ``owner``: named by the suite; ``quarantined``: why a failure does not count this night, "" if
-    it does. ``run_dir``: of the evidence, on ``identity.host``.
+    model's file, the name of one of the catalogue; ``model_commit``: the last one of that file.
+    ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is.
+    ``output``: digest of all outputs. ``owner``: named by the suite; ``quarantined``: why a failure
+    does not count this night, "" if it does. ``run_dir``: of the evidence, on ``identity.host``.
+    ``suite`` and ``origin``: of its night.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # read only as this version writes it
@@ -129,6 +141,7 @@ class Row:
     outline: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     model_source: str = ""
+    model_commit: str = ""
     mismatch_at: str | None = None
     blame: Blame | None = None
     output: str = ""
@@ -137,6 +150,8 @@ class Row:
     owner: str = ""
     quarantined: str = ""
     run_dir: str | None = None
+    suite: str = ""
+    origin: Origin = Origin()
     schema: int = SCHEMA
 
     @property
@@ -154,9 +169,20 @@ class Row:
         """The case is not run again in its night."""
         return self.verdict is not Verdict.INFRA or self.attempt >= MOST_ATTEMPTS
 
-    def to_fields(self) -> dict[str, Any]:
-        """Plain data for JSON; ``read`` of the store is the way back."""
-        return asdict(self)
+    @property
+    def fault(self) -> tuple[str, str, str]:
+        """Verdict, kind and text of the cause without what varies: equal for the same regression
+        in two nights."""
+        if self.cause is None:
+            return str(self.verdict), "", ""
+        return str(self.verdict), self.cause.kind, _VARYING.sub("#", self.cause.text)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """What the result depends on, by the words of ``INPUT_NAMES`` and names of packages; ""
+        for what the run did not get to know."""
+        own = {"model": self.model_source, "repository": self.origin.revision}
+        return own | self.versions | vars(self.identity)
 
 
 @dataclass(frozen=True)
@@ -180,7 +206,10 @@ class Night:
     """One night: its suite and its plan, written once, when it begins.
 
     ``suite_sha256``: of the suite's cases, so that a night is not continued with others.
-    ``shards``: how many processes or machines share it.
+    ``shards``: how many processes or machines share it. ``base``: the id of the night of another
+    branch with which it is compared; "": with those before it of its own. ``renames``: names of
+    cases now, and what they were called before. ``alarms``: by how much a figure may be above what
+    it was, as a part of that, by the words of FIGURES; compared with nights since ``alarms_since``.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -194,10 +223,12 @@ class Night:
     plan: tuple[Planned, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     shards: int = 1
+    origin: Origin = Origin()
+    base: str = ""
+    renames: dict[str, str] = field(default_factory=dict)
+    alarms: dict[str, float] = field(default_factory=dict)
+    alarms_since: str = ""
     schema: int = SCHEMA
-
-    def to_fields(self) -> dict[str, Any]:
-        return asdict(self)
 
     def of_shard(self, shard: int) -> tuple[Planned, ...]:
         return tuple(planned for planned in self.plan if planned.shard == shard)
@@ -210,159 +241,3 @@ def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
         if row.case not in last or row.attempt > last[row.case].attempt:
             last[row.case] = row
     return last
-
-
-def case_name(case: Case, source: str) -> str:
-    """The name of a case in the history, whatever commit its firmware is of."""
-    return f"{case.id} [{source}]" if label(source) else case.id
-
-
-def row_of(
-    record: RunRecord,
-    night: str,
-    planned: Planned,
-    *,
-    attempt: int,
-    seconds: float,
-    harness: str,
-    host: str,
-) -> Row:
-    """``seconds``: of the whole case, export and build included; ``harness`` and ``host``: where it
-    ran."""
-    cause = record.cause
-    return Row(
-        night=night,
-        case=planned.case,
-        time=record.time,
-        target=record.case.board,
-        model=record.case.name,
-        source=record.source,
-        verdict=record.verdict,
-        attempt=attempt,
-        verdict_text=record.verdict_text,
-        cause=None if cause is None else _short_cause(cause),
-        notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
-        metrics=dict(record.metrics),
-        worst_lsb=record.worst_lsb,
-        seconds={**record.seconds, "total": round(seconds, 3)},
-        operators=() if record.program is None else record.program.operators,
-        outline=_outline(record),
-        versions={} if record.program is None else dict(record.program.versions),
-        model_source=_model_source(record.case),
-        mismatch_at=record.mismatch_at,
-        blame=record.blame,
-        output=_digest(record.output_sha256) if record.output_sha256 else "",
-        excerpt=_excerpt(record),
-        identity=_identity(record, harness, host),
-        owner=planned.owner,
-        quarantined=planned.quarantined,
-        run_dir=record.run_dir,
-    )
-
-
-def _outline(record: RunRecord) -> tuple[str, ...]:
-    """Nothing of a program that is gone, is none or is very long: a row is small."""
-    if record.program is None:
-        return ()
-    try:
-        outline = contents_of(Path(record.program.pte)).outline
-    except (OSError, HarnessError):
-        return ()
-    return outline if len(outline) <= _MOST_OPERATORS else ()
-
-
-def _model_source(case: Case) -> str:
-    if not is_user_file(case.model):
-        return case.model
-    try:
-        return sha256_of(Path(case.model))[:_DIGEST]
-    except OSError:
-        return ""
-
-
-def _identity(record: RunRecord, harness: str, host: str) -> Identity:
-    program, firmware, simulator = record.program, record.firmware, record.simulator
-    return Identity(
-        program="" if program is None else program.sha256,
-        exporter=record.exporter_label,
-        sources="" if firmware is None else _sources(record),
-        firmware="" if firmware is None else firmware.sha256,
-        toolchain="" if firmware is None else firmware.toolchain,
-        simulator="" if simulator is None else f"{simulator.name} {simulator.version}".strip(),
-        reference="" if record.expectation is None else _expectation_digest(record.expectation),
-        target=target_digest(record.case.target),
-        harness=harness,
-        host=host,
-    )
-
-
-def _sources(record: RunRecord) -> str:
-    assert record.firmware is not None
-    checkout = record.firmware.checkout
-    if checkout is None:
-        return record.firmware.sources[:_DIGEST]
-    edits = f"+edits {checkout.diff_sha256[:_DIGEST]}" if checkout.dirty else ""
-    return f"{checkout.commit}{edits}"
-
-
-def _expectation_digest(expectation: Expectation) -> str:
-    """Digest of the accepted runs and the budgets."""
-    reference, truth = expectation.reference, expectation.truth
-    return _digest(
-        [
-            None if reference is None else asdict(replace(reference, history=())),
-            None if truth is None else asdict(replace(truth, history=())),
-            as_json(expectation.budgets),
-        ]
-    )
-
-
-def target_digest(name: str) -> str:
-    """Of the target as its files describe it; of its own file's bytes if that is malformed."""
-    try:
-        fields = as_json(load_target(name))
-        return _digest({key: value for key, value in fields.items() if key != "file"})
-    except HarnessError:
-        stem = split_mode(name)[0]
-        try:
-            file = target_files().get(stem, Path(stem))
-            return "malformed " + hashlib.sha256(read_regular(file)).hexdigest()[:_DIGEST]
-        except (HarnessError, OSError):
-            return ""
-
-
-def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
-
-
-def _short_cause(cause: Cause) -> Cause:
-    return Cause(cause.kind, _short(cause.text), cause.line, _small(cause.facts))
-
-
-def _small(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The short facts; long ones (the end of a log) are in the run's record."""
-    if facts is None:
-        return None
-    plain_facts = json.loads(json.dumps(dict(facts), default=str))
-    return {n: v for n, v in plain_facts.items() if len(json.dumps(v)) <= _MOST_TEXT}
-
-
-def _short(text: str, most: int = _MOST_TEXT) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _excerpt(record: RunRecord) -> Excerpt | None:
-    """The console around the cause's line, or its end if the cause has none."""
-    if record.verdict.passed or record.run_dir is None:
-        return None
-    try:
-        console = read_regular(Path(record.run_dir) / CONSOLE, _MOST_CONSOLE)
-    except OSError:
-        return None
-    lines = console.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    named = None if record.cause is None else record.cause.line
-    last = len(lines) if named is None else min(named + _AFTER, len(lines))
-    first = max(last - _LINES, 0)
-    kept = tuple(plain(line)[:_MOST_LINE] for line in lines[first:last])
-    return Excerpt(first + 1, kept) if kept else None

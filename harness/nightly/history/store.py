@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from harness.core.errors import InfraError, UsageError
-from harness.nightly.history.model import Night, Row
+from harness.nightly.history.model import Night, Planned, Row, last_tries
 
 _Item = TypeVar("_Item", Night, Row)
 _TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
@@ -29,31 +29,32 @@ nights = sa.Table(
     metadata,
     sa.Column("id", sa.String, primary_key=True),
     sa.Column("suite", sa.String, nullable=False),
+    sa.Column("branch", sa.String, nullable=False),
     sa.Column("began", sa.String, nullable=False, index=True),  # ISO 8601, UTC: sorts as text
     sa.Column("body", sa.JSON, nullable=False),
 )
 
-endings = sa.Table(  # a night whose shards are all here has ended
-    "endings",
-    metadata,
-    sa.Column("night", sa.String, primary_key=True),
-    sa.Column("shard", sa.Integer, primary_key=True),
-    sa.Column("time", sa.String, nullable=False),
-)
-
+# What of a row is searched for, beside its body.
+_TEXTS: dict[str, Callable[[Row], str]] = {
+    "night": lambda row: row.night,
+    "case": lambda row: row.case,
+    "time": lambda row: row.time,
+    "target": lambda row: row.target,
+    "model": lambda row: row.model,
+    "source": lambda row: row.source,
+    "verdict": lambda row: row.verdict.value,
+    "cause": lambda row: "" if row.cause is None else row.cause.kind,
+    "suite": lambda row: row.suite,
+    "branch": lambda row: row.origin.branch,
+    "commit": lambda row: row.origin.revision,
+    "pull_request": lambda row: row.origin.pull_request,
+}
 rows = sa.Table(
     "rows",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("night", sa.String, nullable=False),
-    sa.Column("case", sa.String, nullable=False),
+    *(sa.Column(name, sa.String, nullable=False, index=name == "time") for name in _TEXTS),
     sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("time", sa.String, nullable=False, index=True),
-    sa.Column("target", sa.String, nullable=False),
-    sa.Column("model", sa.String, nullable=False),
-    sa.Column("source", sa.String, nullable=False),
-    sa.Column("verdict", sa.String, nullable=False),
-    sa.Column("cause", sa.String, nullable=False),  # its kind, "" of a PASS
     sa.Column("seconds", sa.Float),  # all of the case; null where nobody measured
     sa.Column("body", sa.JSON, nullable=False),
     sa.UniqueConstraint("night", "case", "attempt", name="one_row_per_try"),
@@ -115,17 +116,11 @@ class History:
 
     def begin(self, night: Night) -> Night:
         """Keeps a night, unless it has one of that id; returns the one that is kept."""
-        fields = {"id": night.id, "suite": night.suite, "began": night.began}
-        new = self._insert(nights).values(**fields, body=night.to_fields())
+        own = {"id": night.id, "suite": night.suite, "branch": night.origin.branch}
+        new = self._insert(nights).values(**own, began=night.began, body=asdict(night))
         with self._transaction() as connection:
             connection.execute(new.on_conflict_do_nothing())
         return self.night(night.id) or night
-
-    def end(self, night: str, shard: int, time: str) -> None:
-        """Notes that a shard of the night has run all its cases. Idempotent."""
-        new = self._insert(endings).values(night=night, shard=shard, time=time)
-        with self._transaction() as connection:
-            connection.execute(new.on_conflict_do_nothing())
 
     def append(self, new_rows: Sequence[Row]) -> int:
         """Inserts rows; returns how many were not stored before (by night, case and attempt)."""
@@ -139,12 +134,19 @@ class History:
         return new
 
     def nights(
-        self, *, suite: str | None = None, until: str | None = None, most: int | None = None
+        self,
+        *,
+        suite: str | None = None,
+        branch: str | None = None,
+        until: str | None = None,
+        most: int | None = None,
     ) -> list[Night]:
         """The newest first, at most ``most``. ``until``: only those begun no later than this."""
         query = sa.select(nights.c.body).order_by(nights.c.began.desc(), nights.c.id.desc())
         if suite is not None:
             query = query.where(nights.c.suite == suite)
+        if branch is not None:
+            query = query.where(nights.c.branch == branch)
         if until is not None:
             query = query.where(nights.c.began <= until)
         return self._read_all(Night, query.limit(most))
@@ -152,25 +154,30 @@ class History:
     def night(self, id: str) -> Night | None:
         return next(iter(self._read_all(Night, sa.select(nights.c.body).filter_by(id=id))), None)
 
-    def ended(self, night: Night) -> bool:
-        """Whether all its shards have ended."""
-        return len(self.endings(night.id)) >= night.shards
-
-    def endings(self, night: str) -> dict[int, str]:
-        """The shards that have ended, and when."""
-        query = sa.select(endings.c.shard, endings.c.time).where(endings.c.night == night)
-        with self._transaction() as connection:
-            return {row.shard: row.time for row in connection.execute(query)}
+    def left(self, night: Night) -> list[Planned]:
+        """The cases of a night that are still to run, or to be tried again."""
+        last = last_tries(self.rows([night.id]))
+        return [p for p in night.plan if p.case not in last or not last[p.case].settled]
 
     def rows(self, nights: Sequence[str]) -> list[Row]:
         """All tries of these nights, in the order in which they were written."""
         query = sa.select(rows.c.body).where(rows.c.night.in_(nights))
         return self._read_all(Row, query.order_by(rows.c.id))
 
-    def of_case(self, case: str, *, most: int | None = None) -> list[Row]:
+    def of_case(self, case: str, suite: str, branch: str, *, most: int | None = None) -> list[Row]:
         """All tries, the oldest first; the newest ``most`` of them."""
-        query = sa.select(rows.c.body).where(rows.c.case == case).limit(most)
+        query = sa.select(rows.c.body).limit(most)
+        query = query.where(rows.c.case == case, rows.c.suite == suite, rows.c.branch == branch)
         return self._read_all(Row, query.order_by(rows.c.time.desc(), rows.c.id.desc()))[::-1]
+
+    def last_of(self, case: str, suite: str | None, branch: str | None) -> tuple[str, str] | None:
+        """Suite and branch of the newest run of a case, in those that are named."""
+        query = sa.select(rows.c.suite, rows.c.branch).where(rows.c.case == case)
+        for column, wanted in ((rows.c.suite, suite), (rows.c.branch, branch)):
+            query = query if wanted is None else query.where(column == wanted)
+        with self._transaction() as connection:
+            newest = connection.execute(query.order_by(rows.c.time.desc()).limit(1)).first()
+        return None if newest is None else (newest.suite, newest.branch)
 
     def cases(self) -> list[str]:
         """Every name in the history."""
@@ -196,11 +203,6 @@ class History:
         while batch := list(islice(copied_rows, _AT_ONCE)):
             new = other.append(batch)
             new_rows, known = new_rows + new, known + len(batch) - new
-        query = sa.select(endings) if night is None else sa.select(endings).filter_by(night=night)
-        with self._transaction() as connection:
-            ended = connection.execute(query).all()
-        for ending in ended:
-            other.end(ending.night, ending.shard, ending.time)
         return Copied(new_nights, new_rows, known)
 
     def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
@@ -213,7 +215,6 @@ class History:
             gone_rows = connection.scalar(count.select_from(rows).where(of_old)) or 0
             if not dry_run:
                 connection.execute(sa.delete(rows).where(of_old))
-                connection.execute(sa.delete(endings).where(endings.c.night.in_(old)))
                 connection.execute(sa.delete(nights).where(nights.c.began < before))
         return gone_nights, gone_rows
 
@@ -278,16 +279,6 @@ def _first_line(error: Exception) -> str:
 
 
 def _columns(row: Row) -> dict[str, object]:
-    return {
-        "night": row.night,
-        "case": row.case,
-        "attempt": row.attempt,
-        "time": row.time,
-        "target": row.target,
-        "model": row.model,
-        "source": row.source,
-        "verdict": row.verdict.value,
-        "cause": "" if row.cause is None else row.cause.kind,
-        "seconds": row.seconds.get("total"),
-        "body": row.to_fields(),
-    }
+    columns: dict[str, object] = {name: value(row) for name, value in _TEXTS.items()}
+    columns |= {"attempt": row.attempt, "seconds": row.seconds.get("total")}
+    return columns | {"body": asdict(row)}

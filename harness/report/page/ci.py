@@ -17,48 +17,56 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from harness.core.plain import as_markdown, plain, workflow_command
-from harness.nightly.history.compare import State
-from harness.report.history import name_of
-from harness.report.page.groups import Group, short
-from harness.report.page.view import CaseView, Page
+from harness.nightly.history.compare import Comparison
+from harness.nightly.history.groups import Group, short
+from harness.nightly.history.standing import NO_ROW, Standing, State
+from harness.report.history import reproducing
+from harness.report.page.view import lines_of, matrix_of
 from harness.report.summary import table
 from harness.system.files import disk_errors, write_whole
 
 _MOST_ANNOTATIONS = 10
 _MOST_CASES = 200  # of a table: a summary may have 1 MiB
 _NAMED = 8  # cases in an annotation
+# States that have a line of the summary; what fails has a table.
+_LISTED = (
+    State.LOST,
+    State.INFRA,
+    State.MISSING,
+    State.QUARANTINED,
+    State.GONE,
+    State.FIXED,
+)
 
 
-def workflow_commands(page: Page, environ: Mapping[str, str]) -> list[str]:
+def workflow_commands(page: Comparison, environ: Mapping[str, str]) -> list[str]:
     """Lines for standard output; none outside of GitHub Actions."""
     if environ.get("GITHUB_ACTIONS") != "true":
         return []
     root = environ.get("GITHUB_WORKSPACE", "")
     lines = [_annotation(group, root) for group in page.groups]
-    unknown = page.of(State.INFRA.name, State.MISSING.name)
+    unknown = page.of(State.INFRA, State.MISSING)
     if unknown:
         lines.append(workflow_command("warning", _names(unknown), title="nothing is known of"))
     return lines[:_MOST_ANNOTATIONS]
 
 
-def _annotation(group: Group[CaseView], root: str) -> str:
-    new = any(case.state is State.NEW for case in group.cases)
+def _annotation(group: Group, root: str) -> str:
+    new = any(case.state.is_new for case in group.cases)
     place: dict[str, object] = next(filter(None, (_place(c, root) for c in group.cases)), {})
-    changed = "".join(
-        f"\n{name_of(c)}: {short(c.before)} -> {short(c.after)}" for c in group.changed
-    )
+    changed = "".join(f"\n{c.name}: {short(c.before)} -> {short(c.after)}" for c in group.changed)
     first = group.cases[0].row
     cause = "" if first is None or first.cause is None else f"\n{first.cause.text}"
     title = f"{'new' if new else 'still failing'}: {group.what}"
     return workflow_command("error", f"{_names(group.cases)}{changed}{cause}", **place, title=title)
 
 
-def _names(cases: tuple[CaseView, ...]) -> str:
+def _names(cases: Sequence[Standing]) -> str:
     more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
     return ", ".join(case.case for case in cases[:_NAMED]) + more
 
 
-def _place(case: CaseView, root: str) -> dict[str, object]:
+def _place(case: Standing, root: str) -> dict[str, object]:
     """The file of the repository that a cause names, or the user's model; {} for none."""
     row = case.row
     if row is None:
@@ -77,27 +85,24 @@ def _place(case: CaseView, root: str) -> dict[str, object]:
     return {"file": path, "line": line} if isinstance(line, int) else {"file": path}
 
 
-def summary(page: Page) -> str:
+def summary(page: Comparison) -> str:
     """In Markdown: the counts, what failures share, then the table of targets and models."""
     lines = [f"## {as_markdown(page.night.suite)}: {as_markdown(page.verdict)}", ""]
-    lines += [" · ".join(f"{sign} {count} {state}" for state, sign, count in page.counts), ""]
+    lines += [" · ".join(f"{s.sign} {count} {s}" for s, count in page.counts.items()), ""]
     for group in page.groups:
         lines += _group(group)
-    for state in (State.INFRA, State.MISSING, State.QUARANTINED, State.FIXED):
-        if cases := page.of(state.name):
+    for state in _LISTED:
+        if cases := page.of(state):
             lines += [f"**{state}**: {as_markdown(', '.join(c.case for c in cases))}", ""]
     if len(page.cases) <= _MOST_CASES:
         lines += _matrix(page)
     return "\n".join(lines) + "\n"
 
 
-def _group(group: Group[CaseView]) -> list[str]:
+def _group(group: Group) -> list[str]:
     lines = [f"### {as_markdown(group.what)} ({len(group.cases)})", ""]
     if group.changed:
-        changes = (
-            f"{name_of(c)} {short(c.before)} → {short(c.after) or 'not known'}"
-            for c in group.changed
-        )
+        changes = (f"{c.name} {short(c.before)} → {short(c.after)}" for c in group.changed)
         lines += [f"Since the last PASS: {as_markdown(', '.join(changes))}", ""]
     lines += table(
         ("case", "", "verdict", "cause", "reproduce"), map(_cells, group.cases[:_MOST_CASES])
@@ -105,40 +110,36 @@ def _group(group: Group[CaseView]) -> list[str]:
     return [*lines, ""]
 
 
-def _cells(case: CaseView) -> tuple[object, ...]:
+def _cells(case: Standing) -> tuple[object, ...]:
     row = case.row
     assert row is not None  # else it would not be in a group
     cause = "" if row.cause is None else f"{row.cause.kind}: {row.cause.text}"
-    return case.case, f"{case.sign} {case.state}", row.verdict, cause, case.command
+    return case.case, f"{case.state.sign} {case.state}", row.verdict, cause, reproducing(row)
 
 
-def _matrix(page: Page) -> list[str]:
+def _matrix(page: Comparison) -> list[str]:
+    matrix = matrix_of(page.cases)
     rows = (
-        (target, *(" ".join(f"{case.sign} {case.state}" for case in cell) for cell in cells))
-        for target, cells in page.matrix.rows
+        (target, *(" ".join(f"{c.state.sign} {c.state}" for c in cell) for cell in cells))
+        for target, cells in matrix.rows
     )
-    return [*table(("target", *page.matrix.models), rows), ""]
+    return [*table(("target", *matrix.models), rows), ""]
 
 
-_FAILURES = (State.NEW, State.STILL)
-_ERRORS = (State.INFRA, State.MISSING)
-_SKIPPED = (State.SKIPPED, State.QUARANTINED)
-
-
-def write_junit(file: Path, page: Page) -> None:
+def write_junit(file: Path, page: Comparison) -> None:
     """A suite for each target. Raises DiskError."""
     root = ElementTree.Element(
         "testsuites", {"name": plain(page.night.suite), **_counts(page.cases)}
     )
-    for target, cells in page.matrix.rows:
+    for target, cells in matrix_of(page.cases).rows:
         cases = [case for cell in cells for case in cell]
         root.append(_suite(page, target, cases))
     with disk_errors("writing the JUnit file"):
         write_whole(file, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _suite(page: Page, target: str, cases: Sequence[CaseView]) -> ElementTree.Element:
-    skipped = sum(case.state in _SKIPPED for case in cases)
+def _suite(page: Comparison, target: str, cases: Sequence[Standing]) -> ElementTree.Element:
+    skipped = sum(case.state.junit == "skipped" for case in cases)
     attributes = {
         "name": plain(target),
         "timestamp": page.night.began[:19],
@@ -153,34 +154,29 @@ def _suite(page: Page, target: str, cases: Sequence[CaseView]) -> ElementTree.El
     return suite
 
 
-def _counts(cases: Sequence[CaseView]) -> dict[str, str]:
+def _counts(cases: Sequence[Standing]) -> dict[str, str]:
     return {
         "tests": str(len(cases)),
-        "failures": str(sum(case.state in _FAILURES for case in cases)),
-        "errors": str(sum(case.state in _ERRORS for case in cases)),
+        "failures": str(sum(case.state.failing for case in cases)),
+        "errors": str(sum(case.state.junit == "error" for case in cases)),
         "time": f"{sum(_seconds(case) for case in cases):.3f}",
     }
 
 
-def _seconds(case: CaseView) -> float:
+def _seconds(case: Standing) -> float:
     return 0.0 if case.row is None else case.row.seconds.get("total", 0.0)
 
 
-def _case(target: str, case: CaseView) -> ElementTree.Element:
+def _case(target: str, case: Standing) -> ElementTree.Element:
     name = case.case.removeprefix(f"{target}/")
     element = ElementTree.Element(
         "testcase", classname=plain(target), name=plain(name), time=f"{_seconds(case):.3f}"
     )
     row = case.row
-    kind = "missing" if row is None else str(row.verdict)
-    message = plain(_message(case))
-    for state, tag in (
-        *((state, "failure") for state in _FAILURES),
-        *((state, "error") for state in _ERRORS),
-        *((state, "skipped") for state in _SKIPPED),
-    ):
-        if case.state is state:
-            ElementTree.SubElement(element, tag, type=kind, message=message).text = _text(case)
+    kind = str(case.state) if row is None else str(row.verdict)
+    if tag := case.state.junit:
+        message = plain(_message(case))
+        ElementTree.SubElement(element, tag, type=kind, message=message).text = _text(case)
     for earlier in case.tries[:-1]:
         cause = "" if earlier.cause is None else f"{earlier.cause.kind}: {earlier.cause.text}"
         tag = "flakyError" if row is not None and row.good else "rerunError"
@@ -188,20 +184,19 @@ def _case(target: str, case: CaseView) -> ElementTree.Element:
     return element
 
 
-def _message(case: CaseView) -> str:
+def _message(case: Standing) -> str:
     """In one line: whether it is new, and what it is."""
     row = case.row
     if row is None:
-        return "planned, and there is no result of it"
+        return NO_ROW[case.state]
     cause = "" if row.cause is None else f" {row.cause.kind}: {row.cause.text}"
     why = f" ({row.quarantined})" if row.quarantined else ""
     return f"{case.state}{why}: {row.verdict}{cause}"
 
 
-def _text(case: CaseView) -> str:
+def _text(case: Standing) -> str:
     """What to look at, and how to see it at one's desk."""
-    lines = [f"{'>' if line.marked else ' '} {line.number:>6} {line.text}" for line in case.lines]
-    lines += [f"{name_of(c)}: {c.before} -> {c.after or 'not known'}" for c in case.changed]
-    if case.command:
-        lines.append(f"$ {case.command}")
+    lines = [f"{'>' if n.marked else ' '} {n.number:>6} {n.text}" for n in lines_of(case)]
+    lines += [f"{change.name}: {change.before} -> {change.after}" for change in case.changed]
+    lines += [] if case.row is None else [f"$ {reproducing(case.row)}"]
     return plain("\n".join(lines))

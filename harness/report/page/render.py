@@ -10,21 +10,23 @@ from typing import Any
 import jinja2
 
 from harness.core.plain import plain
-from harness.report.history import name_of
-from harness.report.page.groups import short
-from harness.report.page.view import HEIGHT, WIDTH, Page
+from harness.nightly.history.compare import Comparison
+from harness.nightly.history.groups import short
+from harness.nightly.history.standing import NO_ROW, State
+from harness.report.history import reproducing
+from harness.report.page.view import HEIGHT, WIDTH, lines_of, matrix_of, trends_of, words_of
 from harness.system.files import disk_errors, write_whole
 
 _HERE = Path(__file__).parent
 
 
-def write_page(file: Path, page: Page) -> None:
+def write_page(file: Path, page: Comparison) -> None:
     """Raises DiskError."""
     with disk_errors("writing the page"):
         write_whole(file, render(page))
 
 
-def render(page: Page) -> str:
+def render(page: Comparison) -> str:
     """One file: nothing is fetched, and no script runs but the page's own, which the policy names
     by its digest (Content Security Policy Level 3, section 2.3.1)."""
     script = (_HERE / "night.js").read_text("utf-8")
@@ -42,10 +44,19 @@ def render(page: Page) -> str:
         "number": _number,
         "signed": _signed,
         "when": _when,
-        "named": name_of,
+        "command": reproducing,
+        "lines": lines_of,
+        "trends": trends_of,
+        "words": words_of,
+        "key": lambda state: state.name.lower(),
     }
+    anchors = {case.case: f"case-{number}" for number, case in enumerate(page.cases)}
     return environment.get_template("night.html").render(
         page=page,
+        matrix=matrix_of(page.cases),
+        anchors=anchors,
+        State=State,
+        NO_ROW=NO_ROW,
         style=(_HERE / "night.css").read_text("utf-8"),
         script=script,
         script_digest=digest,

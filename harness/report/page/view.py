@@ -1,48 +1,12 @@
-"""What the page of a night shows, as plain data; the template only draws it."""
+"""What the page of a night shows of a case beside its facts; the template only draws it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from harness.config.figures import figure
-from harness.core.verdict import Word
-from harness.nightly.history.compare import Standing, State, standings
-from harness.nightly.history.model import Difference, Night, Row
-from harness.nightly.history.store import History
-from harness.report.history import in_order, reproducing
-from harness.report.page.groups import Group, grouped
-
-_MOST_DELTAS = 8
-_FAILING = (State.NEW, State.STILL)
-
-
-class Sign(Word):
-    """A state without its colour."""
-
-    NEW = "✗"
-    STILL = "✖"
-    FIXED = "✓+"
-    PASSING = "✓"
-    QUARANTINED = "Q"
-    INFRA = "!"
-    SKIPPED = "-"
-    MISSING = "?"
-
-
-@dataclass(frozen=True)
-class Delta:
-    """A figure that differs from the last run that says something of the product."""
-
-    name: str
-    before: int
-    after: int
-
-    @property
-    def change(self) -> int:
-        return self.after - self.before
+from harness.nightly.history.model import Row
+from harness.nightly.history.standing import Standing
 
 
 @dataclass(frozen=True)
@@ -54,68 +18,21 @@ class Line:
     marked: bool
 
 
-@dataclass(frozen=True)
-class CaseView(Standing):
-    """``anchor``: its place on the page."""
+def lines_of(case: Standing) -> list[Line]:
+    row = case.row
+    if row is None or row.excerpt is None:
+        return []
+    marked = None if row.cause is None else row.cause.line
+    numbered = enumerate(row.excerpt.lines, row.excerpt.first)
+    return [Line(number, text, number == marked) for number, text in numbered]
 
-    anchor: str = ""
 
-    @property
-    def sign(self) -> Sign:
-        return Sign[self.state.name]
-
-    @property
-    def key(self) -> str:
-        """The state, for a style sheet."""
-        return self.state.name.lower()
-
-    @property
-    def changed(self) -> list[Difference]:
-        """Inputs before what follows from them."""
-        return [] if self.since is None else in_order(self.since.differences)
-
-    @property
-    def lines(self) -> list[Line]:
-        """Of the console."""
-        row = self.row
-        if row is None or row.excerpt is None:
-            return []
-        marked = None if row.cause is None else row.cause.line
-        numbered = enumerate(row.excerpt.lines, row.excerpt.first)
-        return [Line(number, text, number == marked) for number, text in numbered]
-
-    @property
-    def marked(self) -> bool:
-        """Whether the cause names a line of the console."""
-        return any(line.marked for line in self.lines)
-
-    @property
-    def deltas(self) -> list[Delta]:
-        """The largest first, of what budgets may limit."""
-        if self.row is None or self.baseline is None:
-            return []
-        before, after = self.baseline.metrics, self.row.metrics
-        both = (name for name in after if name in before and figure(name).accepted)
-        deltas = [Delta(name, before[name], after[name]) for name in both]
-        changed = sorted((d for d in deltas if d.change), key=lambda d: (-abs(d.change), d.name))
-        return changed[:_MOST_DELTAS]
-
-    @cached_property
-    def trends(self) -> tuple[Trend, ...]:
-        return trends((*self.earlier, *([] if self.row is None else [self.row])))
-
-    @property
-    def command(self) -> str:
-        return "" if self.row is None else reproducing(self.row)
-
-    @property
-    def words(self) -> str:
-        """What a search finds it by."""
-        row = self.row
-        of_row = (
-            () if row is None else (row.verdict, row.owner, row.cause.kind if row.cause else "")
-        )
-        return " ".join(map(str, (self.case, self.state, *of_row))).lower()
+def words_of(case: Standing) -> str:
+    """What a search finds it by."""
+    row = case.row
+    cause = "" if row is None or row.cause is None else row.cause.kind
+    of_row = () if row is None else (row.verdict, row.owner, cause)
+    return " ".join(map(str, (case.case, case.state, *of_row))).lower()
 
 
 @dataclass(frozen=True)
@@ -123,63 +40,11 @@ class Matrix:
     """Cells by (target, model): a target may have a model with more than one firmware."""
 
     models: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[CaseView, ...], ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[Standing, ...], ...]], ...]
 
 
-@dataclass(frozen=True)
-class Page:
-    """``counts``: of every state that has a case. ``earlier``: the night before of the suite, None
-    for the first."""
-
-    night: Night
-    earlier: Night | None
-    cases: tuple[CaseView, ...]
-    counts: tuple[tuple[State, Sign, int], ...]
-    groups: tuple[Group[CaseView], ...]
-    matrix: Matrix
-    ended: bool
-
-    def of(self, *names: str) -> tuple[CaseView, ...]:
-        """The cases of some states, by the names of the states."""
-        return tuple(case for case in self.cases if case.state.name in names)
-
-    @property
-    def verdict(self) -> str:
-        """The night in one sentence."""
-        number = {state: count for state, _, count in self.counts}
-        failing = sum(number.get(state, 0) for state in _FAILING)
-        new = number.get(State.NEW, 0)
-        text = f"{new} new failure{'' if new == 1 else 's'}" if failing else "no failures"
-        if still := number.get(State.STILL, 0):
-            text += f", {still} still failing"
-        if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
-            text += f"; of {unknown} nothing is known"
-        return text
-
-
-def page_of(history: History, night: Night, only: Collection[str] | None = None) -> Page:
-    """``only``: these cases instead of all that were planned. Raises HistoryUnreachable."""
-    shown = [s for s in standings(history, night) if only is None or s.case in only]
-    cases = tuple(
-        CaseView(each.case, each.tries, each.earlier, f"case-{n}") for n, each in enumerate(shown)
-    )
-    count = Counter(case.state for case in cases)
-    failing = [case for case in cases if case.state in _FAILING]
-    passed = [case.row for case in cases if case.row is not None and case.row.good]
-    nights = history.nights(suite=night.suite, until=night.began, most=2)
-    return Page(
-        night=night,
-        earlier=next((each for each in nights if each.id != night.id), None),
-        cases=cases,
-        counts=tuple((s, Sign[s.name], count[s]) for s in State if count[s]),
-        groups=tuple(grouped(failing, passed)),
-        matrix=_matrix(cases),
-        ended=history.ended(night),
-    )
-
-
-def _matrix(cases: Sequence[CaseView]) -> Matrix:
-    cells: dict[tuple[str, str], list[CaseView]] = {}
+def matrix_of(cases: Sequence[Standing]) -> Matrix:
+    cells: dict[tuple[str, str], list[Standing]] = {}
     for case in cases:
         cells.setdefault(_place(case), []).append(case)
     targets = dict.fromkeys(target for target, _ in cells)
@@ -191,7 +56,7 @@ def _matrix(cases: Sequence[CaseView]) -> Matrix:
     return Matrix(models, tuple(rows))
 
 
-def _place(case: CaseView) -> tuple[str, str]:
+def _place(case: Standing) -> tuple[str, str]:
     """A case without a row has only its name."""
     if case.row is not None:
         return case.row.target, case.row.model
@@ -236,6 +101,10 @@ _FIGURES: tuple[tuple[str, str, _Value], ...] = (
     ("instructions", "ticks", _metric("ticks_set0")),
     ("time", "s", lambda row: row.seconds.get("total")),
 )
+
+
+def trends_of(case: Standing) -> tuple[Trend, ...]:
+    return trends((*case.earlier, *([] if case.row is None else [case.row])))
 
 
 def trends(rows: Sequence[Row]) -> tuple[Trend, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Identity, Night, Planned, Row
+from harness.nightly.history.model import Identity, Night, Origin, Planned, Row
 
 TARGET = "corstone-300-m55"
 KNOWN = Identity(
@@ -22,6 +22,8 @@ KNOWN = Identity(
     host="desk (x86_64)",
 )
 
+MAIN = Origin("main", "c1")
+
 
 def at(day: int, hour: int = 2) -> str:
     return f"2026-03-{day:02}T{hour:02}:00:00+00:00"
@@ -29,7 +31,8 @@ def at(day: int, hour: int = 2) -> str:
 
 def night(day: int, *cases: str, shards: int = 1, **more: Any) -> Night:
     plan = tuple(Planned(case, shard=i % shards + 1) for i, case in enumerate(cases))
-    said = {"suite": "suite", "suite_sha256": "aa", "harness": "h1", "host": "desk", **more}
+    said: dict[str, Any] = {"suite": "suite", "suite_sha256": "aa", "harness": "h1", "host": "desk"}
+    said |= {"origin": MAIN, **more}
     return Night(id=f"n{day}", began=at(day, 1), plan=plan, shards=shards, **said)
 
 
@@ -49,6 +52,8 @@ def row(day: int, verdict: str = "PASS", case: str = f"{TARGET}/add", **more: An
             "identity": KNOWN,
             "metrics": {"pte_bytes": 2000},
             "seconds": {"total": 1.5},
+            "suite": "suite",
+            "origin": MAIN,
             **more,
         }
     )

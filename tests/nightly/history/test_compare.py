@@ -1,9 +1,7 @@
-"""Protects what a night says is new, since when a case fails, and what is flaky."""
+"""Protects what a night says is new, and with which nights it is compared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,19 +10,15 @@ import pytest
 from rich.console import Console
 
 from harness.core.verdict import ExitCode
-from harness.nightly.history.compare import (
-    State,
-    code_of,
-    drift_of,
-    first_bad,
-    flaky,
-    standings,
-)
+from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Row
+from harness.nightly.history.model import Excluded, Night, Origin
+from harness.nightly.history.standing import Standing, State
+from harness.nightly.history.store import History
 from harness.report.history import print_night, summary_of
 
-from .made import KNOWN, night, row
+from .made import night, row
+from .test_standing import BEFORE, drifted
 
 CASES = [
     "t/new",
@@ -62,7 +56,7 @@ def test_each_case_stands_against_the_nights_before(tmp_path: Path) -> None:
         ]
     )
     history.append([row(3, "INFRA", "t/infra", attempt=2)])
-    found = standings(history, now)
+    found = compare(history, now).cases
     history.close()
     assert [(one.case, one.state) for one in found] == [
         ("t/new", State.NEW),
@@ -90,60 +84,12 @@ def test_the_baseline_is_of_an_earlier_night_of_the_suite(tmp_path: Path) -> Non
     now = history.begin(night(5, "t/a"))
     history.begin(night(6, "t/a"))
     history.append([row(day, case="t/a") for day in (4, 5, 6)])
-    (found,) = standings(history, now)
+    (found,) = compare(history, now).cases
     history.close()
     assert found.baseline is not None
     assert found.baseline.night == "n1"
     assert [one.night for one in found.earlier] == ["n1", "n2", "n3"]
     assert found.state is State.FIXED
-
-
-BEFORE = row(
-    1,
-    versions={"torch": "2.13.0", "executorch": "1.5.1"},
-    outline=("cortex_m::quantize_per_tensor.out 11111111", "aten::add.out 22222222"),
-    model_source="m1",
-)
-
-
-def drifted(**more: Any) -> Row:
-    """The night after, with another program."""
-    told = {
-        "versions": {"torch": "2.14.0", "executorch": "1.5.1"},
-        "outline": ("cortex_m::quantize_per_tensor.out 33333333", "aten::add.out 22222222"),
-        "model_source": "m1",
-        "identity": replace(KNOWN, program="p2"),
-        **more,
-    }
-    return row(2, **told)
-
-
-def test_drift_of_the_exporter_names_versions_and_operators() -> None:
-    """A case that passes, too: nothing else of it may look different."""
-    assert str(drift_of(BEFORE, drifted())) == (
-        "same model, other program: torch 2.13.0 -> 2.14.0; "
-        "what changed: cortex_m::quantize_per_tensor.out changed"
-    )
-    same = str(drift_of(BEFORE, drifted(versions=BEFORE.versions)))
-    assert "same model, other program: with the same exporter" in same
-    unknown = str(drift_of(BEFORE, drifted(outline=())))
-    assert "not known, its operators were not kept" in unknown
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        drifted(identity=KNOWN),
-        drifted(model_source="m2"),
-        drifted(model_source=""),
-        drifted(identity=replace(KNOWN, program="")),
-        None,
-    ],
-    ids=["same program", "edited model", "unknown model", "not exported", "missing"],
-)
-def test_what_is_no_drift(later: Row | None) -> None:
-    assert drift_of(BEFORE, later) is None
-    assert drift_of(None, later) is None
 
 
 def test_a_night_tells_drift_before_all_else(tmp_path: Path) -> None:
@@ -152,14 +98,14 @@ def test_a_night_tells_drift_before_all_else(tmp_path: Path) -> None:
     history.begin(night(1, case))
     now = history.begin(night(2, case))
     history.append([BEFORE, drifted(verdict="MISMATCH")])
-    found = standings(history, now)
+    found = compare(history, now)
     history.close()
     console = Console(file=StringIO(), width=200)
-    print_night(console, now, found)
+    print_night(console, found)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert shown.startswith("same model, other program (1)")
     assert shown.index("torch 2.13.0 -> 2.14.0") < shown.index("outputs_differ")
-    (told,) = summary_of(now, found)["cases"]
+    (told,) = summary_of(found)["cases"]
     assert "quantize_per_tensor.out changed" in told["drift"]
 
 
@@ -176,87 +122,94 @@ def test_a_night_tells_drift_before_all_else(tmp_path: Path) -> None:
     ],
 )
 def test_the_exit_code_of_a_night(states: dict[str, State], code: ExitCode) -> None:
-    from harness.nightly.history.compare import Standing
-
     found = [
         Standing("t/m", (row(1, verdict, quarantined=quarantined),) if verdict else ())
         for verdict, state in states.items()
         for quarantined in ["until …" if state is State.QUARANTINED else ""]
     ]
     assert [one.state for one in found] == list(states.values())
-    assert code_of(found) is code
+    assert Comparison(night(1), None, tuple(found)).code is code
 
 
-def runs(*ends: str | Row) -> list[Row]:
-    return [one if isinstance(one, Row) else row(day, one) for day, one in enumerate(ends, 1)]
+def states(history: History, night: Night) -> dict[str, str]:
+    return {case.case: str(case.state) for case in compare(history, night).cases}
 
 
-def test_the_first_bad_run_the_last_good_one_and_what_changed_between() -> None:
-    broken = replace(KNOWN, sources="s2", firmware="f2", host="farm")
-    found = first_bad(
-        runs(
-            "PASS",
-            "FAULT",
-            "PASS",
-            "INFRA",
-            row(5, "MISMATCH", identity=broken, metrics={"pte_bytes": 2100}),
-            "MISMATCH",
-            "INFRA",
-        ),
+def test_only_nights_of_the_suite_and_the_branch_count(history: History) -> None:
+    """What another branch or another suite found is neither old nor fixed here."""
+    other = Origin("topic", "c9")
+    history.begin(night(1, "t/a"))
+    history.append([row(1, case="t/a")])
+    for day, more in ((2, {"origin": other}), (3, {"suite": "weekly"})):
+        history.begin(night(day, "t/a", **more))
+        history.append([row(day, "MISMATCH", "t/a", **more)])
+    now = history.begin(night(4, "t/a"))
+    history.append([row(4, "MISMATCH", "t/a")])
+    (case,) = compare(history, now).cases
+    assert (case.state, [r.night for r in case.earlier]) == (State.NEW, ["n1"])
+    assert case.since is not None
+    assert case.since.first.night == "n4"
+
+
+def test_a_branch_is_compared_with_the_night_that_it_started_from(history: History) -> None:
+    """Not with what its base found later, nor with its own nights."""
+    for day, verdict in ((1, "PASS"), (3, "FAULT")):
+        history.begin(night(day, "t/a"))
+        history.append([row(day, verdict, "t/a")])
+    topic: dict[str, Any] = {"origin": Origin("topic", "c9", pull_request="12")}
+    for day in (2, 4):
+        now = history.begin(night(day, "t/a", base="n1", **topic))
+        history.append([row(day, "FAULT", "t/a", **topic)])
+    assert states(history, now) == {"t/a": "new"}
+    assert compare(history, now).before == history.night("n1")
+    lost = night(5, "t/a", base="n0", **topic)  # a history that does not have it
+    assert compare(history, lost).before is None
+
+
+def test_what_left_is_gone_and_a_failure_must_not_leave(history: History) -> None:
+    names = ("t/ok", "t/bad", "t/excused", "t/out", "t/old")
+    history.begin(night(1, *names))
+    ends = {"t/ok": "PASS", "t/bad": "FAULT", "t/excused": "FAULT", "t/out": "FAULT"}
+    quarantined = {"t/excused": "until …"}
+    history.append(
+        [row(1, v, c, quarantined=quarantined.get(c, "")) for c, v in ends.items()]
+        + [row(1, "FAULT", "t/old", night="n1")]
     )
-    assert found is not None
-    assert (found.last_good and found.last_good.night, found.first.night) == ("n3", "n5")
-    assert (found.bad_runs, found.unsure, found.fixed) == (2, 1, None)
-    assert [one.what for one in found.differences] == ["sources", "firmware", "host"]
-    assert found.figures == {"pte_bytes": (2000, 2100)}
+    now = history.begin(
+        night(2, "t/new", renames={"t/new": "t/old"}, excluded=(Excluded("t/out", "slow"),))
+    )
+    history.append([row(2, "FAULT", "t/new")])
+    assert states(history, now) == {
+        "t/new": "still failing",
+        "t/ok": "gone",
+        "t/bad": "gone while it failed",
+        "t/excused": "gone",
+    }
+    found = compare(history, now)
+    assert found.verdict == "1 new failure (1 gone while it failed), 1 still failing"
+    only_gone = Comparison(now, None, tuple(c for c in found.cases if c.case == "t/ok"))
+    assert (found.code, only_gone.code) == (ExitCode.FAILED, ExitCode.PASSED)
+    later = history.begin(night(3, "t/new"))  # told once; a rename holds on
+    history.append([row(3, "FAULT", "t/new")])
+    (case,) = compare(history, later).cases
+    assert case.since is not None
+    assert (case.state, case.since.first.night) == (State.STILL, "n1")
 
 
-def test_a_case_that_passes_again_says_when() -> None:
-    found = first_bad(runs("PASS", "FAULT", "PASS", "PASS"))
-    assert found is not None
-    assert found.fixed is not None
-    assert (found.first.night, found.fixed.night) == ("n2", "n3")
-
-
-def test_infrastructure_alone_is_no_regression() -> None:
-    assert first_bad(runs("PASS", "INFRA", "INFRA")) is None
-    assert first_bad(runs("PASS", row(2, "INFRA"), row(2, "PASS", attempt=2))) is None
-
-
-def test_a_case_that_never_passed_has_no_good_run() -> None:
-    found = first_bad(runs("FAULT", "FAULT"))
-    assert found is not None
-    assert found.last_good is None
-    assert found.differences == ()
-
-
-def test_flaky_is_what_ends_otherwise_with_the_same() -> None:
-    other = replace(KNOWN, host="farm", harness="h2")
-    changed = replace(KNOWN, sources="s2", firmware="f2")
-    rows = [
-        row(1, case="t/flaky"),
-        row(2, "MISMATCH", "t/flaky", identity=other),
-        row(1, case="t/broken"),
-        row(2, "MISMATCH", "t/broken", identity=changed),
-        row(1, "INFRA", "t/infra"),
-        row(1, case="t/infra", attempt=2),
-        row(1, "INFRA", "t/killed"),
-        row(1, "INFRA", "t/killed", attempt=2),
-        row(2, "PASS", "t/killed"),
-        row(1, case="t/outputs", output="aa"),
-        row(2, case="t/outputs", output="bb"),
-        row(1, "BUILD_ERROR", "t/unbuilt", identity=replace(KNOWN, firmware="")),
-        row(2, "PASS", "t/unbuilt", identity=replace(KNOWN, firmware="")),
-    ]
-    found = {one.case: one for one in flaky(rows)}
-    assert sorted(found) == ["t/flaky", "t/infra", "t/outputs"]
-    assert found["t/flaky"].verdicts == {"PASS": 1, "MISMATCH": 1}
-    assert found["t/infra"].rescued == 1
-    assert found["t/outputs"].outputs == 2
-
-
-def test_the_flakiest_comes_first() -> None:
-    def many(case: str, bad: int) -> Sequence[Any]:
-        return [row(d, "FAULT" if d <= bad else "PASS", case) for d in range(1, 11)]
-
-    assert [one.case for one in flaky([*many("t/a", 1), *many("t/b", 4)])] == ["t/b", "t/a"]
+def test_a_slowdown_of_what_passes_is_told(history: History) -> None:
+    history.begin(night(1, "t/a", "t/b"))
+    history.append([row(1, case=c, metrics={"ticks_set0": 1_300_000}) for c in ("t/a", "t/b")])
+    now = history.begin(night(2, "t/a", "t/b"))
+    history.append(
+        [
+            row(2, case=c, metrics={"ticks_set0": t})
+            for c, t in (("t/a", 39_600_000), ("t/b", 1_301_000))
+        ]
+    )
+    found = compare(history, now)
+    said = "t/a: ticks_set0 1,300,000 -> 39,600,000 (+38,300,000, +2,946.2%)"
+    assert found.verdict == f"no failures; {said}"
+    console = Console(file=StringIO(), width=200)
+    print_night(console, found)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"other figures (1)\n  {said}" in shown

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from harness.core.judgement import Blame
 from harness.core.verdict import Verdict
 from harness.nightly.history.model import (
-    Difference,
     Excerpt,
     Excluded,
-    Identity,
     Night,
     Row,
     last_tries,
 )
 from harness.nightly.history.store import read
 
-from .made import KNOWN, night, row
+from .made import night, row
 
 
 def test_a_row_comes_back_from_json_as_it_was() -> None:
@@ -33,12 +32,12 @@ def test_a_row_comes_back_from_json_as_it_was() -> None:
         quarantined="until …",
         worst_lsb=0.5,
     )
-    assert read(Row, json.loads(json.dumps(there.to_fields()))) == there
+    assert read(Row, json.loads(json.dumps(asdict(there)))) == there
 
 
 def test_a_night_comes_back_from_json_as_it_was() -> None:
     there = night(1, "a/b", "a/c", shards=2, excluded=(Excluded("a/d", "slow"),))
-    assert read(Night, json.loads(json.dumps(there.to_fields()))) == there
+    assert read(Night, json.loads(json.dumps(asdict(there)))) == there
     assert [one.case for one in there.of_shard(2)] == ["a/c"]
 
 
@@ -62,16 +61,6 @@ def test_only_what_says_something_of_the_product_is_good_or_bad(
 def test_only_infra_is_not_settled_by_its_first_try() -> None:
     assert [v.name for v in Verdict if not row(1, v.name).settled] == ["INFRA"]
     assert row(1, "INFRA", attempt=2).settled
-
-
-def test_differences_name_what_both_know() -> None:
-    later = Identity(**{**vars(KNOWN), "sources": "s2", "toolchain": "", "host": "farm"})
-    assert KNOWN.differences(later) == (
-        Difference("sources", "s1", "s2"),
-        Difference("toolchain", "gcc 12", ""),  # it did not get so far
-        Difference("host", "desk (x86_64)", "farm"),
-    )
-    assert Identity().differences(KNOWN) == ()
 
 
 def test_the_last_try_counts() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from harness.config.case import Case
 from harness.core.errors import InfraError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Excerpt, Planned, Row, case_name, row_of, target_digest
+from harness.nightly.history.model import Excerpt, Origin, Planned, Row
+from harness.nightly.history.rows import Ran, case_name, row_of, target_digest
 from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.size.samples import sample_pte
 
@@ -21,7 +22,8 @@ CASE = Case("corstone-300-m55", "add")
 
 def kept(record: RunRecord) -> Row:
     planned = Planned(CASE.id, owner="me", quarantined="until …")
-    return row_of(record, "n", planned, attempt=1, seconds=1.23456, harness="h", host="desk")
+    ran = Ran(1, 1.23456, "h", "desk", "suite", Origin("main", "c1"))
+    return row_of(record, "n", planned, ran)
 
 
 def failing(run_dir: Path, cause: Cause) -> RunRecord:
@@ -57,7 +59,7 @@ def test_a_row_stays_small_whatever_the_run_said(tmp_path: Path) -> None:
     assert row.cause is not None
     assert row.cause.facts == {"lsb": 3}
     assert row.cause.text.endswith("…")
-    assert len(json.dumps(row.to_fields())) < 4096
+    assert len(json.dumps(asdict(row))) < 4096
 
 
 def test_the_program_and_its_model_are_kept_to_tell_drift(tmp_path: Path) -> None:

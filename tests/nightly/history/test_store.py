@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_try_of_a_case_is_kept_once(history: History) -> None:
 def test_a_row_is_read_as_it_was_written(history: History) -> None:
     there = row(1, "MISMATCH", metrics={"pte_bytes": 1 << 40}, notes=("naïve ✓",))
     history.append([there])
-    assert history.of_case(CASE) == [there]
+    assert history.of_case(CASE, "suite", "main") == [there]
     assert list(history.every()) == [there]
 
 
@@ -53,21 +54,20 @@ def test_nights_are_told_the_newest_first(history: History) -> None:
     assert [n.id for n in history.nights(suite="suite", most=1)] == ["n3"]
 
 
-def test_a_night_has_ended_when_all_its_shards_have(history: History) -> None:
+def test_what_is_left_of_a_night_is_what_has_no_settled_row(history: History) -> None:
     spread = history.begin(night(1, "a/b", "a/c", shards=2))
-    history.end("n1", 2, at(1, 4))
-    history.end("n1", 2, at(1, 5))
-    assert not history.ended(spread)
-    history.end("n1", 1, at(1, 6))
-    assert history.ended(spread)
-    assert history.endings("n1") == {1: at(1, 6), 2: at(1, 4)}
+    assert [planned.case for planned in history.left(spread)] == ["a/b", "a/c"]
+    history.append([row(1, "INFRA", "a/b"), row(1, "FAULT", "a/c")])
+    assert [(planned.case, planned.shard) for planned in history.left(spread)] == [("a/b", 1)]
+    history.append([row(1, "INFRA", "a/b", attempt=2)])
+    assert history.left(spread) == []
 
 
 def test_the_newest_runs_of_a_case_come_in_the_order_of_time(history: History) -> None:
     history.append([row(day) for day in (3, 1, 2)])
     history.append([row(1, case="a/b")])
-    assert [r.night for r in history.of_case(CASE)] == ["n1", "n2", "n3"]
-    assert [r.night for r in history.of_case(CASE, most=2)] == ["n2", "n3"]
+    assert [r.night for r in history.of_case(CASE, "suite", "main")] == ["n1", "n2", "n3"]
+    assert [r.night for r in history.of_case(CASE, "suite", "main", most=2)] == ["n2", "n3"]
     assert history.cases() == ["a/b", CASE]
 
 
@@ -75,16 +75,12 @@ def test_a_history_is_copied_into_another_once(history: History, tmp_path: Path)
     history.begin(night(1, "a/b", "a/c", shards=2))
     history.begin(night(2, "a/b"))
     history.append([row(1, "INFRA"), row(1, attempt=2), row(2, "MISMATCH")])
-    history.end("n1", 2, at(1, 5))
-    history.end("n2", 1, at(2, 5))
     other = open_history(f"sqlite:///{tmp_path}/other.db")
     assert history.copy_to(other, "n2") == Copied(nights=1, rows=1, known=0)
-    assert other.endings("n1") == {}
     assert history.copy_to(other) == Copied(nights=1, rows=2, known=2)
     assert history.copy_to(other) == Copied(nights=0, rows=0, known=5)
     assert other.nights() == history.nights()
     assert list(other.every()) == list(history.every())
-    assert [other.endings(n) for n in ("n1", "n2")] == [{2: at(1, 5)}, {1: at(2, 5)}]
     other.close()
 
 
@@ -94,8 +90,8 @@ def test_a_history_is_copied_into_another_once(history: History, tmp_path: Path)
         "[]",
         '{"verdict": "GREAT"}',
         '{"schema": 9}',
-        json.dumps(row(1).to_fields()).replace('"attempt": 1', '"attempt": "x"'),
-        json.dumps(row(1).to_fields()).replace('"case": "', '"case": 7, "x": "'),
+        json.dumps(asdict(row(1))).replace('"attempt": 1', '"attempt": "x"'),
+        json.dumps(asdict(row(1))).replace('"case": "', '"case": 7, "x": "'),
     ],
 )
 def test_what_somebody_else_wrote_is_refused_with_a_sentence(body: str, tmp_path: Path) -> None:
@@ -116,11 +112,9 @@ def test_pruning_takes_whole_nights_and_their_rows(history: History) -> None:
     for day in (1, 2):
         history.begin(night(day, CASE))
         history.append([row(day)])
-        history.end(f"n{day}", 1, at(day, 5))
     assert history.prune(at(2, 0)) == (1, 1)
     assert [n.id for n in history.nights()] == ["n2"]
     assert [r.night for r in history.every()] == ["n2"]
-    assert history.endings("n1") == {}
 
 
 _WRITER = """

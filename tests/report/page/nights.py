@@ -56,7 +56,8 @@ def row(day: int, target: str, model: str, verdict: str = "PASS", **more: Any) -
         "operators": MODELS.get(model, ()),
         "identity": KNOWN,
         "run_dir": f"/runs/{day}",
-        "metrics": {"pte_bytes": 50_000 + day, "elf_text": 100_000, "ticks_set0": 1_000 * day},
+        "suite": "every night",
+        "metrics": {"pte_bytes": 50_000 + day, "elf_text": 100_000, "ticks_set0": 1_000_000 + day},
         "seconds": {"total": 1.5 + day},
     }
     return Row(**{**said, **more})
@@ -148,7 +149,6 @@ def two_nights(folder: Path) -> tuple[History, Night]:
         planned = night(day, rows, f"{U85}/never-run")
         history.begin(planned)
         history.append(rows)
-        history.end(planned.id, 1, began(day))
     return history, planned
 
 
@@ -172,5 +172,4 @@ def many(folder: Path, cases: int, nights: int) -> tuple[History, Night]:
         planned = night(day, rows)
         history.begin(planned)
         history.append(rows)
-        history.end(planned.id, 1, began(day))
     return history, planned

@@ -11,8 +11,8 @@ import pytest
 
 from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
+from harness.nightly.history.compare import Comparison, compare
 from harness.report.page.ci import summary, workflow_commands
-from harness.report.page.view import Page, page_of
 from harness.report.summary import append_to_step_summary
 
 from .nights import M55, U55, U85, many, night, row, two_nights
@@ -21,13 +21,13 @@ ON_GITHUB = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/home/runner/work/it
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
     history, of = two_nights(tmp_path_factory.mktemp("github"))
-    yield page_of(history, of)
+    yield compare(history, of)
     history.close()
 
 
-def test_an_annotation_for_what_they_share(page: Page) -> None:
+def test_an_annotation_for_what_they_share(page: Comparison) -> None:
     """The kernel bug is one line, which ends where it should; the infrastructure is a warning."""
     lines = workflow_commands(page, ON_GITHUB)
     assert all("\n" not in line for line in lines)
@@ -41,12 +41,12 @@ def test_an_annotation_for_what_they_share(page: Page) -> None:
     assert len(lines) == len(page.groups) + 1
 
 
-def test_elsewhere_nothing_is_said(page: Page) -> None:
+def test_elsewhere_nothing_is_said(page: Comparison) -> None:
     assert workflow_commands(page, {}) == []
     append_to_step_summary(summary(page), {})
 
 
-def test_a_file_of_the_repository_is_named(page: Page) -> None:
+def test_a_file_of_the_repository_is_named(page: Comparison) -> None:
     """As the runner knows it, with its line; one elsewhere on the disk is not."""
     group = page.groups[-1]
     (case,) = group.cases[:1]
@@ -55,8 +55,8 @@ def test_a_file_of_the_repository_is_named(page: Page) -> None:
     def annotated(facts: dict[str, object], model: str = "add") -> str:
         cause = Cause("bad_target", "unknown key", None, facts)
         changed = replace(case.row, cause=cause, model=model)  # type: ignore[type-var]
-        only = replace(group, cases=(replace(case, tries=(changed,)),))
-        return workflow_commands(replace(page, groups=(only,)), ON_GITHUB)[0]
+        only = replace(page, cases=(replace(case, tries=(changed,)),))
+        return workflow_commands(only, ON_GITHUB)[0]
 
     board = {"file": "/home/runner/work/it/boards/my, board.yaml", "line": 7}
     assert annotated(board).startswith("::error file=boards/my%2C board.yaml,line=7,title=")
@@ -72,14 +72,16 @@ def test_there_are_no_more_than_github_shows(tmp_path: Path) -> None:
     history.append([replace(one, night="n9", verdict=Verdict.FAULT) for one in rows])
     planned = replace(night(9, rows), began="2026-04-01T00:00:00+00:00")
     history.begin(planned)
-    page = page_of(history, planned)
+    page = compare(history, planned)
     history.close()
     assert len(page.groups) == 30
     assert len(workflow_commands(page, ON_GITHUB)) == 10
     assert of.id != planned.id
 
 
-def test_the_summary_has_it_all_and_nothing_in_it_is_markup(page: Page, tmp_path: Path) -> None:
+def test_the_summary_has_it_all_and_nothing_in_it_is_markup(
+    page: Comparison, tmp_path: Path
+) -> None:
     text = summary(page)
     assert text.startswith("## every night: 6 new failures, 1 still failing; of 2 nothing is known")
     assert "### operator cortex\\_m::pad.out (4)" in text

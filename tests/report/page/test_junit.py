@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from harness.nightly.history.compare import compare
 from harness.report.page.ci import write_junit
-from harness.report.page.view import page_of
 from harness.system.files import DiskError
 
 from .nights import EVIL, M55, U55, U85, two_nights
@@ -56,7 +56,7 @@ def check(element: ElementTree.Element) -> None:
 def root(tmp_path_factory: pytest.TempPathFactory) -> ElementTree.Element:
     folder = tmp_path_factory.mktemp("junit")
     history, night = two_nights(folder)
-    write_junit(folder / "night.xml", page_of(history, night))
+    write_junit(folder / "night.xml", compare(history, night))
     history.close()
     return ElementTree.parse(folder / "night.xml").getroot()
 
@@ -113,7 +113,7 @@ def test_a_second_try_is_told(root: ElementTree.Element) -> None:
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     history, night = two_nights(tmp_path)
-    page = page_of(history, night)
+    page = compare(history, night)
     history.close()
     with pytest.raises(DiskError, match="writing the JUnit file"):
         write_junit(tmp_path / "none" / "night.xml", page)

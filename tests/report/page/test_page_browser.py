@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from harness.nightly.history.compare import compare
 from harness.report.page.render import write_page
-from harness.report.page.view import page_of
 from harness.system.files import DiskError
 from tests.chromium import chromium
 
 from .nights import EVIL, M55, U55, many, two_nights
 
 webdriver = pytest.importorskip("selenium.webdriver")
+support = pytest.importorskip("selenium.webdriver.support.wait")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def browser() -> Iterator[Any]:
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     history, night = two_nights(folder)
-    write_page(folder / "night.html", page_of(history, night))
+    write_page(folder / "night.html", compare(history, night))
     history.close()
     return folder / "night.html"
 
@@ -192,14 +193,15 @@ def test_a_cell_leads_to_its_case(page: Any) -> None:
     anchor = cell.get_attribute("href").partition("#")[2]
     assert by(page, f"#{anchor}")[0].get_attribute("open") is None
     cell.click()
-    assert by(page, f"#{anchor}")[0].get_attribute("open") is not None
+    opened = support.WebDriverWait(page, 10).until(lambda _: by(page, f"#{anchor}[open]"))
+    assert len(opened) == 1
     assert "Tried 2 times: INFRA, then INFRA." in by(page, f"#{anchor}")[0].text
 
 
 def test_a_large_suite_is_all_there(browser: Any, tmp_path: Path) -> None:
     """200 cases of 30 nights, without a complaint; how long it takes is `hil bench`'s."""
     history, night = many(tmp_path, 200, 30)
-    write_page(tmp_path / "night.html", page_of(history, night))
+    write_page(tmp_path / "night.html", compare(history, night))
     history.close()
     browser.get((tmp_path / "night.html").as_uri())
     assert complaints(browser) == []
@@ -209,7 +211,7 @@ def test_a_large_suite_is_all_there(browser: Any, tmp_path: Path) -> None:
 
 def test_a_page_that_cannot_be_written(file: Path, tmp_path: Path) -> None:
     history, night = two_nights(tmp_path)
-    page = page_of(history, night)
+    page = compare(history, night)
     history.close()
     with pytest.raises(DiskError, match="writing the page"):
         write_page(tmp_path / "none" / "night.html", page)

@@ -10,43 +10,56 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import cached_property
 
-from harness.nightly.history.compare import Standing, State
 from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
-from harness.report.history import in_order, name_of
+from harness.nightly.history.standing import Standing
 
-_Case = TypeVar("_Case", bound=Standing)
 _ALONE = 1
 _NAMED = 4  # operators
-# made of the others, or not seen by the product
-_FOLLOWS = ("program", "firmware", *NOT_OF_PRODUCT)
+_MADE = ("program", "firmware")  # of the other inputs
+_NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
 
 
 @dataclass(frozen=True)
-class Group(Generic[_Case]):
+class Group:
     """``what`` they share, and ``why`` it is believed to be the cause."""
 
     what: str
     why: str
-    cases: tuple[_Case, ...]
+    cases: tuple[Standing, ...]
 
-    @property
+    @cached_property
     def changed(self) -> list[Difference]:
-        """Inputs that are others for all of them since they last passed."""
-        return in_order(set.intersection(*(set(changed_inputs(one)) for one in self.cases)))
+        """Inputs that are others for all of them since they fail so: the commit of the user's
+        repository, too, which alone explains nothing."""
+        first, *others = (case.changed for case in self.cases)
+        of_all = [change for change in first if all(change in other for other in others)]
+        return _causes(of_all)
 
 
-def grouped(failing: Sequence[_Case], passed: Sequence[Row]) -> list[Group[_Case]]:
+def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[Group]:
     """Every case in one group, the largest first; what is new is first in a group. ``failing`` have
     a row."""
-    left = sorted(failing, key=lambda one: one.state is not State.NEW)
-    found: list[Group[_Case]] = []
-    for together in (_by_named_operator, _by_own_operator, _by_change, _by_kind):
+    left = sorted(failing, key=lambda one: not one.state.is_new)
+    found: list[Group] = []
+    for together in (_by_model, _by_named_operator, _by_own_operator, _by_change, _by_kind):
         while (group := together(left, passed)) is not None:
             found.append(group)
             left = [one for one in left if one not in group.cases]
     return sorted(found, key=lambda group: -len(group.cases))
+
+
+def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+    """A model whose file is another one since, on all its targets."""
+    edited = [one for one in left if any(change.what == "model" for change in one.changed)]
+    if not edited:
+        return None
+    name = _row(edited[0]).model
+    those = tuple(one for one in edited if _row(one).model == name)
+    commit = _row(those[0]).model_commit
+    why = f"its last commit: {commit}" if commit else "its file is another one since they passed"
+    return Group(f"the model {name} changed", why, those)
 
 
 def _row(one: Standing) -> Row:
@@ -54,7 +67,7 @@ def _row(one: Standing) -> Row:
     return one.row
 
 
-def _by_named_operator(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
+def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """The operator that the cause itself names."""
     count = Counter(name for one in left if (name := _named(_row(one))))
     if not count:
@@ -77,7 +90,7 @@ def _named(row: Row) -> str:
     return max((name for name in row.operators if name in words), key=len, default="")
 
 
-def _by_own_operator(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
+def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """Operators of several failures of a kind that nothing that passed on their targets has."""
     best: dict[tuple[int, ...], list[str]] = {}  # by their places in ``left``
     for kind in dict.fromkeys(_kind(_row(one)) for one in left):
@@ -103,27 +116,29 @@ def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) ->
     return any(name in row.operators for row in passed if (row.target, row.source) in where)
 
 
-def _by_change(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
+def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """An input that changed between the last good run and the first bad one of several."""
-    count = Counter(change for one in left for change in changed_inputs(one))
+    count = Counter(change for one in left for change in _inputs(one))
     if not count or count.most_common(1)[0][1] <= _ALONE:
         return None
     most = max(count.values())
     change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
-    those = tuple(one for one in left if change in changed_inputs(one))
+    those = tuple(one for one in left if change in _inputs(one))
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
-    return Group(f"{name_of(change)} changed", why, those)
+    return Group(f"{change.name} changed", why, those)
 
 
-def changed_inputs(one: Standing) -> tuple[Difference, ...]:
-    """What changed, without what is made of it, and without what this run did not reach."""
-    differences = () if one.since is None else one.since.differences
-    known = [change for change in differences if change.after]
-    causes = tuple(change for change in known if change.what not in _FOLLOWS)
-    return causes or tuple(change for change in known if change.what not in NOT_OF_PRODUCT)
+def _causes(changed: Sequence[Difference]) -> list[Difference]:
+    """Without what is made of the others, unless that is all there is."""
+    causes = [change for change in changed if change.what not in _NO_CAUSE]
+    return causes or [change for change in changed if change.what in _MADE]
 
 
-def _by_kind(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
+def _inputs(one: Standing) -> list[Difference]:
+    return [change for change in _causes(one.changed) if change.what != "repository"]
+
+
+def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     if not left:
         return None
     kind, _ = Counter(_kind(_row(one)) for one in left).most_common(1)[0]

@@ -1,0 +1,198 @@
+"""How the record of a run becomes a row of the history, which has 4 KiB at most."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.config.case import Case, is_user_file
+from harness.config.loading import load_target, target_files
+from harness.config.npu import split_mode
+from harness.config.schema import as_json
+from harness.core.errors import HarnessError
+from harness.core.judgement import Cause
+from harness.core.plain import plain
+from harness.firmware.source import label
+from harness.judge.evidence import Expectation
+from harness.judge.pte_contents import contents_of
+from harness.nightly.history.model import MALFORMED, Excerpt, Identity, Origin, Planned, Row
+from harness.nightly.repository import last_commit
+from harness.run.record import RunRecord
+from harness.sim.run_files import CONSOLE
+from harness.system.files import read_regular, sha256_of
+
+_DIGEST = 16  # hex digits of a digest that is only compared
+_LINES, _AFTER = 10, 3  # of the console: how many, and how many after the cause's line
+_MOST_LINE = 120  # characters kept of a line
+_MOST_TEXT = 600  # of a cause, and of each of its facts: a row has 4 KiB at most
+_MOST_NOTE, _MOST_NOTES = 200, 4
+_MOST_CONSOLE = 16 << 20
+_MOST_OPERATORS = 100
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a record does not know of its run. ``seconds``: of the whole case, export and build
+    included; ``harness`` and ``host``: where it ran."""
+
+    attempt: int
+    seconds: float
+    harness: str
+    host: str
+    suite: str
+    origin: Origin
+
+
+def case_name(case: Case, source: str) -> str:
+    """The name of a case in the history, whatever commit its firmware is of."""
+    return f"{case.id} [{source}]" if label(source) else case.id
+
+
+def row_of(record: RunRecord, night: str, planned: Planned, ran: Ran) -> Row:
+    cause = record.cause
+    commit = ""
+    if is_user_file(record.case.model) and ran.origin.commit:
+        commit = last_commit(Path(record.case.model))
+    return Row(
+        night=night,
+        case=planned.case,
+        time=record.time,
+        target=record.case.board,
+        model=record.case.name,
+        source=record.source,
+        verdict=record.verdict,
+        attempt=ran.attempt,
+        verdict_text=record.verdict_text,
+        cause=None if cause is None else _short_cause(cause),
+        notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
+        metrics=dict(record.metrics),
+        worst_lsb=record.worst_lsb,
+        seconds={**record.seconds, "total": round(ran.seconds, 3)},
+        operators=() if record.program is None else record.program.operators,
+        outline=_outline(record),
+        versions={} if record.program is None else dict(record.program.versions),
+        model_source=_model_source(record.case),
+        model_commit=_short(commit, _MOST_NOTE),
+        mismatch_at=record.mismatch_at,
+        blame=record.blame,
+        output=_digest(record.output_sha256) if record.output_sha256 else "",
+        excerpt=_excerpt(record),
+        identity=_identity(record, ran.harness, ran.host),
+        owner=planned.owner,
+        quarantined=planned.quarantined,
+        run_dir=record.run_dir,
+        suite=ran.suite,
+        origin=ran.origin,
+    )
+
+
+def _outline(record: RunRecord) -> tuple[str, ...]:
+    """Nothing of a program that is gone, is none or is very long: a row is small."""
+    if record.program is None:
+        return ()
+    try:
+        outline = contents_of(Path(record.program.pte)).outline
+    except (OSError, HarnessError):
+        return ()
+    return outline if len(outline) <= _MOST_OPERATORS else ()
+
+
+def _model_source(case: Case) -> str:
+    if not is_user_file(case.model):
+        return case.model
+    try:
+        return sha256_of(Path(case.model))[:_DIGEST]
+    except OSError:
+        return ""
+
+
+def _identity(record: RunRecord, harness: str, host: str) -> Identity:
+    program, firmware, simulator = record.program, record.firmware, record.simulator
+    return Identity(
+        program="" if program is None else program.sha256,
+        exporter=record.exporter_label,
+        sources="" if firmware is None else _sources(record),
+        firmware="" if firmware is None else firmware.sha256,
+        toolchain="" if firmware is None else firmware.toolchain,
+        simulator="" if simulator is None else f"{simulator.name} {simulator.version}".strip(),
+        reference="" if record.expectation is None else _expectation_digest(record.expectation),
+        target=target_digest(record.case.target),
+        harness=harness,
+        host=host,
+    )
+
+
+def _sources(record: RunRecord) -> str:
+    assert record.firmware is not None
+    checkout = record.firmware.checkout
+    if checkout is None:
+        return record.firmware.sources[:_DIGEST]
+    edits = f"+edits {checkout.diff_sha256[:_DIGEST]}" if checkout.dirty else ""
+    return f"{checkout.commit}{edits}"
+
+
+def _expectation_digest(expectation: Expectation) -> str:
+    """Digest of the accepted runs and the budgets."""
+    reference, truth = expectation.reference, expectation.truth
+    return _digest(
+        [
+            None if reference is None else asdict(replace(reference, history=())),
+            None if truth is None else asdict(replace(truth, history=())),
+            as_json(expectation.budgets),
+        ]
+    )
+
+
+def target_digest(name: str) -> str:
+    """Of the target as its files describe it; of its own file's bytes if that is malformed."""
+    try:
+        fields = as_json(load_target(name))
+        return _digest({key: value for key, value in fields.items() if key != "file"})
+    except HarnessError:
+        stem = split_mode(name)[0]
+        try:
+            file = target_files().get(stem, Path(stem))
+            return MALFORMED + hashlib.sha256(read_regular(file)).hexdigest()[:_DIGEST]
+        except (HarnessError, OSError):
+            return ""
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+
+
+def _short_cause(cause: Cause) -> Cause:
+    return Cause(cause.kind, _short(cause.text), cause.line, _small(cause.facts))
+
+
+def _small(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The short facts; long ones (the end of a log) are in the run's record."""
+    if facts is None:
+        return None
+    plain_facts = json.loads(json.dumps(dict(facts), default=str))
+    return {n: v for n, v in plain_facts.items() if len(json.dumps(v)) <= _MOST_TEXT}
+
+
+def _short(text: str, most: int = _MOST_TEXT) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _excerpt(record: RunRecord) -> Excerpt | None:
+    """The console around the cause's line, or its end if the cause has none."""
+    if record.verdict.passed or record.run_dir is None:
+        return None
+    try:
+        console = read_regular(Path(record.run_dir) / CONSOLE, _MOST_CONSOLE)
+    except OSError:
+        return None
+    lines = console.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    named = None if record.cause is None else record.cause.line
+    last = len(lines) if named is None else min(named + _AFTER, len(lines))
+    first = max(last - _LINES, 0)
+    kept = tuple(plain(line)[:_MOST_LINE] for line in lines[first:last])
+    return Excerpt(first + 1, kept) if kept else None

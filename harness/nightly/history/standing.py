@@ -1,0 +1,239 @@
+"""A case of a night beside the nights before: whether it is new, since when it fails, what changed.
+
+A regression is a case and a cause: of two bad nights that ended differently the second has a
+regression of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.config.figures import figure
+from harness.core.verdict import Verdict, Word
+from harness.judge.program_contents import outline_difference
+from harness.nightly.history.model import INPUT_NAMES, MALFORMED, Difference, Row
+
+_FAILURE, _ERROR, _SKIPPED = "failure", "error", "skipped"
+
+
+class State(Word):
+    """A case of a night, compared with the nights before. ``sign``: it without its colour;
+    ``style``: of a terminal; ``junit``: the element of a test case, "" for none."""
+
+    sign: str
+    style: str
+    junit: str
+
+    def __new__(cls, word: str, sign: str, style: str, junit: str) -> State:
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.sign, member.style, member.junit = sign, style, junit
+        return member
+
+    NEW = "new", "✗", "bold red", _FAILURE  # fails, and passed before or was never run
+    CHANGED = "changed", "✗≠", "bold red", _FAILURE  # failed before, of another cause
+    LOST = "gone while it failed", "✗∅", "bold red", _FAILURE
+    STILL = "still failing", "✖", "red", _FAILURE
+    INFRA = "infrastructure", "!", "magenta", _ERROR  # says nothing of the product
+    MISSING = "missing", "?", "magenta", _ERROR  # planned, and has no row
+    QUARANTINED = "quarantined", "Q", "yellow", _SKIPPED  # fails, and that does not count
+    GONE = "gone", "∅", "yellow", _SKIPPED  # was in the night before, and is not in the suite
+    FIXED = "fixed", "✓+", "green", ""
+    SKIPPED = "skipped", "-", "blue", _SKIPPED
+    PASSING = "passing", "✓", "green", ""
+
+    @property
+    def failing(self) -> bool:
+        return self.junit == _FAILURE
+
+    @property
+    def is_new(self) -> bool:
+        return self.failing and self is not State.STILL
+
+
+# Of a case without a row.
+NO_ROW = {
+    State.MISSING: "planned, and there is no result of it",
+    State.LOST: "it failed in the night before, is not in the suite, and nobody renamed it",
+    State.GONE: "it was in the night before, and is not in the suite",
+}
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A figure that differs from the last run that says something of the product."""
+
+    name: str
+    before: int
+    after: int
+
+    @property
+    def change(self) -> int:
+        return self.after - self.before
+
+    @property
+    def ratio(self) -> float:
+        return self.change / self.before if self.before else float("inf")
+
+    def __str__(self) -> str:
+        part = f", {self.ratio:+,.1%}" if self.before else ""
+        return f"{self.name} {self.before:,} -> {self.after:,} ({self.change:+,}{part})"
+
+
+def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
+    """Of what budgets may limit, and of instructions; the largest part first."""
+    if before is None or after is None:
+        return []
+    names = (n for n in after.metrics if figure(n).accepted or n.startswith("ticks_set"))
+    both = (Delta(n, before.metrics[n], after.metrics[n]) for n in names if n in before.metrics)
+    return sorted((d for d in both if d.change), key=lambda d: (-abs(d.ratio), d.name))
+
+
+def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
+    """The inputs of ``row`` that are not as they were last known in ``earlier``, the oldest first.
+    What a run did not get to know has not changed."""
+    known: dict[str, str] = {}
+    for before in earlier:
+        known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}
+    names = list(INPUT_NAMES)
+    differing = (
+        Difference(name, known[name], value)
+        for name, value in row.inputs.items()
+        if value and known.get(name, value) != value
+    )
+    place = names.index("exporter")
+    return sorted(differing, key=lambda d: names.index(d.what) if d.what in INPUT_NAMES else place)
+
+
+def drift_of(before: Row | None, row: Row | None) -> str:
+    """How a model whose file is the same became another program; "" where it is the same, or the
+    model may be another."""
+    if before is None or row is None:
+        return ""
+    of_both = (before.identity.program, row.identity.program)
+    same_model = row.model_source and row.model_source == before.model_source
+    if not all(of_both) or of_both[0] == of_both[1] or not same_model:
+        return ""
+    changed = [f"{d.what} {d.before} -> {d.after}" for d in changes([before], row)]
+    by = ", ".join(c for c in changed if c.split()[0] in row.versions) or "with the same exporter"
+    contents = "not known, its operators were not kept"
+    if before.outline and row.outline:
+        contents = str(outline_difference(before.outline, row.outline))
+    return f"same model, other program: {by}; what changed: {contents}"
+
+
+@dataclass(frozen=True)
+class FirstBad:
+    """The last time that a case began to fail of a cause. ``last_good``: None if it never passed
+    before; ``before``: the runs from that one to the first, or all if there is none; ``fixed``: the
+    first good run after it, None while it fails; ``bad_runs``: of that cause; ``unsure``: how many
+    runs of ``before`` say nothing of the product."""
+
+    first: Row
+    last_good: Row | None
+    before: tuple[Row, ...]
+    fixed: Row | None
+    bad_runs: int
+
+    @property
+    def unsure(self) -> int:
+        return sum(not (row.good or row.bad) for row in self.before)
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        return changes(self.before, self.first)
+
+
+def first_bad(rows: Sequence[Row], cause: str = "") -> FirstBad | None:
+    """``rows`` of one case, the oldest first; ``cause``: a verdict, a kind or words of a cause
+    (without it the last one). None if the case never failed so."""
+    by_night: dict[str, Row] = {}
+    for row in rows:
+        kept = by_night.setdefault(row.night, row)
+        by_night[row.night] = max(kept, row, key=lambda row: row.attempt)
+    nightly = list(by_night.values())
+    ends = (i for i in reversed(range(len(nightly))) if _is_of(nightly[i], cause))
+    if (end := next(ends, None)) is None:
+        return None
+    last_good = next((i for i in reversed(range(end)) if nightly[i].good), None)
+    start = 0 if last_good is None else last_good
+    fault = nightly[end].fault
+    alike = [i for i in range(start, end + 1) if nightly[i].bad and nightly[i].fault == fault]
+    return FirstBad(
+        first=nightly[alike[0]],
+        last_good=None if last_good is None else nightly[last_good],
+        before=tuple(nightly[start : alike[0]]),
+        fixed=next((row for row in nightly[end:] if row.good), None),
+        bad_runs=len(alike),
+    )
+
+
+def _is_of(row: Row, cause: str) -> bool:
+    words = "" if row.cause is None else f" {row.cause.kind}: {row.cause.text}"
+    return row.bad and cause in f"{row.verdict}{words}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A case of a night. ``tries``: of this night; ``earlier``: the row that counts of each night
+    before that it is compared with, the oldest first; ``planned``: the night has it."""
+
+    case: str
+    tries: tuple[Row, ...] = ()
+    earlier: tuple[Row, ...] = ()
+    planned: bool = True
+
+    @property
+    def row(self) -> Row | None:
+        """The one that counts: the last try. None if the case is missing."""
+        return max(self.tries, key=lambda row: row.attempt, default=None)
+
+    @property
+    def baseline(self) -> Row | None:
+        """What the case is compared with: the last earlier row that says something of the product,
+        as neither INFRA nor SKIPPED does."""
+        return next((row for row in reversed(self.earlier) if row.good or row.bad), None)
+
+    @cached_property
+    def state(self) -> State:
+        row, baseline = self.row, self.baseline
+        was_bad = baseline is not None and baseline.bad
+        if not self.planned:
+            counted = was_bad and baseline is not None and not baseline.quarantined
+            return State.LOST if counted else State.GONE
+        if row is None:
+            return State.MISSING
+        if row.verdict is Verdict.INFRA:
+            return State.INFRA
+        if row.verdict is Verdict.SKIPPED:
+            return State.SKIPPED
+        if row.good:
+            return State.FIXED if was_bad else State.PASSING
+        if row.quarantined:
+            return State.QUARANTINED
+        if not was_bad:
+            return State.NEW
+        assert self.since is not None  # the row is bad
+        return State.CHANGED if self.since.first is row else State.STILL
+
+    @cached_property
+    def since(self) -> FirstBad | None:
+        """Since when the case fails of this cause; None if it does not fail."""
+        row = self.row
+        return None if row is None or not row.bad else first_bad((*self.earlier, row))
+
+    @cached_property
+    def changed(self) -> list[Difference]:
+        """Inputs that are others since the case failed of this cause."""
+        return [] if self.since is None else self.since.differences
+
+    @cached_property
+    def drift(self) -> str:
+        """Told before sizes and outputs: they follow from it."""
+        return drift_of(self.baseline, self.row)
+
+    @cached_property
+    def deltas(self) -> list[Delta]:
+        return deltas_of(self.baseline, self.row)
