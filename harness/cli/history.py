@@ -62,8 +62,6 @@ def opened(url: str | None) -> Iterator[History]:
         from harness.nightly.history.database import Recorder, open_history
     except ModuleNotFoundError as error:
         raise NoPackage("the history", error.name) from error
-    from harness.nightly.history.database import Recorder
-
     history = open_history(url)
     try:
         Recorder(history).deliver()
@@ -128,7 +126,9 @@ def show_night(
 class DefaultGroup(click.Group):
     """A group whose verb ``default`` runs if no other is named."""
 
-    default: str
+    def __init__(self, *arguments: Any, default: str, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
@@ -136,11 +136,9 @@ class DefaultGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-class _History(DefaultGroup):
-    default = "show"
-
-
-@click.group(cls=_History, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=DefaultGroup, default="show", context_settings={"help_option_names": ["-h", "--help"]}
+)
 def history() -> None:
     """Results of past nights: the runs of a case, since when it fails and what changed, what is
     flaky.
@@ -177,11 +175,10 @@ def history() -> None:
 def show_(
     case: str | None,
     most: int,
-    suite: str | None,
-    branch: str | None,
     cause: str,
     url: str | None,
     as_json: bool,
+    **place: str | None,
 ) -> tuple[Any, ExitCode]:
     """The runs of a case; or without one, the flaky cases. `hil history CASE` is the same.
 
@@ -199,25 +196,18 @@ def show_(
         from harness.nightly.history.standing import first_bad
         from harness.report.history import first_bad_summary, print_case
 
-        place = database.last_of(case, suite, branch)
-        if place is None:
+        newest_of = database.last_of(case, **{n: v for n, v in place.items() if v is not None})
+        if newest_of is None:
             known = database.cases()
-            close = get_close_matches(case, known)
-            listing = "some that it has: "
-            message = f"the history has no run of {case}"
-            raise Unknown(message, case, known[:5], close=close, listing=listing)
-        rows = database.of_case(case, *place)
+            message, close = f"the history has no run of {case}", get_close_matches(case, known)
+            raise Unknown(message, case, known[:5], close=close, listing="some that it has: ")
+        rows = database.of_case(case, **newest_of)
     failure, newest = first_bad(rows, cause), rows[-most:]
     if not as_json:
         from harness.report.console import Terminal
 
         print_case(Terminal(), case, newest, failure)
-    summary = {
-        "case": case,
-        "suite": place[0],
-        "branch": place[1],
-        "runs": [asdict(row) for row in newest],
-    }
+    summary = {"case": case, **newest_of, "runs": [asdict(row) for row in newest]}
     if failure is None:
         return {**summary, "first_bad": None}, ExitCode.PASSED
     code = ExitCode.FAILED if failure.fixed is None else ExitCode.PASSED
@@ -234,7 +224,8 @@ def _flaky(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
         from harness.report.history import print_flaky
 
         print_flaky(Terminal(), cases)
-    summary = [{**vars(case), "rows": [asdict(row) for row in case.rows]} for case in cases]
+    names = ("case", "verdicts", "outputs", "rescued", "score")
+    summary = [{name: getattr(case, name) for name in names} for case in cases]
     return {"flaky": summary}, ExitCode.FAILED if cases else ExitCode.PASSED
 
 

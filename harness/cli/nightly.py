@@ -32,19 +32,15 @@ from harness.firmware.source import firmware_words
 if TYPE_CHECKING:
     from harness.nightly.history.database import Recorder
     from harness.nightly.history.model import Night, Row
-    from harness.nightly.history.store import History
     from harness.nightly.pool import Pool
-    from harness.nightly.shards import Shard
     from harness.nightly.suite import Suite
     from harness.run.pipeline import RunOptions
     from harness.system.progress import Progress
 
 
-class _Nightly(DefaultGroup):
-    default = "run"
-
-
-@click.group(cls=_Nightly, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=DefaultGroup, default="run", context_settings={"help_option_names": ["-h", "--help"]}
+)
 def nightly() -> None:
     """Run a suite of cases, keep the results, and report what is new since the last night.
 
@@ -239,6 +235,7 @@ def run_(
       dask worker tcp://farm:8786 --nthreads 1     on each, once for each core
       hil nightly suite.yaml --scheduler tcp://farm:8786 --store /mnt/farm/hil
     """
+    from harness.nightly.repository import base_branch, origin_of
     from harness.nightly.shards import parse_shard
     from harness.nightly.suite import default_suite, load_suite
 
@@ -252,54 +249,35 @@ def run_(
     run_options, shard = options.run_options(suite), parse_shard(options.shard)
     if shard.count > 1 and not (options.night or options.resume):
         raise UsageError("--shard needs the --night that it is of, the same for all shards")
+    folder = options.folder()
+    base = base_branch(os.environ) if options.base is None else options.base
+    origin = origin_of(folder, os.environ)
+    rows: list[Row] = []
     with opened(url) as history, progress_shown(as_json) as progress:
-        night, recorder, rows = _run(
-            suite, options, run_options, shard, history, progress, as_json=as_json
-        )
+        from harness.nightly.history.database import Recorder
+        from harness.nightly.night import NightRequest, begin, run_night, unfinished
+
+        request = NightRequest(shard, options.night, options.resume, folder, origin, base)
+        left = unfinished(suite, history, origin)
+        if left is not None and not options.resume and left.id != options.night and not as_json:
+            echo(f"hil: the night {left.id} did not end; --resume continues it", err=True)
+        for quarantine in suite.expired:
+            progress(f"a quarantine is over: {quarantine}")
+        recorder, pool = Recorder(history), options.pool(suite, progress)
+        try:
+            night = begin(suite, history, request)
+            mine = {planned.case for planned in night.of_shard(shard.number)}
+            progress(f"night {night.id}: {suite.name}, {len(mine)} cases")
+            on_row = _row_printer(rows, quiet=as_json)
+            run_night(suite, night, shard, run_options, pool, recorder, on_row)
+        finally:
+            pool.close()
         if recorder.error is not None:
             summary, code = _undelivered(night, recorder, rows, as_json=as_json)
         else:
-            mine = {planned.case for planned in night.of_shard(shard.number)}
             only = mine if shard.count > 1 else None  # what is gone is no shard's
             summary, code = show_night(history, night, html, junit, as_json, only=only)
     return {**summary, **_bundled(rows, options.bundles, as_json)}, code
-
-
-def _run(
-    suite: Suite,
-    options: NightOptions,
-    run_options: RunOptions,
-    shard: Shard,
-    history: History,
-    progress: Progress,
-    *,
-    as_json: bool,
-) -> tuple[Night, Recorder, list[Row]]:
-    from harness.nightly.history.database import Recorder
-    from harness.nightly.night import NightRequest, begin, run_night, unfinished
-    from harness.nightly.repository import base_branch, origin_of
-
-    folder = options.folder()
-    origin = origin_of(folder, os.environ)
-    left = unfinished(suite, history, origin)
-    if left is not None and not options.resume and left.id != options.night and not as_json:
-        echo(f"hil: the night {left.id} did not end; --resume continues it", err=True)
-    recorder = Recorder(history)
-    for quarantine in suite.expired:
-        progress(f"a quarantine is over: {quarantine}")
-    rows: list[Row] = []
-    pool = options.pool(suite, progress)
-    try:
-        base = base_branch(os.environ) if options.base is None else options.base
-        request = NightRequest(shard, options.night, options.resume, folder, origin, base)
-        night = begin(suite, history, request)
-        count = len(night.of_shard(shard.number))
-        progress(f"night {night.id}: {suite.name}, {count} cases")
-        on_row = _row_printer(rows, quiet=as_json)
-        run_night(suite, night, shard, run_options, pool, recorder, on_row)
-    finally:
-        pool.close()
-    return night, recorder, rows
 
 
 def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, list[str]]:

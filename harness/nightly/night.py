@@ -160,7 +160,7 @@ def _left(
 ) -> Iterator[Task]:
     """The tasks of a job that are still to run, as the night planned it."""
     job = replace(job, planned=tuple(mine[planned.case] for planned in job.planned))
-    whole = Task(night.id, night.suite, night.origin, job, options, 1, revision)
+    whole = Task(replace(night, plan=()), job, options, 1, revision)
     tried = {p.case: last[p.case] for p in job.planned if p.case in last}
     fresh = [p.case for p in job.planned if p.case not in tried]
     if fresh:

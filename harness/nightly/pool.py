@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
-from harness.nightly.history.model import Origin, Row
-from harness.nightly.history.rows import Ran, row_of
+from harness.nightly.history.model import Night, Row
+from harness.nightly.history.rows import row_of
 from harness.nightly.shared import Store, entries_of
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.record import RunRecord, failed_record, host
+from harness.run.record import RunRecord, failed_record
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.locks import die_with_parent
@@ -39,12 +39,10 @@ class StoreNote(str):
 
 @dataclass(frozen=True)
 class Task:
-    """``suite`` and ``origin``: of the night. ``attempt``: of the rows to be written. ``harness``:
-    revision of the harness that planned."""
+    """``night``: without its plan. ``attempt``: of the rows to be written. ``harness``: revision of
+    the harness that planned."""
 
-    night: str
-    suite: str
-    origin: Origin
+    night: Night
     job: Job
     options: RunOptions
     attempt: int
@@ -96,9 +94,9 @@ def failed(job: Job, error: BaseException) -> list[RunRecord]:
 
 
 def _rows(task: Task, records: Sequence[RunRecord], seconds: float) -> tuple[Row, ...]:
-    ran = Ran(task.attempt, seconds, task.harness, host(), task.suite, task.origin)
+    ran: dict[str, Any] = {"attempt": task.attempt, "seconds": seconds, "harness": task.harness}
     pairs = zip(records, task.job.planned, strict=True)
-    return tuple(row_of(record, task.night, planned, ran) for record, planned in pairs)
+    return tuple(row_of(record, task.night, planned, **ran) for record, planned in pairs)
 
 
 class NotDone(InfraError):

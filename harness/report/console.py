@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from harness.core.plain import plain, without_controls
@@ -27,3 +28,14 @@ class Terminal(Console):
 def say(console: Console, text: str, style: str = "") -> None:
     """One line, whoever wrote it: nothing in it is markup, and it is not wrapped."""
     console.print(Text(plain(text), style), soft_wrap=True)
+
+
+def columns(*heads: str, style: str = "bold") -> Table:
+    """A table without lines. Heads of numbers begin with ``>``; text is folded where it must be."""
+    table = Table(box=None, pad_edge=False, header_style=style)
+    for head in heads:
+        if head.startswith(">"):
+            table.add_column(head[1:], justify="right", no_wrap=True)
+        else:
+            table.add_column(head, overflow="fold")
+    return table

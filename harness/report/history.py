@@ -144,7 +144,7 @@ def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
     for case in cases:
         verdicts = ", ".join(f"{number} {name}" for name, number in case.verdicts.items())
         outputs = f"; {case.outputs} different outputs" if case.outputs > 1 else ""
-        say(console, f"{case.case}: {verdicts} of {case.runs} equal runs{outputs}")
+        say(console, f"{case.case}: {verdicts} of {len(case.rows)} equal runs{outputs}")
 
 
 def print_night(console: Console, night: Comparison) -> None:
@@ -220,19 +220,11 @@ def _summary(case: Standing) -> dict[str, Any]:
     if row is None:
         return {"case": case.case, "state": case.state, "verdict": None}
     return {
-        "case": case.case,
+        **asdict(row),
         "state": case.state,
         "since": None if case.since is None else case.since.first.night,
-        "verdict": row.verdict,
-        "cause": None if row.cause is None else vars(row.cause),
         "drift": case.drift or None,
         "tries": [{"verdict": t.verdict, "time": t.time} for t in case.tries],
-        "seconds": row.seconds,
-        "metrics": row.metrics,
         "deltas": {d.name: [d.before, d.after] for d in case.deltas},
-        "identity": vars(row.identity),
-        "owner": row.owner,
-        "quarantined": row.quarantined,
         "command": reproducing(row),
-        "run_dir": row.run_dir,
     }

@@ -5,13 +5,14 @@ Workflow commands: https://docs.github.com/actions/reference/workflow-commands-f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from harness.core.plain import as_markdown, workflow_command
+from harness.report.console import columns
+from harness.report.summary import table as markdown_table
 from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, group, shown
 from harness.size.difference import Change, Difference
@@ -40,10 +41,7 @@ def print_anatomy(console: Console, title: str, anatomy: Anatomy, depth: int, to
 
 
 def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int, top: int) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("bytes", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("what", overflow="fold")
+    table = columns(">bytes", ">share", "what", style="dim")
     shortened = sorted(group(parts, lambda path: path[:depth]), key=lambda p: (-p.bytes, p.path))
     for part in shortened[:top]:
         times = f"  x{part.count}" if part.count > 1 else ""
@@ -59,11 +57,7 @@ def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int
 
 def print_use(console: Console, used: Mapping[str, Any]) -> None:
     """The memory that a run used, from ``harness.run.measure.run_use``."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("bytes", "of"):
-        table.add_column(name, justify="right")
-    table.add_column("what", no_wrap=True)
-    table.add_column("", style="dim", overflow="fold")
+    table = columns(">bytes", ">of", "what", "", style="dim")
     for row in used["figures"]:
         of = "" if row["of"] is None else f"{row['of']:,}"
         table.add_row(f"{row['bytes']:,}", of, row["name"], row["meaning"])
@@ -81,25 +75,19 @@ def print_difference(console: Console, difference: Difference, top: int) -> None
 
 
 def _print_changes(console: Console, changes: Sequence[Change], top: int) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("change", "old", "new"):
-        table.add_column(name, justify="right")
-    table.add_column("", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    for change in changes[:top]:
-        table.add_row(
-            f"{change.delta:+,}",
-            f"{change.old:,}",
-            f"{change.new:,}",
-            change.kind,
-            _described(change),
-            style=_STYLES.get(change.kind),
-        )
-    if len(changes) > top:
-        delta = sum(c.delta for c in changes[top:])
-        table.add_row(f"{delta:+,}", "", "", "", f"{len(changes) - top} more (--top)")
+    table = columns(">change", ">old", ">new", "", "what", style="dim")
+    for change, row in zip([*changes[:top], None], _rows(changes, top), strict=False):
+        table.add_row(*row, style=None if change is None else _STYLES.get(change.kind))
     if changes:
         console.print(table, markup=False)
+
+
+def _rows(changes: Sequence[Change], top: int) -> Iterator[tuple[str, ...]]:
+    """Change, old, new, kind and name of the first ``top``, and the sum of the others."""
+    for c in changes[:top]:
+        yield f"{c.delta:+,}", f"{c.old:,}", f"{c.new:,}", c.kind, _described(c)
+    if rest := changes[top:]:
+        yield f"{sum(c.delta for c in rest):+,}", "", "", "", f"{len(rest)} more (--top)"
 
 
 def _described(change: Change) -> str:
@@ -120,16 +108,8 @@ def markdown(title: str, difference: Difference, top: int, reasons: Sequence[str
     lines += [*(f"- {as_markdown(reason)}" for reason in reasons), *([""] if reasons else [])]
     for heading, part in (("what", difference.parts), ("memory", difference.memory)):
         if part:
-            lines += [f"| change | old | new | | {heading} |", "|--:|--:|--:|---|---|"]
-            lines += [
-                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | "
-                f"{as_markdown(_described(c))} |"
-                for c in part[:top]
-            ]
-            if len(part) > top:
-                delta = sum(c.delta for c in part[top:])
-                lines.append(f"| {delta:+,} | | | | {len(part) - top} more |")
-            lines.append("")
+            heads = ("change", "old", "new", "", heading)
+            lines += [*markdown_table(heads, _rows(part, top), right=3), ""]
     return "\n".join(lines)
 
 

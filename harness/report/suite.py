@@ -85,9 +85,13 @@ def _cell(result: str, count: int) -> str:
 
 
 def write_json(report: SuiteReport, path: Path) -> None:
+    _write(path, json.dumps(report.as_json(), indent=1) + "\n")
+
+
+def _write(path: Path, content: str | bytes) -> None:
     with disk_errors("writing the report"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(report.as_json(), indent=1) + "\n")
+        write_whole(path, content)
 
 
 def write_junit(report: SuiteReport, path: Path) -> None:
@@ -108,9 +112,7 @@ def write_junit(report: SuiteReport, path: Path) -> None:
     suite.extend(_complaints(report))
     root = ElementTree.Element("testsuites")
     root.append(suite)
-    with disk_errors("writing the report"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+    _write(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _case(test: SuiteTest) -> ElementTree.Element:

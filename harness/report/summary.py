@@ -52,10 +52,12 @@ def append_to_step_summary(markdown: str, environ: Mapping[str, str]) -> None:
             file.write(markdown)
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Lines of Markdown; the texts of the cells are shown as they are."""
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]], right: int = 0) -> list[str]:
+    """Lines of Markdown; the texts of the cells are shown as they are. ``right``: how many of the
+    first columns are numbers."""
     heads = list(heads)
-    lines = [f"| {' | '.join(map(as_markdown, heads))} |", "|---" * len(heads) + "|"]
+    rule = "|--:" * right + "|---" * (len(heads) - right) + "|"
+    lines = [f"| {' | '.join(map(as_markdown, heads))} |", rule]
     return lines + [f"| {' | '.join(as_markdown(str(cell)) for cell in row)} |" for row in rows]
 
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from harness.core.plain import counted, plain
 from harness.judge.console_log import JudgedLog
-from harness.report.console import say
+from harness.report.console import columns, say
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord
@@ -67,12 +66,10 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
     ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
     console.print(Text.assemble((title, "bold"), ran + exporter), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
     others = list(dict.fromkeys(name for r in records for name in _others(r)))
-    for header in ("LSB", *others, ".pte", "text", "planned", "stack", "instr"):
-        table.add_column(header, justify="right", no_wrap=True)
+    heads = ("LSB", *others, ".pte", "text", "planned", "stack", "instr")
+    table = columns("model", "verdict", *(f">{head}" for head in heads))
+    table.columns[1].no_wrap = True
     for record in records:
         name = verdict_text(record)
         lsb, *figures = _figures(record)
@@ -141,9 +138,8 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
     for record in records:
         if not record.op_ticks:
             continue
-        table = Table(title=Text(record.title), box=None, title_justify="left", header_style="bold")
-        for header in ("operator", "calls", "ticks", "share"):
-            table.add_column(header, justify="left" if header == "operator" else "right")
+        table = columns("operator", ">calls", ">ticks", ">share")
+        table.title, table.title_justify = Text(record.title), "left"
         total = sum(ticks for _, ticks in record.op_ticks.values())
         ordered = sorted(record.op_ticks.items(), key=lambda item: -item[1][1])
         for operator, (calls, ticks) in ordered:
@@ -271,10 +267,7 @@ def _print_differential(
 
 
 def _print_pairs(console: Console, heading: str, whose: str, rows: Pairs) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"  {heading}", no_wrap=True)
-    for header in ("bundled", whose, "ratio"):
-        table.add_column(header, justify="right", no_wrap=True)
+    table = columns(f"  {heading}", ">bundled", f">{whose}", ">ratio")
     for name, (ours, theirs) in rows.items():
         table.add_row(f"  {name}", _number(ours), _number(theirs), _ratio(ours, theirs))
     console.print(table)

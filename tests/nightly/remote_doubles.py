@@ -15,7 +15,7 @@ from tests.nightly.history.made import row
 def told(task: Task, note: str) -> tuple[Row, ...]:
     (one,) = task.job.planned
     made = row(1, "PASS", one.case, attempt=task.attempt)
-    return (replace(made, night=task.night, notes=(note,)),)
+    return (replace(made, night=task.night.id, notes=(note,)),)
 
 
 def who(task: Task, store: str) -> tuple[Row, ...]:

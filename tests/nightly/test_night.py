@@ -34,7 +34,7 @@ from harness.nightly.pool import LocalPool, Task, WorkerLost, lost
 from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions
-from tests.nightly.history.made import row
+from tests.nightly.history.made import night, row
 
 BOTH = ("bundled", "executorch")
 
@@ -72,7 +72,7 @@ class Scripted:
             if verdict == "lost":
                 raise WorkerLost
             rows.append(row(1, verdict, one.case, attempt=task.attempt))
-        return tuple(replace(r, night=task.night) for r in rows)
+        return tuple(replace(r, night=task.night.id) for r in rows)
 
     def close(self) -> None: ...
 
@@ -195,7 +195,7 @@ def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
 def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
     """Two real workers: one ends in the middle of what it does, the other does not notice."""
     pool = LocalPool(2)
-    nowhere = Task("n", "s", Origin(), job("nothing"), RunOptions(), 1, "h")
+    nowhere = Task(night(1), job("nothing"), RunOptions(), 1, "h")
     with ThreadPoolExecutor(2) as threads, closing(pool):
         list(threads.map(pool.run, (nowhere, nowhere)))
         first, second = multiprocessing.active_children()
@@ -238,10 +238,9 @@ def test_a_night_knows_its_branch_its_base_and_what_was_renamed(
 def test_a_row_knows_whose_it_is(history: History) -> None:
     """Of a task that never came to a worker, too."""
     origin = Origin("main", "c1", dirty=True)
-    task = Task("n", "mine", origin, job("a"), RunOptions(), 1, "h")
+    task = Task(night(1, suite="mine", origin=origin), job("a"), RunOptions(), 1, "h")
     (told,) = lost(task, WorkerLost())
     assert (told.suite, told.origin) == ("mine", origin)
     history.append([told])
-    assert history.last_of("t/a", None, None) == ("mine", "main")
-    assert history.last_of("t/a", None, "topic") is None
-    assert history.last_of("t/a", "mine", "main") == ("mine", "main")
+    assert history.last_of("t/a") == {"suite": "mine", "branch": "main"}
+    assert history.last_of("t/a", branch="topic") is None

@@ -141,7 +141,9 @@ def test_a_case_that_two_have_run_counts_once_and_is_told(history: History, tmp_
     there.close()
     _, _, doubled = merge([one, two], history)
     assert doubled == ["t/a"]
-    assert [r.verdict.name for r in history.of_case("t/a", "suite", "main")] == ["PASS"]
+    assert [r.verdict.name for r in history.of_case("t/a", suite="suite", branch="main")] == [
+        "PASS"
+    ]
 
 
 @pytest.mark.parametrize("other", [{"suite": "bb"}, {"day": 3}])

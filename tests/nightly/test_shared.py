@@ -17,13 +17,14 @@ import fsspec
 import pytest
 
 from harness.config.case import Case
-from harness.nightly.history.model import Origin, Planned, Row
+from harness.nightly.history.model import Planned, Row
 from harness.nightly.pool import StoreNote, Task, work
 from harness.nightly.shared import Entry, Store, StoreFailed, entries_of
 from harness.nightly.shared import _pack as packed
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions
 from harness.system import artifact_cache
+from tests.nightly.history.made import night
 
 KEY = "add-cortex-m55-0123"
 ENTRY = Entry("programs", KEY)
@@ -213,7 +214,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, shared_hil_home: str) -> Pa
 
 def worked(store: Path) -> Row:
     job = Job(CASE, ("bundled",), (Planned(CASE.id),), "qemu")
-    (row,) = work(Task("night", "s", Origin(), job, OPTIONS, 1, "rev"), str(store))
+    (row,) = work(Task(night(1), job, OPTIONS, 1, "rev"), str(store))
     return row
 
 

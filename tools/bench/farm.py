@@ -162,7 +162,7 @@ def empty_row(night: str, case: str, at: datetime) -> Row:
 
 def _rows(task: Task) -> tuple[Row, ...]:
     now = datetime.now(timezone.utc)
-    return tuple(empty_row(task.night, one.case, now) for one in task.job.planned)
+    return tuple(empty_row(task.night.id, one.case, now) for one in task.job.planned)
 
 
 def night_at(

@@ -116,7 +116,7 @@ class _Idle:
 
     def run(self, task: Task) -> tuple[Row, ...]:
         (one,) = task.job.planned
-        return (empty_row(task.night, one.case, datetime.now(timezone.utc)),)
+        return (empty_row(task.night.id, one.case, datetime.now(timezone.utc)),)
 
     def close(self) -> None: ...
 
@@ -168,7 +168,7 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
         ]
         with _opened(url) as history:
             started = time.monotonic()
-            history.of_case("t/m0", "bench", "", most=30)
+            history.of_case("t/m0", 30, suite="bench", branch="")
             one = time.monotonic() - started
             started = time.monotonic()
             night = history.nights(most=1)[0]

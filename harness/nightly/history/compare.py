@@ -81,12 +81,15 @@ class Comparison:
         failing case must not leave."""
         if not self.cases:
             return ExitCode.FAILED
-        left = (State.QUARANTINED, State.GONE)
-        verdicts = [_verdict(case) for case in self.cases if case.state not in left]
+        ends = [_end(case) for case in self.cases]
+        verdicts = [end for end in ends if end is not None]
         return exit_code(verdicts) if verdicts else ExitCode.PASSED
 
 
-def _verdict(case: Standing) -> Verdict:
+def _end(case: Standing) -> Verdict | None:
+    """What counts of it; None: nothing."""
+    if case.state in (State.QUARANTINED, State.GONE):
+        return None
     if case.state is State.LOST:
         return Verdict.NO_VERDICT
     return Verdict.INFRA if case.row is None else case.row.verdict

@@ -15,7 +15,6 @@ from functools import cached_property
 from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
 from harness.nightly.history.standing import Standing
 
-_ALONE = 1
 _NAMED = 4  # operators
 _MADE = ("program", "firmware")  # of the other inputs
 _NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
@@ -97,7 +96,7 @@ def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group |
         alike = [n for n, one in enumerate(left) if _kind(_row(one)) == kind]
         for name in sorted({name for n in alike for name in _row(left[n]).operators}):
             places = tuple(n for n in alike if name in _row(left[n]).operators)
-            if len(places) > _ALONE and not _is_innocent(name, [left[n] for n in places], passed):
+            if len(places) > 1 and not _is_innocent(name, [left[n] for n in places], passed):
                 best.setdefault(places, []).append(name)
     if not best:
         return None
@@ -119,7 +118,7 @@ def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) ->
 def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """An input that changed between the last good run and the first bad one of several."""
     count = Counter(change for one in left for change in _inputs(one))
-    if not count or count.most_common(1)[0][1] <= _ALONE:
+    if not count or count.most_common(1)[0][1] <= 1:
         return None
     most = max(count.values())
     change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
@@ -143,7 +142,7 @@ def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
         return None
     kind, _ = Counter(_kind(_row(one)) for one in left).most_common(1)[0]
     those = tuple(one for one in left if _kind(_row(one)) == kind)
-    why = "" if len(those) == _ALONE else "the same verdict and cause; nothing else is shared"
+    why = "" if len(those) == 1 else "the same verdict and cause; nothing else is shared"
     return Group(" ".join(word for word in kind if word), why, those)
 
 

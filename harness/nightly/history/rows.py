@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from harness.core.plain import plain
 from harness.firmware.source import label
 from harness.judge.evidence import Expectation
 from harness.judge.pte_contents import contents_of
-from harness.nightly.history.model import MALFORMED, Excerpt, Identity, Origin, Planned, Row
+from harness.nightly.history.model import MALFORMED, Excerpt, Identity, Night, Planned, Row
 from harness.nightly.repository import last_commit
-from harness.run.record import RunRecord
+from harness.run.record import RunRecord, host
 from harness.sim.run_files import CONSOLE
 from harness.system.files import read_regular, sha256_of
 
@@ -34,59 +34,47 @@ _MOST_CONSOLE = 16 << 20
 _MOST_OPERATORS = 100
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What a record does not know of its run. ``seconds``: of the whole case, export and build
-    included; ``harness`` and ``host``: where it ran."""
-
-    attempt: int
-    seconds: float
-    harness: str
-    host: str
-    suite: str
-    origin: Origin
-
-
 def case_name(case: Case, source: str) -> str:
     """The name of a case in the history, whatever commit its firmware is of."""
     return f"{case.id} [{source}]" if label(source) else case.id
 
 
-def row_of(record: RunRecord, night: str, planned: Planned, ran: Ran) -> Row:
-    cause = record.cause
-    commit = ""
-    if is_user_file(record.case.model) and ran.origin.commit:
-        commit = last_commit(Path(record.case.model))
+def row_of(
+    record: RunRecord, night: Night, planned: Planned, *, attempt: int, seconds: float, harness: str
+) -> Row:
+    """``seconds``: of the whole case, export and build included; ``harness``: where it ran."""
+    cause, model = record.cause, record.case.model
+    known = is_user_file(model) and night.origin.commit
     return Row(
-        night=night,
+        night=night.id,
         case=planned.case,
         time=record.time,
         target=record.case.board,
         model=record.case.name,
         source=record.source,
         verdict=record.verdict,
-        attempt=ran.attempt,
+        attempt=attempt,
         verdict_text=record.verdict_text,
         cause=None if cause is None else _short_cause(cause),
         notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
         metrics=dict(record.metrics),
         worst_lsb=record.worst_lsb,
-        seconds={**record.seconds, "total": round(ran.seconds, 3)},
+        seconds={**record.seconds, "total": round(seconds, 3)},
         operators=() if record.program is None else record.program.operators,
         outline=_outline(record),
         versions={} if record.program is None else dict(record.program.versions),
         model_source=_model_source(record.case),
-        model_commit=_short(commit, _MOST_NOTE),
+        model_commit=_short(last_commit(Path(model)), _MOST_NOTE) if known else "",
         mismatch_at=record.mismatch_at,
         blame=record.blame,
         output=_digest(record.output_sha256) if record.output_sha256 else "",
         excerpt=_excerpt(record),
-        identity=_identity(record, ran.harness, ran.host),
+        identity=_identity(record, harness),
         owner=planned.owner,
         quarantined=planned.quarantined,
         run_dir=record.run_dir,
-        suite=ran.suite,
-        origin=ran.origin,
+        suite=night.suite,
+        origin=night.origin,
     )
 
 
@@ -110,7 +98,7 @@ def _model_source(case: Case) -> str:
         return ""
 
 
-def _identity(record: RunRecord, harness: str, host: str) -> Identity:
+def _identity(record: RunRecord, harness: str) -> Identity:
     program, firmware, simulator = record.program, record.firmware, record.simulator
     return Identity(
         program="" if program is None else program.sha256,
@@ -122,7 +110,7 @@ def _identity(record: RunRecord, harness: str, host: str) -> Identity:
         reference="" if record.expectation is None else _expectation_digest(record.expectation),
         target=target_digest(record.case.target),
         harness=harness,
-        host=host,
+        host=host(),
     )
 
 

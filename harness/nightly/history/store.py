@@ -134,22 +134,14 @@ class History:
         return new
 
     def nights(
-        self,
-        *,
-        suite: str | None = None,
-        branch: str | None = None,
-        until: str | None = None,
-        most: int | None = None,
+        self, *, until: str | None = None, most: int | None = None, **of: str
     ) -> list[Night]:
-        """The newest first, at most ``most``. ``until``: only those begun no later than this."""
+        """The newest first, at most ``most``. ``until``: only those begun no later than this;
+        ``of``: only those of a ``suite`` and ``branch``."""
         query = sa.select(nights.c.body).order_by(nights.c.began.desc(), nights.c.id.desc())
-        if suite is not None:
-            query = query.where(nights.c.suite == suite)
-        if branch is not None:
-            query = query.where(nights.c.branch == branch)
         if until is not None:
             query = query.where(nights.c.began <= until)
-        return self._read_all(Night, query.limit(most))
+        return self._read_all(Night, query.filter_by(**of).limit(most))
 
     def night(self, id: str) -> Night | None:
         return next(iter(self._read_all(Night, sa.select(nights.c.body).filter_by(id=id))), None)
@@ -164,20 +156,17 @@ class History:
         query = sa.select(rows.c.body).where(rows.c.night.in_(nights))
         return self._read_all(Row, query.order_by(rows.c.id))
 
-    def of_case(self, case: str, suite: str, branch: str, *, most: int | None = None) -> list[Row]:
-        """All tries, the oldest first; the newest ``most`` of them."""
-        query = sa.select(rows.c.body).limit(most)
-        query = query.where(rows.c.case == case, rows.c.suite == suite, rows.c.branch == branch)
+    def of_case(self, case: str, most: int | None = None, /, **of: str) -> list[Row]:
+        """All tries, the oldest first; the newest ``most``; ``of``: ``suite``, ``branch``."""
+        query = sa.select(rows.c.body).filter_by(case=case, **of).limit(most)
         return self._read_all(Row, query.order_by(rows.c.time.desc(), rows.c.id.desc()))[::-1]
 
-    def last_of(self, case: str, suite: str | None, branch: str | None) -> tuple[str, str] | None:
-        """Suite and branch of the newest run of a case, in those that are named."""
-        query = sa.select(rows.c.suite, rows.c.branch).where(rows.c.case == case)
-        for column, wanted in ((rows.c.suite, suite), (rows.c.branch, branch)):
-            query = query if wanted is None else query.where(column == wanted)
+    def last_of(self, case: str, **of: str) -> dict[str, str] | None:
+        """Suite and branch of the newest run of a case, in what is named of them."""
+        query = sa.select(rows.c.suite, rows.c.branch).filter_by(case=case, **of)
         with self._transaction() as connection:
             newest = connection.execute(query.order_by(rows.c.time.desc()).limit(1)).first()
-        return None if newest is None else (newest.suite, newest.branch)
+        return None if newest is None else {"suite": newest.suite, "branch": newest.branch}
 
     def cases(self) -> list[str]:
         """Every name in the history."""
@@ -207,15 +196,13 @@ class History:
 
     def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
         """Deletes what is older than ``before``; returns how many nights and rows."""
-        old = sa.select(nights.c.id).where(nights.c.began < before)
-        of_old = rows.c.night.in_(old)
+        old = nights.c.began < before
+        of_old = rows.c.night.in_(sa.select(nights.c.id).where(old))
         with self._transaction() as connection:
-            count = sa.select(sa.func.count())
-            gone_nights = connection.scalar(count.select_from(old.subquery())) or 0
-            gone_rows = connection.scalar(count.select_from(rows).where(of_old)) or 0
-            if not dry_run:
-                connection.execute(sa.delete(rows).where(of_old))
-                connection.execute(sa.delete(nights).where(nights.c.began < before))
+            gone_rows = connection.execute(sa.delete(rows).where(of_old)).rowcount
+            gone_nights = connection.execute(sa.delete(nights).where(old)).rowcount
+            if dry_run:
+                connection.rollback()
         return gone_nights, gone_rows
 
     def close(self) -> None:

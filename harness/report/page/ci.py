@@ -28,15 +28,6 @@ from harness.system.files import disk_errors, write_whole
 _MOST_ANNOTATIONS = 10
 _MOST_CASES = 200  # of a table: a summary may have 1 MiB
 _NAMED = 8  # cases in an annotation
-# States that have a line of the summary; what fails has a table.
-_LISTED = (
-    State.LOST,
-    State.INFRA,
-    State.MISSING,
-    State.QUARANTINED,
-    State.GONE,
-    State.FIXED,
-)
 
 
 def workflow_commands(page: Comparison, environ: Mapping[str, str]) -> list[str]:
@@ -91,8 +82,10 @@ def summary(page: Comparison) -> str:
     lines += [" · ".join(f"{s.sign} {count} {s}" for s, count in page.counts.items()), ""]
     for group in page.groups:
         lines += _group(group)
-    for state in _LISTED:
-        if cases := page.of(state):
+    listed = {case.case for group in page.groups for case in group.cases}
+    for state in page.counts:
+        cases = [case for case in page.of(state) if case.case not in listed]
+        if cases and state not in (State.PASSING, State.SKIPPED):
             lines += [f"**{state}**: {as_markdown(', '.join(c.case for c in cases))}", ""]
     if len(page.cases) <= _MOST_CASES:
         lines += _matrix(page)
@@ -120,10 +113,10 @@ def _cells(case: Standing) -> tuple[object, ...]:
 def _matrix(page: Comparison) -> list[str]:
     matrix = matrix_of(page.cases)
     rows = (
-        (target, *(" ".join(f"{c.state.sign} {c.state}" for c in cell) for cell in cells))
-        for target, cells in matrix.rows
+        (target, *(" ".join(f"{c.state.sign} {c.state}" for c in cell) for cell in cells.values()))
+        for target, cells in matrix.items()
     )
-    return [*table(("target", *matrix.models), rows), ""]
+    return [*table(("target", *next(iter(matrix.values()), ())), rows), ""]
 
 
 def write_junit(file: Path, page: Comparison) -> None:
@@ -131,8 +124,8 @@ def write_junit(file: Path, page: Comparison) -> None:
     root = ElementTree.Element(
         "testsuites", {"name": plain(page.night.suite), **_counts(page.cases)}
     )
-    for target, cells in matrix_of(page.cases).rows:
-        cases = [case for cell in cells for case in cell]
+    for target, cells in matrix_of(page.cases).items():
+        cases = [case for cell in cells.values() for case in cell]
         root.append(_suite(page, target, cases))
     with disk_errors("writing the JUnit file"):
         write_whole(file, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))

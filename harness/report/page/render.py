@@ -14,7 +14,7 @@ from harness.nightly.history.compare import Comparison
 from harness.nightly.history.groups import short
 from harness.nightly.history.standing import NO_ROW, State
 from harness.report.history import reproducing
-from harness.report.page.view import HEIGHT, WIDTH, lines_of, matrix_of, trends_of, words_of
+from harness.report.page.view import lines_of, matrix_of, trends_of, words_of
 from harness.system.files import disk_errors, write_whole
 
 _HERE = Path(__file__).parent
@@ -60,7 +60,6 @@ def render(page: Comparison) -> str:
         style=(_HERE / "night.css").read_text("utf-8"),
         script=script,
         script_digest=digest,
-        plot=(WIDTH, HEIGHT),
     )
 
 

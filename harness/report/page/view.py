@@ -35,25 +35,14 @@ def words_of(case: Standing) -> str:
     return " ".join(map(str, (case.case, case.state, *of_row))).lower()
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """Cells by (target, model): a target may have a model with more than one firmware."""
-
-    models: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[Standing, ...], ...]], ...]
-
-
-def matrix_of(cases: Sequence[Standing]) -> Matrix:
-    cells: dict[tuple[str, str], list[Standing]] = {}
+def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]:
+    """Cells by target and model: a target may have a model with more than one firmware."""
+    models = dict.fromkeys(_place(case)[1] for case in cases)
+    rows: dict[str, dict[str, list[Standing]]] = {}
     for case in cases:
-        cells.setdefault(_place(case), []).append(case)
-    targets = dict.fromkeys(target for target, _ in cells)
-    models = tuple(dict.fromkeys(model for _, model in cells))
-    rows = (
-        (target, tuple(tuple(cells.get((target, model), ())) for model in models))
-        for target in targets
-    )
-    return Matrix(models, tuple(rows))
+        target, model = _place(case)
+        rows.setdefault(target, {name: [] for name in models})[model].append(case)
+    return rows
 
 
 def _place(case: Standing) -> tuple[str, str]:
@@ -64,30 +53,29 @@ def _place(case: Standing) -> tuple[str, str]:
     return target, model.partition(" [")[0]
 
 
-WIDTH, HEIGHT = 120.0, 24.0
-_EDGE = 2.0
 _Value = Callable[[Row], float | None]
 
 
 @dataclass(frozen=True)
 class Trend:
-    """``line``: of a polyline; ``bad``: where nights failed; ``said``: the same in words."""
+    """``points``: the number of the night, the value, and whether the case failed then."""
 
     name: str
     unit: str
-    line: str
-    bad: tuple[tuple[float, float], ...]
-    first: float
-    last: float
-    least: float
-    most: float
     nights: int
+    points: tuple[tuple[int, float, bool], ...]
 
     @property
-    def said(self) -> str:
+    def values(self) -> list[float]:
+        return [value for _, value, _ in self.points]
+
+    @property
+    def text(self) -> str:
+        first, last = self.values[0], self.values[-1]
+        least, most = min(self.values), max(self.values)
         return (
-            f"{self.name} over {self.nights} nights: {self.first:,g} to {self.last:,g} "
-            f"{self.unit}, {self.least:,g} at least, {self.most:,g} at most"
+            f"{self.name} over {self.nights} nights: {first:,g} to {last:,g} {self.unit}, "
+            f"{least:,g} at least, {most:,g} at most"
         )
 
 
@@ -99,43 +87,20 @@ _FIGURES: tuple[tuple[str, str, _Value], ...] = (
     ("size of the .pte", "bytes", _metric("pte_bytes")),
     ("code", "bytes", _metric("elf_text")),
     ("instructions", "ticks", _metric("ticks_set0")),
+    ("planned memory", "bytes", _metric("method_allocator_planned")),
+    ("stack", "bytes", _metric("stack_high_water")),
     ("time", "s", lambda row: row.seconds.get("total")),
 )
 
 
-def trends_of(case: Standing) -> tuple[Trend, ...]:
-    return trends((*case.earlier, *([] if case.row is None else [case.row])))
-
-
-def trends(rows: Sequence[Row]) -> tuple[Trend, ...]:
-    """``rows`` of one case, one a night, the oldest first; a figure that two of them have."""
-    drawn = (_trend(name, unit, rows, value) for name, unit, value in _FIGURES)
-    return tuple(trend for trend in drawn if trend is not None)
-
-
-def _trend(name: str, unit: str, rows: Sequence[Row], value: _Value) -> Trend | None:
-    points = [(n, y, row.bad) for n, row in enumerate(rows) if (y := value(row)) is not None]
-    if len(points) < 2:
-        return None
-    values = [y for _, y, _ in points]
-    least, most = min(values), max(values)
-    steps, span = len(rows) - 1, (most - least) or 1
-    placed = [
-        (
-            round(_EDGE + (WIDTH - 2 * _EDGE) * n / steps, 1),
-            round(HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * (y - least) / span, 1),
-            bad,
+def trends_of(case: Standing) -> list[Trend]:
+    """The figures that two nights of the case have."""
+    rows = [*case.earlier, *([] if case.row is None else [case.row])]
+    found = []
+    for name, unit, value in _FIGURES:
+        points = tuple(
+            (n, y, row.bad) for n, row in enumerate(rows) if (y := value(row)) is not None
         )
-        for n, y, bad in points
-    ]
-    return Trend(
-        name=name,
-        unit=unit,
-        line=" ".join(f"{x:g},{y:g}" for x, y, _ in placed),
-        bad=tuple((x, y) for x, y, bad in placed if bad),
-        first=values[0],
-        last=values[-1],
-        least=least,
-        most=most,
-        nights=len(rows),
-    )
+        if len(points) > 1:
+            found.append(Trend(name, unit, len(rows), points))
+    return found

@@ -135,7 +135,7 @@ def test_a_history_of_the_first_version_is_brought_up_to_date(url: str) -> None:
         )
     engine.dispose()
     history = open_history(url)
-    assert history.last_of("x", None, None) == ("weekly", "")
-    assert len(history.of_case("x", "weekly", "")) == 1
+    assert history.last_of("x") == {"suite": "weekly", "branch": ""}
+    assert len(history.of_case("x", suite="weekly", branch="")) == 1
     assert [n.id for n in history.nights(suite="weekly", branch="")] == ["n1"]
     history.close()

@@ -12,18 +12,19 @@ from harness.config.case import Case
 from harness.core.errors import InfraError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Excerpt, Origin, Planned, Row
-from harness.nightly.history.rows import Ran, case_name, row_of, target_digest
+from harness.nightly.history.model import Excerpt, Planned, Row
+from harness.nightly.history.rows import case_name, row_of, target_digest
 from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.size.samples import sample_pte
+
+from .made import night
 
 CASE = Case("corstone-300-m55", "add")
 
 
 def kept(record: RunRecord) -> Row:
     planned = Planned(CASE.id, owner="me", quarantined="until …")
-    ran = Ran(1, 1.23456, "h", "desk", "suite", Origin("main", "c1"))
-    return row_of(record, "n", planned, ran)
+    return row_of(record, night(1), planned, attempt=1, seconds=1.23456, harness="h")
 
 
 def failing(run_dir: Path, cause: Cause) -> RunRecord:

@@ -35,7 +35,7 @@ def test_a_try_of_a_case_is_kept_once(history: History) -> None:
 def test_a_row_is_read_as_it_was_written(history: History) -> None:
     there = row(1, "MISMATCH", metrics={"pte_bytes": 1 << 40}, notes=("naïve ✓",))
     history.append([there])
-    assert history.of_case(CASE, "suite", "main") == [there]
+    assert history.of_case(CASE, suite="suite", branch="main") == [there]
     assert list(history.every()) == [there]
 
 
@@ -66,8 +66,15 @@ def test_what_is_left_of_a_night_is_what_has_no_settled_row(history: History) ->
 def test_the_newest_runs_of_a_case_come_in_the_order_of_time(history: History) -> None:
     history.append([row(day) for day in (3, 1, 2)])
     history.append([row(1, case="a/b")])
-    assert [r.night for r in history.of_case(CASE, "suite", "main")] == ["n1", "n2", "n3"]
-    assert [r.night for r in history.of_case(CASE, "suite", "main", most=2)] == ["n2", "n3"]
+    assert [r.night for r in history.of_case(CASE, suite="suite", branch="main")] == [
+        "n1",
+        "n2",
+        "n3",
+    ]
+    assert [r.night for r in history.of_case(CASE, 2, suite="suite", branch="main")] == [
+        "n2",
+        "n3",
+    ]
     assert history.cases() == ["a/b", CASE]
 
 

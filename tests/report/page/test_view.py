@@ -9,7 +9,7 @@ import pytest
 
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.standing import Standing
-from harness.report.page.view import lines_of, matrix_of, trends
+from harness.report.page.view import lines_of, matrix_of, trends_of
 from tests.report.page.nights import M55, row, two_nights
 
 
@@ -32,27 +32,25 @@ def test_the_line_that_the_cause_names_is_marked(page: Comparison) -> None:
 
 def test_every_cell_of_the_matrix_is_there_once(page: Comparison) -> None:
     """Also a case without a row, and one with another firmware in the same cell."""
-    cells = [one for _, row in matrix_of(page.cases).rows for cell in row for one in cell]
+    rows = matrix_of(page.cases).values()
+    cells = [one for row in rows for cell in row.values() for one in cell]
     assert sorted(one.case for one in cells) == sorted(one.case for one in page.cases)
-    assert max(len(cell) for _, row in matrix_of(page.cases).rows for cell in row) == 2
+    assert max(len(cell) for row in rows for cell in row.values()) == 2
 
 
 def test_a_trend_has_its_ends_and_marks_bad_nights() -> None:
-    rows = [
+    rows = tuple(
         replace(
             row(day, M55, "add", "FAULT" if day == 3 else "PASS"),
             metrics={"pte_bytes": 50_000 + day, "elf_text": 1, "ticks_set0": 1_000 * day},
         )
         for day in range(1, 6)
-    ]
-    size, _, ticks, _ = trends(rows)
-    assert (size.first, size.last, size.nights) == (50_001, 50_005, 5)
-    assert len(size.line.split()) == 5
-    assert len(size.bad) == 1
+    )
+    size, _, ticks, _ = trends_of(Standing(rows[0].case, rows[-1:], rows[:-1]))
+    assert (size.values[0], size.values[-1], size.nights) == (50_001, 50_005, 5)
+    assert [night for night, _, bad in size.points if bad] == [2]
     assert (
-        ticks.said == "instructions over 5 nights: 1,000 to 5,000 ticks, 1,000 at least, "
+        ticks.text == "instructions over 5 nights: 1,000 to 5,000 ticks, 1,000 at least, "
         "5,000 at most"
     )
-    assert trends(rows[:1]) == ()
-    flat = [replace(one, metrics={"pte_bytes": 7}) for one in rows]
-    assert trends(flat)[0].least == trends(flat)[0].most == 7
+    assert trends_of(Standing(rows[0].case, rows[:1])) == []
