@@ -102,8 +102,9 @@ def exporter_option(function: _Verb) -> _Verb:
     @click.option(
         "--exporter",
         type=click.Choice([source.value for source in ExporterSource]),
-        help="Who exports: the installed wheel (default), or the Python of the checkout that "
-        "--executorch names.",
+        help="Who exports: the installed wheel, or the Python of the checkout that --executorch "
+        "names. Default: the wheel; of a program that the checkout under test does not fit, the "
+        "checkout.",
     )
     @functools.wraps(function)
     def wrapped(*args: Any, exporter: str | None, executorch: Path | None, **kwargs: Any) -> Any:

@@ -148,8 +148,8 @@ def bisect(
 
     \b
     Examples:
-      hil bisect corstone-300-m55 ds_cnn --good v1.4.0 --bad HEAD -C ~/executorch
-      hil bisect corstone-300-m55 ds_cnn --good v1.4.0 -C ~/executorch --exporter checkout
+      hil bisect corstone-300-m55 ds_cnn --good v1.4.1 --bad HEAD -C ~/executorch
+      hil bisect corstone-300-m55 ds_cnn --good v1.4.1 -C ~/executorch --exporter checkout
       hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --link-error bad
     """
     from harness.config.case import Case

@@ -91,7 +91,8 @@ def run(
     --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. For a
     target with Linux there is ExecuTorch's own runtime from its wheel, too (--firmware wheel), for
     programs that are lowered for it: TARGET@LOWERING, of those that `hil targets` has. The
-    exporter is the installed wheel's, or with --exporter checkout that of the same checkout.
+    exporter is the installed wheel's, or with --exporter checkout that of the same checkout; it is
+    also the checkout's for a program whose operators it declares otherwise than the wheel.
 
     A model file is Python and runs with your rights while it is exported: run only what you
     trust, or use --isolate-export. What runs on the target is always confined where that can be

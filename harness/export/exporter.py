@@ -52,9 +52,11 @@ def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
 
 @dataclass(frozen=True)
 class ExporterChoice:
-    """``root``: the checkout's folder; None for the installed wheel."""
+    """``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so;
+    else the checkout may export in place of a wheel whose programs do not fit it."""
 
     root: Path | None = None
+    fixed: bool = False
 
     def find(self) -> CheckoutExporter | None:
         """None for the wheel. Raises what ``find_exporter`` does."""
@@ -79,9 +81,9 @@ def choose_exporter(
 
     Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed.
     """
-    if word in (None, ExporterSource.WHEEL):
-        return WHEEL
+    if word != ExporterSource.CHECKOUT:
+        return ExporterChoice(fixed=word is not None)
     root = named_root(executorch, environ=environ, directory=directory)
     if root is None:
         raise NoCheckout("--exporter checkout")
-    return ExporterChoice(root)
+    return ExporterChoice(root, fixed=True)

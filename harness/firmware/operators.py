@@ -18,7 +18,7 @@ from harness.core.verdict import Verdict
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
 from harness.formats.elf import SHF_ALLOC, read_elf
-from harness.formats.flatbuffer import FlatBuffer
+from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import PTE, load_schema
 from harness.system.progress import Progress, silent
 
@@ -128,19 +128,31 @@ def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
 def needs_of(pte: Path) -> Needs:
     """What a ``.pte`` calls; nothing for a file that does not keep to the format, which the runner
     refuses with a better message."""
-    content = pte.read_bytes()
-    if content[4:6] != b"ET":
-        return Needs()
     operators: list[str] = []
     backends: list[str] = []
     try:
-        program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
-        for plan in program.items("execution_plan"):
-            for operator in plan.items("operators"):
-                overload = operator.get("overload")
-                name = (operator.get("name") or "") + (f".{overload}" if overload else "")
-                operators.append(name)
+        for plan in plans_of(pte):
+            operators += operator_names(plan)
             backends += [delegate.get("id") or "" for delegate in plan.items("delegates")]
     except MalformedFile:
         return Needs()
     return Needs(tuple(dict.fromkeys(operators)), tuple(dict.fromkeys(backends)))
+
+
+def plans_of(pte: Path) -> Vector | tuple[()]:
+    """The execution plans of a ``.pte``; none of another file. Raises MalformedFile, as reading
+    them may."""
+    content = pte.read_bytes()
+    if content[4:6] != b"ET":
+        return ()
+    program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
+    return program.items("execution_plan")
+
+
+def operator_names(plan: Table) -> list[str]:
+    """Of each entry of its ``operators``, whole: "namespace::name.overload"."""
+    names = []
+    for operator in plan.items("operators"):
+        overload = operator.get("overload")
+        names.append((operator.get("name") or "") + (f".{overload}" if overload else ""))
+    return names

@@ -7,6 +7,7 @@ tells git whether it is good, bad, or to be skipped: what 0, 1 and 125 are to `g
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from harness.config.case import Case
 from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import Verdict, Word
-from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
@@ -54,6 +54,12 @@ class Trial:
     commit: Commit
     mark: Mark
     record: RunRecord
+
+    def __str__(self) -> str:
+        found = {Mark.GOOD: "passes", Mark.BAD: "fails", Mark.SKIP: "cannot be judged"}[self.mark]
+        cause = self.record.cause
+        why = "" if cause is None else f": {self.record.verdict_text} {cause.kind}: {cause.text}"
+        return f"{self.commit} {found}{why}"
 
     def summary(self) -> dict[str, Any]:
         return {**self.record.summary(), "commit": asdict(self.commit), "mark": self.mark}
@@ -118,18 +124,17 @@ def bisect(
     counted_bad: frozenset[Verdict] = frozenset(),
     progress: Progress = silent,
 ) -> Bisection:
-    """``options.firmware`` names the checkout. Raises what ``search`` and ``find_checkout`` do,
-    WorktreeBusy."""
+    """``options.firmware``: the checkout. Raises as ``search``, ``find_checkout``, ``borrowed``."""
     assert options.firmware.root is not None
     case = replace(case, target=spelled(load_target(case.target), case.target))
     tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # validates target and model, too
     top = top_of(options.firmware.root)
     for name in (good, bad):
         commit_of(top, name)
-    firmware, exporter = with_parts(options.firmware), options.exporter
+    firmware = with_parts(options.firmware)
     with borrowed(top, "bisect", progress=progress) as worktree:
         firmware = replace(firmware, root=worktree.folder)
-        exporter = ExporterChoice(None if exporter.root is None else worktree.folder)
+        exporter = replace(options.exporter, root=options.exporter.root and worktree.folder)
         options = replace(options, firmware=firmware, exporter=exporter)
         return search(Step(worktree, case, options, counted_bad), good, bad, progress)
 
@@ -153,10 +158,8 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
     except GitFailed as error:
         between = f"{ends[Mark.GOOD]} and {ends[Mark.BAD]}"
         raise UsageError(f"no search between {between}: {error.said}", hint=_ENDS) from error
-    trials: list[Trial] = []
-    for end, commit in ends.items():
-        trials.append(step.run(commit.sha, progress))
-        _check_end(end, trials[-1])
+    trials = [step.run(commit.sha, progress) for commit in ends.values()]
+    _check_ends(ends, trials)
     while set(left := _candidates(folder)) - {trial.commit for trial in trials}:
         trials.append(step.run("BISECT_HEAD", progress))
         try:
@@ -170,16 +173,13 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
     return Bisection(tuple(trials), tuple(left))
 
 
-def _check_end(end: Mark, trial: Trial) -> None:
-    """Raises UsageError for an end that is not what it was named for, InfraError for INFRA."""
-    if trial.mark is end:
-        return
-    result = {Mark.GOOD: "passes, too", Mark.BAD: "fails, too", Mark.SKIP: "cannot be judged"}
-    record, cause = trial.record, trial.record.cause
-    why = "" if cause is None else f": {record.verdict_text} {cause.kind}: {cause.text}"
-    error = InfraError if record.verdict is Verdict.INFRA else UsageError
-    message = f"the {end} revision {trial.commit} {result[trial.mark]}{why}"
-    raise error(message, hint=_ENDS, path=record.run_dir)
+def _check_ends(ends: Iterable[Mark], trials: Iterable[Trial]) -> None:
+    """Raises UsageError, or InfraError for INFRA, for an end that is not as named; it has both."""
+    pairs = list(zip(ends, trials, strict=True))
+    if wrong := [trial.record for end, trial in pairs if trial.mark is not end]:
+        infra = any(record.verdict is Verdict.INFRA for record in wrong)
+        text = "; ".join(f"the {end} revision {trial}" for end, trial in reversed(pairs))
+        raise (InfraError if infra else UsageError)(text, hint=_ENDS, path=wrong[0].run_dir)
 
 
 def _candidates(folder: Path) -> list[Commit]:

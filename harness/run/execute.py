@@ -20,6 +20,7 @@ from harness.log import parse_console
 from harness.run.directory import new_run_dir
 from harness.run.judging import ending
 from harness.run.pipeline import RunOptions
+from harness.run.version_skew import require_fit
 from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen, pick, skip_without_fvp
@@ -65,8 +66,9 @@ def execute(
     of a second firmware to ``<base>.executorch-<n>.bin``.
 
     Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
-    no kernel or backend for, DoesNotFit for one that the target has no memory for, InfraError when
-    outputs cannot be written, FvpMissing when the FVP is not there and that is to be skipped.
+    no kernel or backend for, DoesNotFit for one that the target has no memory for, VersionSkew as
+    ``require_fit``, InfraError when outputs cannot be written, FvpMissing when the FVP is not there
+    and that is to be skipped.
     """
     checkout = options.firmware.checkout()
     chosen = pick(load_target(target_name), options.simulator)
@@ -79,6 +81,7 @@ def execute(
         skip_without_fvp(chosen)
     done: list[Execution] = []
     for source in options.firmware.sources:
+        require_fit(program, None, source, None if checkout is None else checkout.root)
         require_possible(source, chosen.target, program)
         request = BuildRequest(chosen.target, chosen.name, checkout)
         firmware = equipped(source.build(request, progress), request, program, progress)

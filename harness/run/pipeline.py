@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target, spelled
-from harness.core.errors import BuildError, HarnessError
+from harness.core.errors import HarnessError
 from harness.export.batch import ExportOptions
-from harness.export.exporter import WHEEL, ExporterChoice, ExporterFacts, exporter_label
+from harness.export.exporter import WHEEL, ExporterChoice
 from harness.firmware.operators import equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
@@ -31,26 +31,22 @@ from harness.firmware.source import (
     source_names,
 )
 from harness.firmware.zephyr.workspace import require_workspace
-from harness.formats.conform import SchemaDifference, conform
-from harness.formats.schema import PTE, read_schema
 from harness.judge.reference import load_reference, references_of
 from harness.run.artifacts import export_cases
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
 from harness.run.second_opinion import second_opinion
+from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
-from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
 
 if TYPE_CHECKING:
-    from harness.export.checkout import CheckoutExporter
     from harness.export.program import Program
-    from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
 
 
@@ -83,6 +79,12 @@ class RunOptions:
     strict: bool | None = None
 
     @property
+    def may_export_with_checkout(self) -> bool:
+        """Nobody said who exports, and every runner is the checkout's."""
+        free = self.exporter == WHEEL and not self.isolate_export and self.pte is None
+        return free and all(source.needs_checkout for source in self.firmware.sources)
+
+    @property
     def fails_unproven(self) -> bool:
         return is_strict() if self.strict is None else self.strict
 
@@ -112,17 +114,19 @@ def run_cases(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source.name): pool.submit(
-                build_firmware, source, each, exporter, checkout, options, progress
+                source.build,
+                BuildRequest(each.target, each.name, checkout, build_options(options.oracle)),
+                progress,
             )
             for name, each in chosen.items()
             for source in sources
         }
-        programs = export_cases(
-            cases,
-            boards,
-            progress,
-            ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh),
-        )
+        exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
+        programs = export_cases(cases, boards, progress, exporting)
+        if options.may_export_with_checkout and checkout is not None:
+            programs = export_to_fit(
+                cases, programs, boards, checkout, sources[0], exporting, progress
+            )
         pending = [
             pool.submit(
                 _run_one,
@@ -161,25 +165,6 @@ def _validate(cases: Sequence[Case], options: RunOptions) -> None:
             load_reference(references_of(case), case, name)
 
 
-def build_firmware(
-    source: FirmwareSource,
-    chosen: Chosen,
-    exporter: CheckoutExporter | None,
-    checkout: Checkout | None,
-    options: RunOptions,
-    progress: Progress,
-) -> Firmware:
-    """Raises SchemaMismatch before it builds for minutes."""
-    if exporter is not None or checkout is not None:  # else both are of the installed wheel
-        schema_notes(
-            None if exporter is None else exporter.facts,
-            source,
-            None if checkout is None else checkout.root,
-        )
-    request = BuildRequest(chosen.target, chosen.name, checkout, build_options(options.oracle))
-    return source.build(request, progress)
-
-
 def _run_one(
     case: Case,
     chosen: Chosen,
@@ -208,7 +193,7 @@ def run_case(
 ) -> RunRecord:
     """Simulate and judge one exported case; the record is saved in its run directory.
 
-    Raises RunnerLacks for a program that the firmware cannot run, SchemaMismatch for one that
+    Raises RunnerLacks for a program that the firmware cannot run, VersionSkew for one that
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
     progress(f"{case.id}: simulating")
@@ -241,8 +226,8 @@ def plan_run(
 ) -> RunPlan:
     """What can be known before the run. Raises as ``run_case`` does."""
     pte = options.pte or program.pte_path
+    notes = _export_notes(program if options.pte is None else None, pte, firmware)
     firmware = _equipped(firmware, chosen, pte, options, progress)
-    notes = _export_notes(program, firmware) if options.pte is None else ()
     built = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or built)
     if firmware.source.follows_definitions:
@@ -287,60 +272,12 @@ def _equipped(
     return equipped(firmware, request, pte, progress)
 
 
-def _export_notes(program: Program, firmware: Firmware) -> tuple[str, ...]:
-    """How the export differs from one by a wheel of the firmware's own commit."""
+def _export_notes(program: Program | None, pte: Path, firmware: Firmware) -> tuple[str, ...]:
+    """How the export differs from one by a wheel of the firmware's own commit. ``program``: None
+    for a file of the user's. Raises VersionSkew."""
     checkout = None if firmware.checkout is None else Path(firmware.checkout.path)
+    read = require_fit(pte, program, firmware.source, checkout)
+    if program is None:
+        return read
     own = () if program.exporter is None else program.exporter.notes
-    if program.exporter is None and checkout is None:  # one schema, the installed wheel's
-        return program.notes
-    read = schema_notes(program.exporter, firmware.source, checkout)
     return (*program.notes, *own, *read)
-
-
-class SchemaMismatch(BuildError):
-    """``difference``: the first place where the schemas do not fit; ``exporter`` and ``firmware``:
-    whose they are."""
-
-    kind = "schema_mismatch"
-
-    def __init__(
-        self, exporter: str, firmware: FirmwareSource, difference: SchemaDifference, reader: Path
-    ) -> None:
-        self.exporter = exporter
-        self.firmware = firmware.name
-        self.where = difference.where
-        self.written = difference.writer
-        self.read = difference.reader
-        super().__init__(
-            f"the firmware would misread the program: {self.where} is '{self.written}' in the "
-            f"schema of the exporter ({exporter}), and '{self.read}' in that of the firmware "
-            f"({firmware})",
-            hint=firmware.schema_hint,
-            path=reader,
-        )
-
-
-def schema_notes(
-    exporter: ExporterFacts | None, firmware: FirmwareSource, checkout: Path | None
-) -> tuple[str, ...]:
-    """Whether the firmware reads programs by the schema that the exporter writes them by; with
-    other numbers for its fields a program is not refused, it is misread.
-
-    ``checkout``: that of the firmware. Returns what only one of the two schemas has, in words; it
-    does no harm where it is not used. Raises SchemaMismatch, InfraError for a schema that flatc
-    does not take.
-    """
-    package = executorch_package()
-    writer = (package if exporter is None else Path(exporter.path)) / PTE
-    reader = firmware.schema_root(checkout) / PTE
-    if writer == reader:
-        return ()
-    found = conform(read_schema(writer), read_schema(reader))
-    if found.difference is not None:
-        raise SchemaMismatch(exporter_label(exporter), firmware, found.difference, reader)
-    if not found.grown:
-        return ()
-    return (
-        "the schemas of the exporter (writer) and of the firmware (reader) differ where it does "
-        f"no harm unless used: {'; '.join(found.grown)}",
-    )

@@ -33,57 +33,46 @@ from harness.system.git import (
 
 # Where examples/arm/setup.sh of ExecuTorch puts the Ethos-U SDK.
 _SDK = "examples/arm/arm-scratch/ethos-u"
+_SOFTWARE = f"{_SDK}/core_software"
 _CMSIS_NN_PIN = re.compile(r'set\(\s*CMSIS_NN_VERSION\s+"([0-9a-f]{7,40})"')
 
 
 @dataclass(frozen=True)
 class PartSpec:
-    """``places`` lie below the checkout; ``probe`` is a file that shows the folder is whole.
-    ``submodule``: the checkout's own index says which commit it must be at."""
+    """``place`` lies below the checkout; ``probe`` is a file that shows the folder is whole."""
 
     name: str
     what: str
-    places: tuple[str, ...]
+    place: str
     probe: str
-    submodule: bool = False
+
+    @property
+    def submodule(self) -> bool:
+        """The checkout's own index says which commit it must be at."""
+        return self.place.startswith("third-party/")
 
 
-SPECS: Mapping[str, PartSpec] = {
-    spec.name: spec
-    for spec in (
-        PartSpec(
-            "flatbuffers",
-            "FlatBuffers",
-            ("third-party/flatbuffers",),
-            "include/flatbuffers/base.h",
-            True,
-        ),
-        PartSpec("flatcc", "flatcc", ("third-party/flatcc",), "include/flatcc/flatcc.h", True),
-        PartSpec("gflags", "gflags", ("third-party/gflags",), "CMakeLists.txt", True),
-        PartSpec("json", "JSON for Modern C++", ("third-party/json",), "CMakeLists.txt", True),
-        PartSpec(
-            "core_driver",
-            "the Ethos-U core driver",
-            (f"{_SDK}/core_software/core_driver",),
-            "include/ethosu_driver.h",
-        ),
-        PartSpec(
-            "cmsis_6",
-            "CMSIS 6",
-            (f"{_SDK}/core_software/cmsis_6",),
-            "CMSIS/Core/Include/core_cm55.h",
-        ),
-        PartSpec(
-            "cmsis-nn", "CMSIS-NN", (f"{_SDK}/core_software/cmsis-nn",), "Include/arm_nnfunctions.h"
-        ),
-        PartSpec(
-            "core_platform",
-            "the Ethos-U core platform",
-            (f"{_SDK}/core_platform",),
-            "targets/corstone-300/CMakeLists.txt",
-        ),
-    )
-}
+_ALL = (
+    PartSpec("flatbuffers", "FlatBuffers", "third-party/flatbuffers", "include/flatbuffers/base.h"),
+    PartSpec("flatcc", "flatcc", "third-party/flatcc", "include/flatcc/flatcc.h"),
+    PartSpec("gflags", "gflags", "third-party/gflags", "CMakeLists.txt"),
+    PartSpec("json", "JSON for Modern C++", "third-party/json", "CMakeLists.txt"),
+    PartSpec(
+        "core_driver",
+        "the Ethos-U core driver",
+        f"{_SOFTWARE}/core_driver",
+        "include/ethosu_driver.h",
+    ),
+    PartSpec("cmsis_6", "CMSIS 6", f"{_SOFTWARE}/cmsis_6", "CMSIS/Core/Include/core_cm55.h"),
+    PartSpec("cmsis-nn", "CMSIS-NN", f"{_SOFTWARE}/cmsis-nn", "Include/arm_nnfunctions.h"),
+    PartSpec(
+        "core_platform",
+        "the Ethos-U core platform",
+        f"{_SDK}/core_platform",
+        "targets/corstone-300/CMakeLists.txt",
+    ),
+)
+SPECS: Mapping[str, PartSpec] = {spec.name: spec for spec in _ALL}
 
 
 @dataclass(frozen=True)
@@ -131,8 +120,7 @@ def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path
 
 def places(name: str, checkout: Path, fallback: Path | None = None) -> list[Path]:
     """Where a part is looked for that nobody has given."""
-    roots = [root for root in (checkout, fallback) if root is not None]
-    return [root / place for root in roots for place in SPECS[name].places]
+    return [root / SPECS[name].place for root in (checkout, fallback) if root is not None]
 
 
 def find_part(
@@ -160,7 +148,7 @@ def find_part(
 
 def command(missing: Iterable[PartSpec], checkout: Path) -> str:
     """The one command that gets all that is missing."""
-    modules = [spec.places[0] for spec in missing if spec.submodule]
+    modules = [spec.place for spec in missing if spec.submodule]
     steps = []
     if modules:
         steps.append(f"git -C {checkout} submodule update --init {' '.join(modules)}")
@@ -171,7 +159,7 @@ def command(missing: Iterable[PartSpec], checkout: Path) -> str:
 
 def _fetch(spec: PartSpec, checkout: Path) -> str:
     if spec.name == "cmsis-nn" and (pin := pinned(spec, checkout)):
-        place = checkout / spec.places[0]
+        place = checkout / spec.place
         return (
             f"git clone https://github.com/ARM-software/CMSIS-NN.git {place} && "
             f"git -C {place} checkout {pin}"
@@ -182,7 +170,7 @@ def _fetch(spec: PartSpec, checkout: Path) -> str:
 def pinned(spec: PartSpec, checkout: Path) -> str | None:
     """The commit that the checkout asks for, where it says so."""
     if spec.submodule:
-        words = git(checkout, "ls-tree", "HEAD", spec.places[0]).split()
+        words = git(checkout, "ls-tree", "HEAD", spec.place).split()
         return words[2] if len(words) > 2 and words[1] == "commit" else None
     if spec.name == "cmsis-nn":
         try:

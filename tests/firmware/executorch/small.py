@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from harness.firmware.signatures import declared
 from harness.system.paths import executorch_package, project_root
 
 HERE = Path(__file__).parent
@@ -219,11 +220,14 @@ def _kernels(root: Path) -> None:
 
 
 def _write(path: Path, entries: Iterable[tuple[str, str]]) -> None:
+    """Operators that are not torch's with the arguments that the wheel declares."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = ""
+    text, known = "", declared(executorch_package())
     for name, kernel in entries:
         aten = name.startswith("aten::")
-        text += f"- op: {name.removeprefix('aten::')}\n" if aten else f"- func: {name}(…) -> …\n"
+        arguments = ", ".join(f"{kind} a{n}" for n, kind in enumerate(known.get(name, ())))
+        schema = f"- func: {name}({arguments}) -> Tensor"
+        text += (f"- op: {name.removeprefix('aten::')}" if aten else schema) + "\n"
         text += f"  kernels:\n    - arg_meta: null\n      kernel_name: {kernel}\n\n"
     path.write_text(text, "utf-8")
 

@@ -67,17 +67,28 @@ def test_a_defect_of_the_step_is_no_verdict(searched: Searches) -> None:
         there.run("c0", "HEAD")
 
 
+def test_both_ends_are_looked_at_and_the_one_that_works_is_named(searched: Searches) -> None:
+    there = searched("BUILD_ERROR revision_unsupported", "PASS", "FAULT")
+    with pytest.raises(UsageError) as caught:
+        there.run("c0", "c2")
+    good, bad = (commit_of(there.repository.folder, name).sha[:10] for name in ("c0", "c2"))
+    assert caught.value.message == (
+        f"the good revision {good} c0 cannot be judged: BUILD_ERROR revision_unsupported: what "
+        f"BUILD_ERROR is about; the bad revision {bad} c2 fails: FAULT planted: what FAULT is about"
+    )
+
+
 @pytest.mark.parametrize(
     ("verdicts", "end", "message", "hint", "code"),
     [
         (
             ("FAULT hard_fault", "FAULT"),
             Mark.GOOD,
-            "fails, too: FAULT hard_fault: what FAULT is",
+            "c0 fails: FAULT hard_fault: what FAULT is",
             "--good names an older revision that passes",
             2,
         ),
-        (("PASS", "PASS"), Mark.BAD, "passes, too", "what is not committed is in neither", 2),
+        (("PASS", "PASS"), Mark.BAD, "c1 passes", "what is not committed is in neither", 2),
         (("PASS", "LINK_ERROR"), Mark.BAD, "cannot be judged: LINK_ERROR", "--link-error", 2),
         (("BUILD_ERROR", "FAULT"), Mark.GOOD, "cannot be judged", "--good names", 2),
         (("PASS", "INFRA tool_missing"), Mark.BAD, "INFRA tool_missing", "--good names", 3),

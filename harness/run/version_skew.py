@@ -1,0 +1,127 @@
+"""Whether a firmware reads what an exporter of another version writes: the file's schema and the
+arguments of operators.
+
+Both are looked at before anything is run. A program of the wheel that a checkout's runner does not
+fit is exported again, with the checkout, unless the user chose the exporter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.config.case import Case
+from harness.config.loading import Target
+from harness.core.errors import ExportError, HarnessError
+from harness.export.batch import ExportOptions
+from harness.export.exporter import exporter_label
+from harness.export.program import Program
+from harness.export.request import exporter_versions
+from harness.firmware.signatures import Signatures, declared, first_misfit
+from harness.firmware.source import FirmwareSource
+from harness.formats.conform import conform
+from harness.formats.schema import PTE, read_schema
+from harness.run.artifacts import export_cases
+from harness.system.paths import executorch_package
+from harness.system.progress import Progress
+
+if TYPE_CHECKING:
+    from harness.firmware.executorch.checkout import Checkout
+
+_WHEEL = "executorch"  # its name in ``exporter_versions``
+
+
+class VersionSkew(ExportError):
+    """``what`` of a program of ``exporter`` does not fit the firmware's ExecuTorch, in ``root``;
+    ``text``, a predicate, says how."""
+
+    kind = "version_skew"
+
+    def __init__(
+        self, exporter: str, firmware: FirmwareSource, root: Path, what: str, text: str
+    ) -> None:
+        self.exporter, self.firmware = exporter, firmware.name
+        self.version, self.what = _version(root), what
+        whose = "the checkout" if firmware.needs_checkout else firmware.runner
+        message = f"exported by {exporter}, {whose} is {self.version}: {what} {text}"
+        super().__init__(message, hint=firmware.schema_hint, path=root)
+
+
+def _version(root: Path) -> str:
+    """Of the ExecuTorch in ``root``; only a checkout has the file."""
+    try:
+        return (root / "version.txt").read_text("utf-8").strip()
+    except OSError:
+        return exporter_versions()[_WHEEL]
+
+
+def require_fit(
+    pte: Path, program: Program | None, firmware: FirmwareSource, checkout: Path | None
+) -> tuple[str, ...]:
+    """Returns what of the two schemas is only in one, in words; it does no harm where it is not
+    used. ``program``: None when nobody knows who exported the file; ``checkout``: the firmware's.
+
+    Raises VersionSkew for a program that the firmware would misread, or that calls an operator
+    otherwise than the firmware's ExecuTorch declares it; InfraError for a schema that flatc does
+    not take.
+    """
+    reader, exporter = firmware.schema_root(checkout), "another version"
+    written: Signatures = {}
+    grown: Sequence[str] = ()
+    if program is not None:
+        facts = program.exporter
+        writer = executorch_package() if facts is None else Path(facts.path)
+        if writer == reader:
+            return ()
+        exporter = f"the {exporter_label(facts, program.versions.get(_WHEEL, ''))}"
+        schemas = conform(read_schema(writer / PTE), read_schema(reader / PTE))
+        if (found := schemas.difference) is not None:
+            text = f"is '{found.reader}' there, and '{found.writer}' in the exporter's schema"
+            raise VersionSkew(exporter, firmware, reader, found.where, text)
+        written, grown = declared(writer), schemas.grown
+    if (misfit := first_misfit(pte, written, declared(reader))) is not None:
+        raise VersionSkew(exporter, firmware, reader, misfit.operator, misfit.text)
+    only = "; ".join(grown)
+    harmless = (
+        "the exporter's schema (writer) and the firmware's (reader) differ where it does no harm"
+    )
+    return (f"{harmless} unless used: {only}",) if only else ()
+
+
+def export_to_fit(
+    cases: Sequence[Case],
+    programs: Sequence[Program | HarnessError],
+    targets: Mapping[str, Target],
+    checkout: Checkout,
+    firmware: FirmwareSource,
+    options: ExportOptions,
+    progress: Progress,
+) -> list[Program | HarnessError]:
+    """``programs`` of the wheel; in place of those that ``firmware`` of the checkout does not fit,
+    what the checkout exports, with a note of why."""
+    fitting, skewed = list(programs), {}
+    for number, program in enumerate(programs):
+        try:
+            if isinstance(program, Program):
+                require_fit(program.pte_path, program, firmware, checkout.root)
+        except VersionSkew as error:
+            skewed[number] = fitting[number] = error
+    if not skewed:
+        return fitting
+    from harness.export.checkout import find_exporter
+
+    progress("the wheel's programs do not fit the checkout: exporting with the checkout")
+    try:
+        options = replace(options, checkout=find_exporter(checkout.root))
+        exported = export_cases([cases[number] for number in skewed], targets, progress, options)
+    except HarnessError as error:
+        exported = [error] * len(skewed)
+    for (number, skew), program in zip(skewed.items(), exported, strict=True):
+        if isinstance(program, HarnessError):
+            skew.hint = f"{firmware.schema_hint}, which was tried: {program.message}"
+        else:
+            note = f"exported with the checkout, for the wheel's program does not fit: {skew}"
+            fitting[number] = replace(program, notes=(*program.notes, note))
+    return fitting
