@@ -92,14 +92,21 @@ def guest_home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyP
     return tmp_path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each of two workers begins with half of the matrix: it exports the programs of all its cases
-    in one process, and the other tests, which would start one for each, find them in the cache.
-    xdist's ``worksteal`` gives the first worker the first half of the tests."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each worker begins with a part of the matrix: it exports the programs of all its cases in one
+    process, and the other tests, which would start one for each, find them in the cache. xdist's
+    ``worksteal`` gives the first of N workers the first Nth of the tests, and so on."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
     matrix = [item for item in items if item.nodeid.startswith(_OF_THE_MATRIX)]
     others = [item for item in items if not item.nodeid.startswith(_OF_THE_MATRIX)]
-    half, middle = len(matrix) // 2, len(others) // 2
-    items[:] = [*matrix[:half], *others[:middle], *matrix[half:], *others[middle:]]
+    parts = [
+        _part(tests, number, workers) for number in range(workers) for tests in (matrix, others)
+    ]
+    items[:] = [item for part in parts for item in part]
+
+
+def _part(tests: list[pytest.Item], number: int, count: int) -> list[pytest.Item]:
+    return tests[len(tests) * number // count : len(tests) * (number + 1) // count]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

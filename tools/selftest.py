@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -79,8 +79,9 @@ def _imports(output: IO[str], _options: Options) -> bool:
 
 def _pytest(output: IO[str], options: Options) -> bool:
     arguments = options.pytest_arguments
-    # worksteal: fixtures of a folder are made once by the worker that has it, and nobody idles
-    workers = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
+    # One more than there are processors: tests wait for simulators, limits and locks a fifth of
+    # their time. worksteal: fixtures of a folder are made once by the worker that has it.
+    workers = ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
     if any(argument.startswith("-n") for argument in arguments):
         workers = []
     # Containers often set it; then each of a thousand processes compiles what it imports.
@@ -111,8 +112,8 @@ STEPS = (
     Step("cpp-format", "clang-format", lambda out, _: cpp.check_format(out)),
     Step("cpp", "C++ unit tests under ASan and UBSan", lambda out, _: cpp.run_unit_tests(out)),
     Step("cpp-lint", "clang-tidy", lambda out, _: cpp.check_tidy(out)),
+    Step("fuzz", "program loader and Vela reader under libFuzzer", _fuzz),
     Step("pytest", "unit, plugin, export, kernel and regression tests", _pytest, False),
-    Step("fuzz", "program loader and Vela reader under libFuzzer", _fuzz, False),
     Step(
         "systems",
         "the README's first command in clean Debians (an hour; only with --only systems)",
@@ -147,18 +148,10 @@ def run_steps(
             s: background.submit(_in_background, s, options) for s in chosen if s.beside_pytest
         }
         for step in chosen:
-            if step.name == "fuzz":
-                _collect(beside, results)
             if not step.beside_pytest:
                 results[step.name] = _in_foreground(step, options)
-        _collect(beside, results)
+        results |= {step.name: future.result() for step, future in beside.items()}
     return _summary(results, as_json=as_json)
-
-
-def _collect(running: dict[Step, Future[Result]], results: dict[str, Result]) -> None:
-    for step, future in running.items():
-        results[step.name] = future.result()
-    running.clear()
 
 
 def _in_foreground(step: Step, options: Options) -> Result:
