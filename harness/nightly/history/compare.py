@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from harness.core.plain import counted
 from harness.core.verdict import ExitCode, Verdict, exit_code
 from harness.nightly.history.groups import Group, grouped
 from harness.nightly.history.model import Night, Row, last_tries
@@ -63,7 +64,9 @@ class Comparison:
         number = self.counts
         new = sum(count for state, count in number.items() if state.is_new)
         failing = any(state.failing for state in number)
-        text = f"{new} new failure{'' if new == 1 else 's'}" if failing else "no failures"
+        text = (
+            counted(new, "new failure") if new else "no new failures" if failing else "no failures"
+        )
         of_new = (State.CHANGED, State.LOST)
         if parts := [f"{number[s]} {s}" for s in of_new if s in number]:
             text += f" ({', '.join(parts)})"

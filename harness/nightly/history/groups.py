@@ -28,6 +28,10 @@ class Group:
     why: str
     cases: tuple[Standing, ...]
 
+    @property
+    def is_new(self) -> bool:
+        return any(case.state.is_new for case in self.cases)
+
     @cached_property
     def changed(self) -> list[Difference]:
         """Inputs that are others for all of them since they fail so: the commit of the user's
@@ -38,15 +42,15 @@ class Group:
 
 
 def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[Group]:
-    """Every case in one group, the largest first; what is new is first in a group. ``failing`` have
-    a row."""
+    """Every case in one group. What is new comes first, of groups and in a group; then the largest.
+    ``failing`` have a row."""
     left = sorted(failing, key=lambda one: not one.state.is_new)
     found: list[Group] = []
     for together in (_by_model, _by_named_operator, _by_own_operator, _by_change, _by_kind):
         while (group := together(left, passed)) is not None:
             found.append(group)
             left = [one for one in left if one not in group.cases]
-    return sorted(found, key=lambda group: -len(group.cases))
+    return sorted(found, key=lambda group: (not group.is_new, -len(group.cases)))
 
 
 def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:

@@ -16,6 +16,9 @@ from harness.config.schema import as_json
 from harness.core.errors import HarnessError
 from harness.core.judgement import Cause
 from harness.core.plain import plain
+from harness.core.verdict import Verdict
+from harness.export.exporter import exporter_label
+from harness.export.request import exporter_versions
 from harness.firmware.source import label
 from harness.judge.evidence import Expectation
 from harness.judge.pte_contents import contents_of
@@ -44,7 +47,7 @@ def row_of(
 ) -> Row:
     """``seconds``: of the whole case, export and build included; ``harness``: where it ran."""
     cause, model = record.cause, record.case.model
-    known = is_user_file(model) and night.origin.commit
+    known, versions = is_user_file(model) and night.origin.commit, _versions(record)
     return Row(
         night=night.id,
         case=planned.case,
@@ -62,14 +65,14 @@ def row_of(
         seconds={**record.seconds, "total": round(seconds, 3)},
         operators=() if record.program is None else record.program.operators,
         outline=_outline(record),
-        versions={} if record.program is None else dict(record.program.versions),
+        versions=versions,
         model_source=_model_source(record.case),
         model_commit=_short(last_commit(Path(model)), _MOST_NOTE) if known else "",
         mismatch_at=record.mismatch_at,
         blame=record.blame,
         output=_digest(record.output_sha256) if record.output_sha256 else "",
         excerpt=_excerpt(record),
-        identity=_identity(record, harness),
+        identity=_identity(record, harness, versions.get("executorch", "")),
         owner=planned.owner,
         quarantined=planned.quarantined,
         run_dir=record.run_dir,
@@ -98,11 +101,18 @@ def _model_source(case: Case) -> str:
         return ""
 
 
-def _identity(record: RunRecord, harness: str) -> Identity:
+def _versions(record: RunRecord) -> dict[str, str]:
+    """Of what exported it, or failed to: a night's exporter is the installed one."""
+    if record.program is not None:
+        return dict(record.program.versions)
+    return exporter_versions() if record.verdict is Verdict.EXPORT_ERROR else {}
+
+
+def _identity(record: RunRecord, harness: str, wheel: str) -> Identity:
     program, firmware, simulator = record.program, record.firmware, record.simulator
     return Identity(
         program="" if program is None else program.sha256,
-        exporter=record.exporter_label,
+        exporter=record.exporter_label or (exporter_label(None, wheel) if wheel else ""),
         sources="" if firmware is None else _sources(record),
         firmware="" if firmware is None else firmware.sha256,
         toolchain="" if firmware is None else firmware.toolchain,

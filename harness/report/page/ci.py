@@ -16,9 +16,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from harness.config.case import is_user_file
 from harness.core.plain import as_markdown, plain, workflow_command
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.groups import Group, short
+from harness.nightly.history.model import Row
 from harness.nightly.history.standing import NO_ROW, Standing, State
 from harness.report.history import reproducing
 from harness.report.page.view import lines_of, matrix_of
@@ -28,6 +30,7 @@ from harness.system.files import disk_errors, write_whole
 _MOST_ANNOTATIONS = 10
 _MOST_CASES = 200  # of a table: a summary may have 1 MiB
 _NAMED = 8  # cases in an annotation
+_MOVED = 10  # cases that pass and have other figures
 
 
 def workflow_commands(page: Comparison, environ: Mapping[str, str]) -> list[str]:
@@ -36,6 +39,8 @@ def workflow_commands(page: Comparison, environ: Mapping[str, str]) -> list[str]
         return []
     root = environ.get("GITHUB_WORKSPACE", "")
     lines = [_annotation(group, root) for group in page.groups]
+    if lost := page.of(State.LOST):
+        lines.append(workflow_command("error", _names(lost), title="gone while they failed"))
     unknown = page.of(State.INFRA, State.MISSING)
     if unknown:
         lines.append(workflow_command("warning", _names(unknown), title="nothing is known of"))
@@ -43,12 +48,15 @@ def workflow_commands(page: Comparison, environ: Mapping[str, str]) -> list[str]
 
 
 def _annotation(group: Group, root: str) -> str:
-    new = any(case.state.is_new for case in group.cases)
-    place: dict[str, object] = next(filter(None, (_place(c, root) for c in group.cases)), {})
+    rows = [case.row for case in group.cases if case.row is not None]
+    places = [_named_file(row) for row in rows]
+    if len({row.model for row in rows}) == 1 and is_user_file(rows[0].model):
+        places.append((rows[0].model, None))
+    place = next((_place(*each, root) for each in places if each is not None), {})
     changed = "".join(f"\n{c.name}: {short(c.before)} -> {short(c.after)}" for c in group.changed)
     first = group.cases[0].row
     cause = "" if first is None or first.cause is None else f"\n{first.cause.text}"
-    title = f"{'new' if new else 'still failing'}: {group.what}"
+    title = f"{'new' if group.is_new else 'still failing'}: {group.what}"
     return workflow_command("error", f"{_names(group.cases)}{changed}{cause}", **place, title=title)
 
 
@@ -57,17 +65,14 @@ def _names(cases: Sequence[Standing]) -> str:
     return ", ".join(case.case for case in cases[:_NAMED]) + more
 
 
-def _place(case: Standing, root: str) -> dict[str, object]:
-    """The file of the repository that a cause names, or the user's model; {} for none."""
-    row = case.row
-    if row is None:
-        return {}
+def _named_file(row: Row) -> tuple[str, object] | None:
+    """The file that a cause names, and its line if it says one."""
     facts = (row.cause.facts if row.cause else None) or {}
-    name, line = facts.get("file"), facts.get("line")
-    if not isinstance(name, str):
-        name, line = (row.model, None) if row.model.endswith(".py") else (None, None)
-    if name is None:
-        return {}
+    return (facts["file"], facts.get("line")) if isinstance(facts.get("file"), str) else None
+
+
+def _place(name: str, line: object, root: str) -> dict[str, object]:
+    """Of a file of the repository, which is at ``root``; {} for another one."""
     path = Path(name)
     if path.is_absolute():
         if not root or not path.is_relative_to(root):
@@ -87,8 +92,9 @@ def summary(page: Comparison) -> str:
         cases = [case for case in page.of(state) if case.case not in listed]
         if cases and state not in (State.PASSING, State.SKIPPED):
             lines += [f"**{state}**: {as_markdown(', '.join(c.case for c in cases))}", ""]
+    lines += [f"- {as_markdown(f'{case.case}: {delta}')}" for case, delta in page.moved[:_MOVED]]
     if len(page.cases) <= _MOST_CASES:
-        lines += _matrix(page)
+        lines += ["", *_matrix(page)]
     return "\n".join(lines) + "\n"
 
 

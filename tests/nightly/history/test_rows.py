@@ -112,3 +112,13 @@ def test_a_target_is_known_by_what_its_files_say(
     assert len(set(digests)) == 3
     assert digests[3].startswith("malformed ")
     assert target_digest("nowhere") == ""
+
+
+def test_a_failed_export_knows_its_exporter() -> None:
+    """It is what broke it; a case that ended before knows nothing of it."""
+    cause = Cause("export_failed", "no rule")
+    row = kept(RunRecord(CASE, "2026", Judgement(Verdict.EXPORT_ERROR, cause)))
+    assert row.identity.exporter == f"wheel {row.versions['executorch']}"
+    assert "torch" in row.versions
+    early = kept(failed_record(CASE, "2026", InfraError("no disk")))
+    assert (early.identity.exporter, early.versions) == ("", {})

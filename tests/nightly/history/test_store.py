@@ -165,6 +165,51 @@ def test_many_writers_of_which_some_are_killed(
     assert names == {f"a/{i}": 1 for i in range(cases)}
 
 
+_NIGHT = """
+import sys
+from harness.nightly.history.compare import compare
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Origin
+from tests.nightly.history.made import night, row
+url, writer = sys.argv[1], int(sys.argv[2])
+more = (
+    {"suite": "every night", "origin": Origin("main", "c1")},
+    {"suite": "weekly", "origin": Origin("main", "c1")},
+    {"suite": "every night", "origin": Origin("topic", "c2")},
+)[writer]
+history = open_history(url)
+for day in range(1, 5):
+    id = f"w{writer}-{day}"
+    begun = night(day, *(f"t/{n}" for n in range(20)), **more)
+    begun = type(begun)(**{**vars(begun), "id": id})
+    history.begin(begun)
+    verdict = ("PASS", "MISMATCH", "INFRA")[writer]
+    for n in range(20):
+        history.append([row(day, verdict, f"t/{n}", night=id, **more)])
+    for case in compare(history, begun).cases:
+        assert {r.night[:2] for r in (*case.earlier, *case.tries)} == {id[:2]}, case
+        assert len(case.earlier) == day - 1
+        wanted = {0: "passing", 1: "new" if day == 1 else "still failing", 2: "infrastructure"}
+        assert str(case.state) == wanted[writer], (case.case, case.state)
+"""
+
+
+def test_two_suites_and_a_branch_write_at_once_and_see_their_own_alone(url: str) -> None:
+    """Three writers, the same cases, four nights each; no row of another one in any comparison."""
+    open_history(url).close()
+    argv = [sys.executable, "-c", _NIGHT, url]
+    writers = [
+        subprocess.Popen([*argv, str(n)], stderr=subprocess.PIPE, text=True) for n in range(3)
+    ]
+    for writer in writers:
+        _, said = writer.communicate(timeout=120)
+        assert writer.returncode == 0, said
+    history = open_history(url)
+    assert len(list(history.every())) == 3 * 4 * 20
+    assert len(history.nights(suite="every night", branch="main")) == 4
+    history.close()
+
+
 def test_a_database_that_goes_away_is_told(pg_server: postgresql.Server) -> None:
     gone = open_history(pg_server.new_database(f"t{os.urandom(6).hex()}"))
     pg_server.stop()
