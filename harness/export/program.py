@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +183,7 @@ class Program:
     system_config: str = ""  # of an Ethos-U, as Vela was told
     memory_mode: str = ""
     direct_drive: bool = False
+    origins: dict[str, str] = field(default_factory=dict)  # operator without overload to layer
     oracles: tuple[OracleAgreement, ...] = ()
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet

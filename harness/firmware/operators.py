@@ -8,9 +8,10 @@ it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.config.loading import Target
 from harness.core.errors import LinkError, MalformedFile
@@ -34,7 +35,13 @@ class Needs:
 class RunnerLacks(LinkError):
     """The linked program lacks kernels for some operators, or some backends, or both."""
 
-    def __init__(self, path: Path, missing: Needs, source: FirmwareSource) -> None:
+    def __init__(
+        self,
+        path: Path,
+        missing: Needs,
+        source: FirmwareSource,
+        origins: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.operators = missing.operators
         self.backends = missing.backends
         self.source = source.name
@@ -53,8 +60,13 @@ class RunnerLacks(LinkError):
             for other in map(source_named, source_names())
             if other is not source and set(missing.backends) & set(other.extra_backends)
         ]
+        named = {name: origins.get(name.partition(".")[0]) for name in missing.operators}
+        self.layers = {name: layer for name, layer in named.items() if layer}
+        where = "".join(f"; {name} comes from {layer}" for name, layer in self.layers.items())
+        if where:
+            where += ": ExecuTorch's quantiser has no integer form of it there"
         super().__init__(
-            f"{source.runner} has {' and '.join(parts)}", hint="; ".join(hints), path=path
+            f"{source.runner} has {' and '.join(parts)}{where}", hint="; ".join(hints), path=path
         )
 
 
@@ -88,11 +100,16 @@ def equipped(
     return firmware
 
 
-def require_possible(source: FirmwareSource, target: Target, pte: Path) -> None:
+def require_possible(
+    source: FirmwareSource,
+    target: Target,
+    pte: Path,
+    origins: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Raises OperatorMissing or DoesNotFit, before any build, for a program that no firmware of
-    the source can run on the target."""
+    the source can run on the target. ``origins``: as of a Program."""
     if missing := source.without_kernel(needs_of(pte).operators, target):
-        raise OperatorMissing(pte, Needs(missing), source)
+        raise OperatorMissing(pte, Needs(missing), source, origins)
     source.larger_pools({}, target, pte)
 
 

@@ -177,7 +177,8 @@ def _run_one(
     try:
         if isinstance(program, HarnessError):
             raise program
-        require_possible(source, chosen.target, options.pte or program.pte_path)
+        origins = {} if options.pte else program.origins
+        require_possible(source, chosen.target, options.pte or program.pte_path, origins)
         return run_case(case, chosen, program, firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)

@@ -122,6 +122,23 @@ def serialise(lowered: LoweredModel) -> Serialised:
     )
 
 
+def _origins(edge: EdgeProgramManager) -> dict[str, str]:
+    """The layer that first brings each operator of ExecuTorch's portable kernels, and the type that
+    it computes, by the operator's name without overload."""
+    found: dict[str, str] = {}
+    for node in edge.exported_program().graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and not schema.name.startswith("cortex_m::"):
+            stack = list(node.meta.get("nn_module_stack", {}).values())
+            path, kind = stack[-1] if stack else ("", "")
+            layer = (
+                f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
+            )
+            dtype = str(getattr(node.meta.get("val"), "dtype", "")).removeprefix("torch.")
+            found.setdefault(schema.name, f"{layer}, on {dtype}" if dtype else layer)
+    return found
+
+
 def _operator_name(operator: et.Operator) -> str:
     return f"{operator.name}.{operator.overload}" if operator.overload else str(operator.name)
 
@@ -198,6 +215,7 @@ def write_program(
         outputs=serialised.outputs,
         sets=tuple(_write_set(directory, f"set{i}", s) for i, s in enumerate(sets)),
         operators=serialised.operators,
+        origins=_origins(lowered.edge),
         planned_buffers=serialised.planned_buffers,
         versions=versions,
         seed=request.seed,

@@ -1,0 +1,121 @@
+"""The table of networks and targets: ``python -m tools.networks --target T --model M``.
+
+Runs each case as a user does, keeps what came of it in docs/networks.json and writes the tables of
+docs/networks.md from all that is there. Without options all cases run, which takes hours.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.config.models import full_tier
+
+DOCS = Path(__file__).parents[1] / "docs"
+KEPT, PAGE = DOCS / "networks.json", DOCS / "networks.md"
+TARGETS = (
+    "corstone-300-m55",
+    "mps2-m4",
+    "corstone-300-u55-128",
+    "corstone-300-u55-256",
+    "corstone-300-u65-512",
+    "corstone-320-u85-256",
+    "corstone-320-u85-256@Shared_Sram",
+    "corstone-320-u85-1024",
+    "corstone-1000-a320",
+    "corstone-1000-u85-256",
+)
+_HEAD = """\
+# Networks that people deploy
+
+What became of each network of the catalogue's full tier (`hil models`) on each target, with the
+bundled runner on QEMU and the functional model of the NPU. The weights are live and random, nothing
+is trained. `python -m tools.networks` writes this page and `networks.json`; a case without a row
+was not run yet. A PASS is exact, in every byte.
+
+"""
+_SIZES = (".pte", "program and input", "buffers", "scratch")
+_COLUMNS = ("network", "verdict", *_SIZES, "instructions", "seconds", "cause")
+_MEMORY = ("input_file_allocator_used", "method_allocator_used", "temp_allocator")
+
+
+def run(target: str, model: str) -> dict[str, Any]:
+    """One case, as a row: what the record says of it and the CPU seconds that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    argv = [sys.executable, "-m", "harness", "run", target, model, "--json"]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    (case,) = json.loads(done.stdout)["cases"]
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "verdict": case["verdict"],
+        "cause": case["cause"],
+        "metrics": {name: case["metrics"].get(name) for name in ("pte_bytes", *_MEMORY)},
+        "instructions": case["metrics"].get("ticks_set0"),
+        "seconds": round(used),
+        "day": date.today().isoformat(),
+    }
+
+
+def page(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """The text of docs/networks.md from the rows by target and model."""
+    text = _HEAD
+    ran = [target for target in TARGETS if target in rows]
+    text += _table("network", *ran)
+    for model in full_tier():
+        text += _line(model, *(rows[t].get(model, {}).get("verdict", "") for t in ran))
+    for target in ran:
+        text += f"\n## {target}\nSizes in bytes, seconds of CPU for export and run together.\n\n"
+        text += _table(*_COLUMNS)
+        for model in full_tier():
+            if model in rows[target]:
+                text += _row(model, rows[target][model])
+    return text
+
+
+def _row(model: str, row: Mapping[str, Any]) -> str:
+    cause = row["cause"]
+    said = "" if cause is None else f"{cause['kind']}: {cause['text'].splitlines()[0]}"
+    sizes = (_number(row["metrics"][name]) for name in ("pte_bytes", *_MEMORY))
+    numbers = (*sizes, _number(row["instructions"]), _number(row["seconds"]))
+    return _line(model, row["verdict"], *numbers, said.replace("|", "\\|"))
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _table(*columns: str) -> str:
+    return _line(*columns) + "|---" * len(columns) + "|\n"
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+@click.command()
+@click.option("--target", "targets", multiple=True, default=TARGETS)
+@click.option("--model", "models", multiple=True, default=tuple(full_tier()))
+def main(targets: tuple[str, ...], models: tuple[str, ...]) -> None:
+    """Runs each model on each target, and writes the page after each."""
+    for target in targets:
+        for model in models:
+            row = run(target, model)
+            # Read again: others may run other cases meanwhile.
+            rows = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+            rows.setdefault(target, {})[model] = row
+            click.echo(f"{target}/{model}: {row['verdict']} in {row['seconds']} s")
+            KEPT.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
+            PAGE.write_text(page(rows))
+
+
+if __name__ == "__main__":
+    main()
