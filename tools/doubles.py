@@ -48,6 +48,7 @@ class FakeFirmware:
     sources: str = ""
     root: Path | None = None
     notes: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
 
     @property
     def images(self) -> tuple[Path, ...]:

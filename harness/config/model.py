@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from harness.config.budget import Budgets, Steps
 from harness.config.fvp import Fvp
@@ -115,24 +115,27 @@ class Variant(Data):
     environment: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Substitution:
-    """What a simulator has in place of the board's parts.
+@dataclass(frozen=True, kw_only=True)
+class Substitute(Data):
+    """A simulator that has other things in place of some of the board's parts.
 
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
-    ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
-    ``board``: what Zephyr calls the board that it is. ``machine``: on which a Linux of ours runs in
-    place of the board's. ``process``: there is none, the runner is a process of this machine.
+    ``core``: its CPU. ``shared_memory``: where a functional model of the NPU and the CPU meet.
+    ``board``: what Zephyr calls the board that it is.
     """
 
-    simulator: str  # as people call it
+    called: ClassVar[str] = "QEMU"
+    process: ClassVar[bool] = False  # the runner is a process of this machine
     moved: tuple[Region, ...] = ()
-    cmake: Mapping[str, str] = field(default_factory=dict)
-    core: str | None = None
+    cmake: Options = field(default_factory=dict)
+    core: Text | None = None
     shared_memory: Region | None = None
-    board: str | None = None
-    machine: str | None = None
-    process: bool = False
+    board: Text | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing of the board is missing."""
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,56 +149,39 @@ class GuestOnQemu(Data):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qemu(Data):
+class Qemu(Substitute):
     executable: Text
     machine: Text
     arguments: tuple[Text, ...] = ()
     memory: Text | None = None
     serial: bool = False  # its first UART is part of the console
-    core: Text | None = None  # its CPU, where it is not the board's
-    cmake: Options = field(default_factory=dict)  # how the runner for it is built differently
-    moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
-    shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
-    board: Text | None = None  # Zephyr's name of it, where that is not the target's
     guest: GuestOnQemu | None = None  # of a target with Linux
 
     def _check_one_size_of_memory(self) -> None:
         if self.memory is not None and self.shared_memory is not None:
             raise ValueError("`memory` and `shared_memory` both say how much memory there is")
 
-    @property
-    def substitution(self) -> Substitution:
-        machine = None if self.guest is None else self.machine
-        return Substitution(
-            "QEMU", self.moved, self.cmake, self.core, self.shared_memory, self.board, machine
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class QemuUser(Data):
+class QemuUser(Substitute):
     """QEMU in user mode, for a program that runs under Linux. ``cpu``: as QEMU calls it; without a
     name it would be one that there is not. ``core``: as everybody does."""
 
+    process: ClassVar[bool] = True
     executable: Text
     cpu: Text
     core: Text
 
-    @property
-    def substitution(self) -> Substitution:
-        return Substitution("QEMU", core=self.core, process=True)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Host(Data):
+class Host(Substitute):
     """The machine we are on. ``shared_memory``: where the model of a target's NPU works."""
 
-    shared_memory: Region | None = None
+    called: ClassVar[str] = "a native program"
 
     @property
-    def substitution(self) -> Substitution | None:
-        if self.shared_memory is None:
-            return None
-        return Substitution("a native program", shared_memory=self.shared_memory)
+    def is_whole(self) -> bool:
+        return self.shared_memory is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,9 +212,10 @@ class Simulators(Data):
     def names(self) -> tuple[SimulatorName, ...]:
         return tuple(name for name in SimulatorName if getattr(self, name) is not None)
 
-    def substitution(self, simulator: SimulatorName) -> Substitution | None:
+    def substitute(self, simulator: SimulatorName) -> Substitute | None:
         """None for a simulator that has the whole board."""
-        return getattr(getattr(self, simulator), "substitution", None)
+        there = getattr(self, simulator)
+        return there if isinstance(there, Substitute) and not there.is_whole else None
 
     def _check_auto_names_what_exists(self) -> None:
         missing = [name for name in self.auto if name not in self.names]
@@ -325,7 +312,7 @@ class Target(Data):
     def on(self, simulator: SimulatorName) -> Target:
         """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the
         board that Zephyr is built for."""
-        there = self.simulators.substitution(simulator)
+        there = self.simulators.substitute(simulator)
         if there is None:
             return self
         return replace(
@@ -336,7 +323,7 @@ class Target(Data):
         )
 
     def _memory_on(self, simulator: SimulatorName) -> tuple[Region, ...]:
-        there = self.simulators.substitution(simulator)
+        there = self.simulators.substitute(simulator)
         moved = {} if there is None else {region.name: region for region in there.moved}
         return tuple(moved.get(region.name, region) for region in self.memory)
 
@@ -348,7 +335,7 @@ class Target(Data):
     def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
         """What of the board ``simulator`` does not have, as sentences for a record. ``moved``: the
         program is linked for its memory, as our runner is."""
-        there = self.simulators.substitution(simulator)
+        there = self.simulators.substitute(simulator)
         if there is None:
             return ()
         found = []
@@ -356,15 +343,15 @@ class Target(Data):
         if self.npu is not None and model is not None:
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
-            found.append(f"the board's CPU is a {self.core}; {there.simulator} ran a {there.core}")
+            found.append(f"the board's CPU is a {self.core}; {there.called} ran a {there.core}")
         if self.zephyr is not None and there.board is not None:
             found.append(
-                f"Zephyr was built for {there.board}, which {there.simulator} is, not for "
+                f"Zephyr was built for {there.board}, which {there.called} is, not for "
                 f"{self.zephyr.board}"
             )
-        if self.linux is not None and there.machine is not None:
+        if self.linux is not None and isinstance(there, Qemu):
             found.append(
-                f"the guest is a Linux of ours on {there.simulator}'s {there.machine}: without the "
+                f"the guest is a Linux of ours on {there.called}'s {there.machine}: without the "
                 "board's firmware, kernel and devices"
             )
         if there.process:
@@ -374,7 +361,7 @@ class Target(Data):
             )
         if moved and self.npu is not None and model is not None:
             found += [
-                f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "
+                f"the {region.name} is a slice of {there.called}'s DDR, which the NPU's model "
                 "shares"
                 for region in there.moved
                 if model.origin <= region.origin and region.end <= model.end

@@ -188,8 +188,9 @@ def _layouts(target: Target, needs: MemoryNeeds) -> Iterator[tuple[dict[str, str
 
 
 def has_room(options: Mapping[str, str], needs: MemoryNeeds) -> bool:
-    """Whether the pools of a firmware with these CMake options are large enough."""
-    return all(int(options.get(_size_option(p), 0)) >= needs[p] for p in _SIZES)
+    """Whether the pools that these CMake options of a firmware name are large enough."""
+    named = {pool: options.get(_size_option(pool)) for pool in _SIZES}
+    return all(size is None or needs[pool] <= int(size) for pool, size in named.items())
 
 
 def _size_option(pool: str) -> str:
