@@ -80,19 +80,11 @@ class Limits(Data):
     def scaled(self, factor: float) -> Limits:
         """All limits times ``factor`` and the target's own factor, which is then used up."""
         by = factor * self.factor
-
-        def times(value: float | None) -> float | None:
-            return None if value is None else value * by
-
-        return Limits(
-            host=self.host * by,
-            stall=self.stall * by,
-            model=times(self.model),
-            simulated=times(self.simulated),
-            cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
-            boot=self.boot * by,
-            shell=self.shell * by,
-        )
+        seconds = ("host", "stall", "model", "simulated", "boot", "shell")
+        given = {name: value for name in seconds if (value := getattr(self, name)) is not None}
+        cycles = None if self.cycles is None else max(1, round(self.cycles * by))
+        scaled = {name: value * by for name, value in given.items()}
+        return replace(self, **scaled, cycles=cycles, factor=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +123,6 @@ class Substitute(Data):
     core: Text | None = None
     shared_memory: Region | None = None
     board: Text | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Nothing of the board is missing."""
-        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,10 +166,6 @@ class Host(Substitute):
 
     called: ClassVar[str] = "a native program"
 
-    @property
-    def is_whole(self) -> bool:
-        return self.shared_memory is None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Linux(Data):
@@ -215,7 +198,9 @@ class Simulators(Data):
     def substitute(self, simulator: SimulatorName) -> Substitute | None:
         """None for a simulator that has the whole board."""
         there = getattr(self, simulator)
-        return there if isinstance(there, Substitute) and not there.is_whole else None
+        if isinstance(there, Host) and there.shared_memory is None:
+            return None  # the target is this machine
+        return there if isinstance(there, Substitute) else None
 
     def _check_auto_names_what_exists(self) -> None:
         missing = [name for name in self.auto if name not in self.names]
