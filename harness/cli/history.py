@@ -259,8 +259,9 @@ def copy_(
         with opened(_url(destination)) as new:
             copied = old.copy_to(new, night)
     if not as_json:
-        echo(f"{copied.nights} nights and {copied.rows} rows are new, {copied.known} were known")
-    return vars(copied), ExitCode.PASSED
+        counts = f"{copied['nights']} nights and {copied['rows']} rows are new"
+        echo(f"{counts}, {copied['known']} were known")
+    return copied, ExitCode.PASSED
 
 
 def _url(text: str | None) -> str | None:

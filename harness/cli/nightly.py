@@ -22,7 +22,7 @@ from harness.cli.history import (
     opened,
     show_night,
 )
-from harness.cli.options import limit_factor_option
+from harness.cli.options import executorch_option, limit_factor_option, part_option
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
@@ -197,19 +197,8 @@ class NightOptions:
     type=click.Choice(firmware_words()),
     help="Whose firmware, without a SUITE, which says so itself (default: bundled).",
 )
-@click.option(
-    "--executorch",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The checkout of ExecuTorch whose firmware the suite asks for, as for `hil run`.",
-)
-@click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    metavar="NAME=DIR",
-    help="As for `hil run`: where a part of the checkout's build is.",
-)
+@executorch_option
+@part_option
 @click.option(
     "--bundles",
     type=click.Path(path_type=Path, file_okay=False),

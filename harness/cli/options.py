@@ -53,31 +53,29 @@ simulator_option = click.option(
     show_default=True,
     help="One of the target's simulators; auto takes an installed FVP first.",
 )
-_FIRMWARE_OPTIONS = (
-    click.option(
-        "--executorch",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="A checkout of ExecuTorch whose own runner, kernels and drivers are built and put "
-        "under test. $EXECUTORCH_ROOT and `executorch` of [tool.hil] in pyproject.toml also "
-        "name one, for --firmware.",
-    ),
-    click.option(
-        "--firmware",
-        "word",
-        type=click.Choice(firmware_words()),
-        help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
-        "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
-        "executorch.",
-    ),
-    click.option(
-        "--part",
-        "parts",
-        multiple=True,
-        metavar="NAME=DIR",
-        help="A local folder for what the checkout's build would download; may be repeated, "
-        "also as `parts` of the settings.",
-    ),
+executorch_option = click.option(
+    "--executorch",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A checkout of ExecuTorch whose own runner, kernels and drivers are built and put "
+    "under test. $EXECUTORCH_ROOT and `executorch` of [tool.hil] in pyproject.toml also "
+    "name one, for --firmware.",
+)
+part_option = click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="A local folder for what the checkout's build would download; may be repeated, "
+    "also as `parts` of the settings.",
+)
+_firmware_option = click.option(
+    "--firmware",
+    "word",
+    type=click.Choice(firmware_words()),
+    help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
+    "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
+    "executorch.",
 )
 
 
@@ -90,9 +88,7 @@ def firmware_options(function: _Verb) -> _Verb:
     ) -> Any:
         return function(*args, firmware=choose(word, executorch, parts), **kwargs)
 
-    for option in reversed(_FIRMWARE_OPTIONS):
-        option(wrapped)
-    return wrapped  # type: ignore[return-value]
+    return executorch_option(_firmware_option(part_option(wrapped)))  # type: ignore[return-value]
 
 
 def exporter_option(function: _Verb) -> _Verb:

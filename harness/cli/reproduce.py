@@ -10,6 +10,7 @@ import click
 from harness.cli.options import (
     exporter_option,
     limit_factor_option,
+    part_option,
     simulator_option,
     tolerance_option,
 )
@@ -120,13 +121,7 @@ def _undecided_options(command: Any) -> Any:
     metavar="DIR",
     help="Your checkout of ExecuTorch; default: as for `hil run --firmware executorch`.",
 )
-@click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    metavar="NAME=DIR",
-    help="As for `hil run`: where a part of its build is; the same for every revision.",
-)
+@part_option
 @_undecided_options
 @simulator_option
 @tolerance_option

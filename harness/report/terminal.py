@@ -165,46 +165,33 @@ _MOST_CANDIDATES = 20
 
 def print_bisection(console: Console, bisection: Bisection) -> None:
     """Every revision that was run, then the first bad one."""
-
-    def say(*parts: str | Text | tuple[str, str]) -> None:
-        console.print(Text.assemble(*parts), soft_wrap=True)
-
     for trial in bisection.trials:
-        say((f"{trial.mark:5}", _MARK_STYLES[trial.mark]), f" {trial.commit}  ", _verdict(trial))
+        mark = (f"{trial.mark:5}", _MARK_STYLES[trial.mark])
+        _say(console, mark, f" {trial.commit}  ", _verdict(trial))
     counts = Counter(trial.mark for trial in bisection.trials)
-    say(
-        f"{counted(len(bisection.trials), 'revision')} run: "
-        + ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
-    )
-    say()
-    if bisection.first_bad is None:
-        say(
-            ("not decided: ", "yellow"),
-            "skipped revisions hide the first bad "
-            f"commit; it is one of these {len(bisection.candidates)}:",
-        )
-        for commit in bisection.candidates[:_MOST_CANDIDATES]:
-            say(f"  {commit}")
-        if (more := len(bisection.candidates) - _MOST_CANDIDATES) > 0:
-            say(f"  ... and {more} more (--json lists all)")
-    else:
-        _print_first_bad(console, bisection.first_bad)
+    marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
+    _say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")
+    _say(console)
+    if (first := bisection.first_bad) is not None:
+        _say(console, (first.commit.sha, "bold"), " is the first bad commit")
+        _say(console, f"  {first.commit.author}")
+        _say(console, f"  {first.commit.subject}")
+        _say(console, "  ", _verdict(first))
+        if first.record.cause is not None:
+            _say(console, f"  {plain(first.record.cause.text)}")
+        if first.record.run_dir:
+            _say(console, f"  evidence: {first.record.run_dir}")
+        return
+    hidden = "skipped revisions hide the first bad commit; it is one of these"
+    _say(console, ("not decided: ", "yellow"), f"{hidden} {len(bisection.candidates)}:")
+    for commit in bisection.candidates[:_MOST_CANDIDATES]:
+        _say(console, f"  {commit}")
+    if (more := len(bisection.candidates) - _MOST_CANDIDATES) > 0:
+        _say(console, f"  ... and {more} more (--json lists all)")
 
 
-def _print_first_bad(console: Console, trial: Trial) -> None:
-    commit, record = trial.commit, trial.record
-    lines = [
-        Text.assemble((commit.sha, "bold"), " is the first bad commit"),
-        Text(f"  {commit.author}"),
-        Text(f"  {commit.subject}"),
-        Text.assemble("  ", _verdict(trial)),
-    ]
-    if record.cause is not None:
-        lines.append(Text(f"  {plain(record.cause.text)}"))
-    if record.run_dir:
-        lines.append(Text(f"  evidence: {record.run_dir}"))
-    for line in lines:
-        console.print(line, soft_wrap=True)
+def _say(console: Console, *parts: str | Text | tuple[str, str]) -> None:
+    console.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def _verdict(trial: Trial) -> Text:

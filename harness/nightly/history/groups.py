@@ -8,13 +8,15 @@ passed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
 from harness.nightly.history.standing import Standing
 
+_Key = TypeVar("_Key")
 _NAMED = 4  # operators
 _MADE = ("program", "firmware")  # of the other inputs
 _NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
@@ -53,16 +55,16 @@ def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[Group]:
     return sorted(found, key=lambda group: (not group.is_new, -len(group.cases)))
 
 
-def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
-    """A model whose file is another one since, on all its targets."""
-    edited = [one for one in left if any(change.what == "model" for change in one.changed)]
-    if not edited:
+def _largest(
+    left: Sequence[Standing], keys: Callable[[Standing], Sequence[_Key]], least: int = 1
+) -> tuple[_Key, tuple[Standing, ...]] | None:
+    """The key that most failures have, the first of several, and those; None if fewer than
+    ``least`` have it."""
+    count = Counter(key for one in left for key in keys(one))
+    if not count:
         return None
-    name = _row(edited[0]).model
-    those = tuple(one for one in edited if _row(one).model == name)
-    commit = _row(those[0]).model_commit
-    why = f"its last commit: {commit}" if commit else "its file is another one since they passed"
-    return Group(f"the model {name} changed", why, those)
+    key, number = count.most_common(1)[0]
+    return (key, tuple(one for one in left if key in keys(one))) if number >= least else None
 
 
 def _row(one: Standing) -> Row:
@@ -70,14 +72,20 @@ def _row(one: Standing) -> Row:
     return one.row
 
 
+def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+    """A model whose file is another one since, on all its targets."""
+    found = _largest(left, lambda one: [_row(one).model for c in one.changed if c.what == "model"])
+    if found is None:
+        return None
+    commit = _row(found[1][0]).model_commit
+    why = f"its last commit: {commit}" if commit else "its file is another one since they passed"
+    return Group(f"the model {found[0]} changed", why, found[1])
+
+
 def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """The operator that the cause itself names."""
-    count = Counter(name for one in left if (name := _named(_row(one))))
-    if not count:
-        return None
-    name, _ = count.most_common(1)[0]
-    those = tuple(one for one in left if _named(_row(one)) == name)
-    return Group(f"operator {name}", "each failure names it", those)
+    found = _largest(left, lambda one: [name] if (name := _named(_row(one))) else [])
+    return found and Group(f"operator {found[0]}", "each failure names it", found[1])
 
 
 def _named(row: Row) -> str:
@@ -121,12 +129,9 @@ def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) ->
 
 def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """An input that changed between the last good run and the first bad one of several."""
-    count = Counter(change for one in left for change in _inputs(one))
-    if not count or count.most_common(1)[0][1] <= 1:
+    if (found := _largest(left, _inputs, least=2)) is None:
         return None
-    most = max(count.values())
-    change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
-    those = tuple(one for one in left if change in _inputs(one))
+    change, those = found
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
     return Group(f"{change.name} changed", why, those)
 
@@ -142,12 +147,10 @@ def _inputs(one: Standing) -> list[Difference]:
 
 
 def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
-    if not left:
+    if (found := _largest(left, lambda one: [_kind(_row(one))])) is None:
         return None
-    kind, _ = Counter(_kind(_row(one)) for one in left).most_common(1)[0]
-    those = tuple(one for one in left if _kind(_row(one)) == kind)
-    why = "" if len(those) == 1 else "the same verdict and cause; nothing else is shared"
-    return Group(" ".join(word for word in kind if word), why, those)
+    why = "" if len(found[1]) == 1 else "the same verdict and cause; nothing else is shared"
+    return Group(" ".join(word for word in found[0] if word), why, found[1])
 
 
 def _kind(row: Row) -> tuple[str, str]:

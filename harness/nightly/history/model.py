@@ -208,8 +208,7 @@ class Night:
     ``suite_sha256``: of the suite's cases, so that a night is not continued with others.
     ``shards``: how many processes or machines share it. ``base``: the id of the night of another
     branch with which it is compared; "": with those before it of its own. ``renames``: names of
-    cases now, and what they were called before. ``alarms``: by how much a figure may be above what
-    it was, as a part of that, by the words of FIGURES; compared with nights since ``alarms_since``.
+    cases now, and what they were called before.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -226,8 +225,6 @@ class Night:
     origin: Origin = Origin()
     base: str = ""
     renames: dict[str, str] = field(default_factory=dict)
-    alarms: dict[str, float] = field(default_factory=dict)
-    alarms_since: str = ""
     schema: int = SCHEMA
 
     def of_shard(self, shard: int) -> tuple[Planned, ...]:

@@ -8,9 +8,10 @@ so that anybody's SQL finds it, too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -93,15 +94,6 @@ class UnreadableRow(UsageError):
         )
 
 
-@dataclass(frozen=True)
-class Copied:
-    """How much was new, and how many nights and rows were known already."""
-
-    nights: int
-    rows: int
-    known: int
-
-
 class History:
     """``open_history`` makes it. Every method raises HistoryUnreachable and UnreadableRow."""
 
@@ -181,18 +173,18 @@ class History:
             bodies = connection.execution_options(yield_per=_AT_ONCE).scalars(query)
             yield from (self._read(Row, body) for body in bodies)
 
-    def copy_to(self, other: History, night: str | None = None) -> Copied:
-        """Inserts into ``other`` the rows that it lacks: of one night, or of all. Idempotent."""
-        known = new_nights = new_rows = 0
+    def copy_to(self, other: History, night: str | None = None) -> Counter[str]:
+        """Inserts into ``other`` the nights and rows that it lacks: of one night, or of all.
+        Idempotent. Returns how many ``nights`` and ``rows`` were new, and how many ``known``."""
+        count = Counter(nights=0, rows=0, known=0)
         for copied in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
-            is_new = other.night(copied.id) is None
+            count["known" if other.night(copied.id) else "nights"] += 1
             other.begin(copied)
-            new_nights, known = new_nights + is_new, known + (not is_new)
         copied_rows = iter(self.every() if night is None else self.rows([night]))
         while batch := list(islice(copied_rows, _AT_ONCE)):
             new = other.append(batch)
-            new_rows, known = new_rows + new, known + len(batch) - new
-        return Copied(new_nights, new_rows, known)
+            count.update(rows=new, known=len(batch) - new)
+        return count
 
     def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
         """Deletes what is older than ``before``; returns how many nights and rows."""

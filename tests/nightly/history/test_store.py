@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from harness.nightly.history.database import open_history
-from harness.nightly.history.store import Copied, History, HistoryUnreachable, UnreadableRow
+from harness.nightly.history.store import History, HistoryUnreachable, UnreadableRow
 
 from . import postgresql
 from .made import at, night, row
@@ -83,9 +83,9 @@ def test_a_history_is_copied_into_another_once(history: History, tmp_path: Path)
     history.begin(night(2, "a/b"))
     history.append([row(1, "INFRA"), row(1, attempt=2), row(2, "MISMATCH")])
     other = open_history(f"sqlite:///{tmp_path}/other.db")
-    assert history.copy_to(other, "n2") == Copied(nights=1, rows=1, known=0)
-    assert history.copy_to(other) == Copied(nights=1, rows=2, known=2)
-    assert history.copy_to(other) == Copied(nights=0, rows=0, known=5)
+    assert history.copy_to(other, "n2") == Counter(nights=1, rows=1, known=0)
+    assert history.copy_to(other) == Counter(nights=1, rows=2, known=2)
+    assert history.copy_to(other) == Counter(nights=0, rows=0, known=5)
     assert other.nights() == history.nights()
     assert list(other.every()) == list(history.every())
     other.close()
