@@ -79,13 +79,6 @@ _CMSIS_NN = "cmsis_nn"
 _TORCH = re.compile(r"""^TORCH_VERSION\s*=\s*["']([^"']+)["']""", re.MULTILINE)
 
 
-class CheckoutEdited(InfraError):
-    """It was edited while it exported, so that nobody knows what made the program."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__("the checkout changed while it exported", hint="run it again", path=root)
-
-
 @dataclass(frozen=True)
 class CheckoutExporter:
     """``environment`` is for ``PYTHONPATH``. ``sources`` and ``versions`` stand for everything
@@ -101,9 +94,10 @@ class CheckoutExporter:
     facts: ExporterFacts
 
     def confirm(self) -> None:
-        """Raises CheckoutEdited when the checkout is not as it was when it was found."""
+        """Raises InfraError if the checkout was edited since: nobody knows what made a program."""
         if read_sources(self.root).identity() != self.sources:
-            raise CheckoutEdited(self.root)
+            message = "the checkout changed while it exported"
+            raise InfraError(message, hint="run it again", path=self.root)
 
 
 def find_exporter(folder: Path) -> CheckoutExporter:
@@ -251,7 +245,10 @@ def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -
             for name in compiled:
                 if (file := PurePosixPath(name).name).split(".")[0] == _CMSIS_NN:
                     (temporary / file).symlink_to(wheel / name)
-            _put(temporary, place)
+            temporary.rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process was faster, with the same
+                raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     return place
@@ -266,14 +263,6 @@ def _link(package: Path, links: Mapping[str, Path], version: str) -> None:
     # rest of it in the installed wheel, and mix the two.
     (package / "__init__.py").touch()
     (package / "version.py").write_text(f"__version__ = {version!r}\ngit_version = None\n")
-
-
-def _put(temporary: Path, place: Path) -> None:
-    try:
-        temporary.rename(place)
-    except OSError:
-        if not place.is_dir():  # else another process was faster, with the same
-            raise
 
 
 def _hash(facts: object) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import UsageError
 from harness.core.verdict import Word
+from harness.system.git import shown
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 from harness.system.settings import Settings, settings
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from harness.config.model import SimulatorName
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
-
-_SHOWN_COMMIT = 8  # characters
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class CheckoutFacts:
 
     ``diff_sha256`` is of the edits that are not committed, "" where there are none. ``platform``:
     who gave start-up, linker script and libraries ("hil" or "sdk"). ``notes``: what differs from
-    ExecuTorch's own build.
+    ExecuTorch's own build. ``parts``: those that are not what the checkout asks for.
     """
 
     path: str
@@ -144,11 +143,12 @@ class CheckoutFacts:
     diff_sha256: str
     platform: str
     notes: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
-        """The commit as people write it, and whether there are edits."""
-        return self.commit[:_SHOWN_COMMIT] + ("+edits" if self.dirty else "")
+        """As people write it: "cff6f4dd+edits, cmsis-nn 1234abcd"."""
+        return ", ".join((shown(self.commit, edited=self.dirty), *self.parts))
 
     def to_fields(self) -> dict[str, Any]:
         return asdict(self)
@@ -158,7 +158,8 @@ def checkout_facts(fields: Mapping[str, Any] | None) -> CheckoutFacts | None:
     """From plain data. Raises TypeError or KeyError for data of another shape."""
     if fields is None:
         return None
-    return CheckoutFacts(**{**fields, "notes": tuple(fields["notes"])})
+    lists = {name: tuple(fields.get(name, ())) for name in ("notes", "parts")}
+    return CheckoutFacts(**{**fields, **lists})
 
 
 BUNDLED = "bundled"  # the source where none is named
@@ -266,14 +267,8 @@ def named_root(
 ) -> Path | None:
     """The checkout's folder, from ``--executorch``, the environment or the project's settings; None
     when none of them names it. Raises UsageError for settings that are malformed."""
-    root = executorch or _named_elsewhere(environ, directory)
-    return None if root is None else root.absolute()
-
-
-def _named_elsewhere(environ: Mapping[str, str], directory: Path | None) -> Path | None:
-    if environ.get(ROOT_VARIABLE):
-        return Path(environ[ROOT_VARIABLE])
-    return settings(directory, environ).executorch
+    root = executorch or environ.get(ROOT_VARIABLE) or settings(directory, environ).executorch
+    return None if root is None else Path(root).absolute()
 
 
 def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:

@@ -27,6 +27,7 @@ from harness.system.paths import state_dir
 from harness.system.progress import Progress, silent
 
 _SECONDS = 120.0
+_SHOWN = 8  # characters of a commit
 # The user's hooks, submodules and maintenance are for the user's own work. That it is sparse is
 # said here each time, since `git sparse-checkout` would write it to the user's configuration.
 _ALONE = tuple(
@@ -79,6 +80,16 @@ class Revision:
     @property
     def dirty(self) -> bool:
         return bool(self.changes)
+
+    @property
+    def identity(self) -> str:
+        """Another one when the content is."""
+        return f"git:{self.commit}:{self.changes}"
+
+
+def shown(commit: str, *, edited: bool) -> str:
+    """As people write it: "cff6f4dd+edits"."""
+    return commit[:_SHOWN] + ("+edits" if edited else "")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -148,8 +159,7 @@ def identity(folder: Path) -> str:
     """Another one when the content of a folder is: commit and changes of a work tree, else every
     file's name, size and time."""
     if is_work_tree(folder):
-        there = revision(folder)
-        return f"git:{there.commit}:{there.changes}"
+        return revision(folder).identity
     digest = hashlib.sha256()
     for path in files_below(folder):
         stat = path.lstat()

@@ -16,10 +16,10 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from harness.core.errors import BuildError, Unknown, UsageError
+from harness.core.verdict import ExitCode
 from harness.system.artifact_cache import key_of
 from harness.system.git import (
     Revision,
@@ -29,11 +29,12 @@ from harness.system.git import (
     identity,
     is_work_tree,
     revision,
+    shown,
 )
 
 # Where examples/arm/setup.sh of ExecuTorch puts the Ethos-U SDK.
-_SDK = "examples/arm/arm-scratch/ethos-u"
-_SOFTWARE = f"{_SDK}/core_software"
+SDK = Path("examples/arm/arm-scratch/ethos-u")
+_SOFTWARE = f"{SDK}/core_software"
 _CMSIS_NN_PIN = re.compile(r'set\(\s*CMSIS_NN_VERSION\s+"([0-9a-f]{7,40})"')
 
 
@@ -68,7 +69,7 @@ _ALL = (
     PartSpec(
         "core_platform",
         "the Ethos-U core platform",
-        f"{_SDK}/core_platform",
+        f"{SDK}/core_platform",
         "targets/corstone-300/CMakeLists.txt",
     ),
 )
@@ -77,26 +78,28 @@ SPECS: Mapping[str, PartSpec] = {spec.name: spec for spec in _ALL}
 
 @dataclass(frozen=True)
 class Part:
-    """A part that was found. ``identity`` changes when its content does; ``note``: what of it is
-    not as the checkout asks."""
+    """A part that was found. ``identity`` changes when its content does. ``difference``: what it
+    is where it is not as the checkout asks ("cmsis-nn 1234abcd+edits"), and ``note``: why."""
 
     name: str
     folder: Path
     identity: str
-    note: str | None = None
+    difference: str = ""
+    note: str = ""
 
 
 class PartMissing(BuildError):
-    """``parts`` are in none of the places they were looked for; ``command`` gets them."""
+    """``parts`` are not where they were looked for; ``command`` gets them."""
 
     kind = "part_missing"
+    exit_code = ExitCode.USAGE
 
-    def __init__(self, checkout: Path, missing: Mapping[PartSpec, Sequence[Path]]) -> None:
-        self.parts = tuple(spec.name for spec in missing)
-        self.looked = tuple(str(place) for places in missing.values() for place in places)
-        self.command = command(missing, checkout)
-        wanted = ", ".join(spec.what for spec in missing)
-        given = " ".join(f"--part {name}=DIR" for name in self.parts)
+    def __init__(self, checkout: Path, parts: Sequence[str]) -> None:
+        self.parts = tuple(parts)
+        self.looked = tuple(str(checkout / SPECS[name].place) for name in parts)
+        self.command = command(parts, checkout)
+        wanted = ", ".join(SPECS[name].what for name in parts)
+        given = " ".join(f"--part {name}=DIR" for name in parts)
         super().__init__(
             f"ExecuTorch's build needs {wanted}, and there is none in {', '.join(self.looked)}",
             hint=f"get it with `{self.command}`, or name a folder that has it: {given}",
@@ -118,42 +121,32 @@ def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path
     return given
 
 
-def places(name: str, checkout: Path, fallback: Path | None = None) -> list[Path]:
-    """Where a part is looked for that nobody has given."""
-    return [root / SPECS[name].place for root in (checkout, fallback) if root is not None]
-
-
-def find_part(
-    name: str, checkout: Path, given: Mapping[str, Path], fallback: Path | None
-) -> Part | None:
-    """A part of ``checkout``; ``fallback`` is another checkout that may have its submodules.
-
-    None when there is none. Raises UsageError for a given folder that does not hold it.
-    """
+def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> Part | None:
+    """A part of ``checkout``, None when there is none. Raises UsageError for a given folder that
+    does not hold it."""
     spec = SPECS[name]
+    folder = given.get(name, checkout / spec.place)
+    if (folder / spec.probe).is_file():
+        return _part(spec, folder, checkout)
     if name in given:
-        if not (given[name] / spec.probe).is_file():
-            raise UsageError(
-                f"--part {name}={given[name]}: {spec.what} has a file {spec.probe}, and that "
-                "folder has none",
-                hint="name the folder that has it, a clone or a release unpacked",
-                path=given[name],
-            )
-        return _part(spec, given[name], checkout)
-    for place in places(name, checkout, fallback):
-        if (place / spec.probe).is_file():
-            return _part(spec, place, checkout)
+        raise UsageError(
+            f"--part {name}={folder}: {spec.what} has a file {spec.probe}, and that "
+            "folder has none",
+            hint="name the folder that has it, a clone or a release unpacked",
+            path=folder,
+        )
     return None
 
 
-def command(missing: Iterable[PartSpec], checkout: Path) -> str:
+def command(missing: Iterable[str], checkout: Path) -> str:
     """The one command that gets all that is missing."""
-    modules = [spec.place for spec in missing if spec.submodule]
+    specs = [SPECS[name] for name in missing]
+    modules = [spec.place for spec in specs if spec.submodule]
     steps = []
     if modules:
         steps.append(f"git -C {checkout} submodule update --init {' '.join(modules)}")
     # setup.sh fetches the SDK whole, but of CMSIS-NN the checkout says the commit itself
-    steps += sorted({_fetch(spec, checkout) for spec in missing if not spec.submodule})
+    steps += sorted({_fetch(spec, checkout) for spec in specs if not spec.submodule})
     return " && ".join(steps)
 
 
@@ -183,12 +176,18 @@ def pinned(spec: PartSpec, checkout: Path) -> str | None:
 
 
 def _part(spec: PartSpec, folder: Path, checkout: Path) -> Part:
-    folder, note = folder.resolve(), None
-    if is_work_tree(folder) and (wanted := pinned(spec, checkout)) is not None:
-        commit = git(folder, "rev-parse", "HEAD")
-        if not commit.startswith(wanted):
-            note = f"{spec.what} is at {commit[:10]}, the checkout asks for {wanted[:10]}"
-    return Part(spec.name, folder, identity(folder), note)
+    folder = folder.resolve()
+    if not is_work_tree(folder):
+        return Part(spec.name, folder, identity(folder))
+    there, wanted = revision(folder), pinned(spec, checkout)
+    reasons = ["has edits"] if there.dirty else []
+    if wanted is not None and not there.commit.startswith(wanted):
+        reasons.append(f"is at {there.commit[:10]}, the checkout asks for {wanted[:10]}")
+    if not reasons:
+        return Part(spec.name, folder, there.identity)
+    difference = f"{spec.name} {shown(there.commit, edited=there.dirty)}"
+    note = f"{spec.what} {' and '.join(reasons)}"
+    return Part(spec.name, folder, there.identity, difference, note)
 
 
 def part_files(part: Part) -> list[Path]:
@@ -219,8 +218,7 @@ BUILT = (
     "tools",
     "version.txt",
 )
-_OPTIONAL = ("core_platform",)
-_PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "cmsis-nn")
+_PLATFORM = "core_platform"  # for an FVP alone
 _BARE_METAL = {"core_driver", "cmsis_6"}  # which a runner for Linux is built without (``plan``)
 
 
@@ -228,6 +226,7 @@ class RevisionUnsupported(BuildError):
     """The revision has no entry for the runner that is known here."""
 
     kind = "revision_unsupported"
+    exit_code = ExitCode.USAGE
 
     def __init__(self, folder: Path, there: Revision, missing: Path) -> None:
         self.commit = there.commit
@@ -254,6 +253,10 @@ class Checkout:
     def notes(self) -> tuple[str, ...]:
         return tuple(part.note for part in self.parts.values() if part.note)
 
+    @property
+    def differences(self) -> tuple[str, ...]:
+        return tuple(part.difference for part in self.parts.values() if part.difference)
+
     def identity(self) -> str:
         """Equal for checkouts from which the same is built, wherever they lie."""
         facts = [
@@ -264,25 +267,21 @@ class Checkout:
         return key_of(facts)
 
 
-def find_checkout(
-    folder: Path, given: Mapping[str, Path], *, fallback: Path | None = None
-) -> Checkout:
-    """The checkout in ``folder``. ``given``: parts by name, of the user's; ``fallback``: another
-    checkout whose submodules serve for those that are not initialised here.
+def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
+    """The checkout in ``folder``. ``given``: parts by name, of the user's.
 
     Raises UsageError as ``find_root`` does, RevisionUnsupported, PartMissing, GitFailed.
     """
     root = find_root(folder)
-    find = partial(find_part, checkout=root, given=given, fallback=fallback)
     with ThreadPoolExecutor() as pool:
         there = pool.submit(revision, root, BUILT)
-        looked = {name: pool.submit(find, name) for name in (*_PARTS, *_OPTIONAL)}
+        looked = {name: pool.submit(find_part, name, root, given) for name in SPECS}
         if not (root / ENTRY).is_file():
             raise RevisionUnsupported(root, there.result(), ENTRY)
         found = {name: part for name, task in looked.items() if (part := task.result())}
-    missing = [name for name in _PARTS if name not in found]
+    missing = [name for name in SPECS if name not in found and name != _PLATFORM]
     if not _BARE_METAL.issuperset(missing):
-        raise PartMissing(root, {SPECS[name]: places(name, root, fallback) for name in missing})
+        raise PartMissing(root, missing)
     return Checkout(root, there.result(), found)
 
 

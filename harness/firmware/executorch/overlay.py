@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.firmware.executorch.checkout import Checkout, Part
+from harness.firmware.executorch.checkout import SDK, SPECS, Checkout, Part
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 
@@ -35,6 +35,11 @@ class Overlay:
     @property
     def sdk(self) -> Path:
         return self.folder / "sdk"
+
+    def place(self, part: str) -> Path:
+        """Where the build finds a part."""
+        place = Path(SPECS[part].place)
+        return self.sdk / place.relative_to(SDK) if SDK in place.parents else self.checkout / place
 
 
 def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:

@@ -23,11 +23,9 @@ from harness.config.model import SimulatorName
 from harness.core.errors import UsageError
 from harness.firmware.executorch.checkout import (
     LINUX_PRESET,
-    SPECS,
     Checkout,
     PartMissing,
     RevisionUnsupported,
-    places,
 )
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.step import cmake, launchers
@@ -150,9 +148,7 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     ours = simulator is SimulatorName.QEMU
     wanted = _SOFTWARE if ours else (*_SOFTWARE, "core_platform")
     if missing := [name for name in wanted if name not in checkout.parts]:
-        raise PartMissing(
-            checkout.root, {SPECS[name]: places(name, checkout.root) for name in missing}
-        )
+        raise PartMissing(checkout.root, missing)
     board = target.npu.product if target.npu is not None else "u55"
     config, system, mode = _CPU_ONLY
     if target.npu is not None:

@@ -108,6 +108,7 @@ def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
         diff_sha256=there.revision.changes,
         platform="sdk" if plan.platform is None else "hil",
         notes=(*plan.notes, *warnings),
+        parts=there.differences,
     )
 
 
@@ -172,15 +173,8 @@ def _steps(
 def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]:
     """Folders of the user as the build names them, by the overlay's links: absolute, and relative
     to the build where ccache has been."""
-    links = {
-        overlay.checkout / "third-party" / name: checkout.parts[name].folder
-        for name in ("flatbuffers", "flatcc", "gflags", "json")
-    }
-    links |= {
-        overlay.sdk / "core_software" / name: checkout.parts[name].folder
-        for name in ("core_driver", "cmsis_6", "cmsis-nn")
-        if name in checkout.parts
-    }
+    parts = [part for part in checkout.parts.values() if part.name != "core_platform"]
+    links = {overlay.place(part.name): part.folder for part in parts}
     links[overlay.checkout] = checkout.root
     return {
         named: str(shown)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import UsageError
-from harness.export.checkout import CheckoutEdited, find_exporter
+from harness.core.errors import InfraError, UsageError
+from harness.export.checkout import find_exporter
 from harness.export.exporter import exporter_label
 from harness.export.request import ExporterMissing
 
@@ -84,7 +84,7 @@ def test_edited_while_it_exports(tree: Tree) -> None:
     tree.write("backends/cortex_m/ops/op_add.cpp", "int kernel;\n")
     found.confirm()
     tree.write("exir/new.py", "")
-    with pytest.raises(CheckoutEdited, match="changed while it exported"):
+    with pytest.raises(InfraError, match="changed while it exported"):
         found.confirm()
 
 

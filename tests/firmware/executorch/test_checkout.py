@@ -111,10 +111,21 @@ def test_the_command_for_submodules_gets_them(small: Source) -> None:
     assert found.identity() == small.find().identity()
 
 
-def test_a_submodule_at_another_commit_is_a_note(small: Source) -> None:
+def test_a_part_that_is_not_what_the_checkout_asks_for(small: Source) -> None:
+    """Another commit than the pinned one, edits, or both; of a driver no commit is asked for."""
+    assert small.find().differences == ()
     asked = head(small.parts["flatcc"])
     now = commit(small.parts["flatcc"], "later")
     assert small.find().notes == (f"flatcc is at {now[:10]}, the checkout asks for {asked[:10]}",)
+    (small.parts["flatcc"] / "new.c").write_text("int new;\n")
+    edit(small.parts["cmsis-nn"] / "Source" / "version.c", "int", "long int")
+    edit(small.parts["core_driver"] / "src" / "ethosu_driver.c", "int", "long int")
+    assert small.find().differences == (
+        f"flatcc {now[:8]}+edits",
+        f"core_driver {head(small.parts['core_driver'])[:8]}+edits",
+        f"cmsis-nn {head(small.parts['cmsis-nn'])[:8]}+edits",
+    )
+    assert "CMSIS-NN has edits" in small.find().notes
 
 
 def clone(small: Source, name: str) -> Source:

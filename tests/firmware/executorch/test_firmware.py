@@ -322,7 +322,7 @@ def test_an_fvps_runner_is_started_by_the_sdk(small: Source) -> None:
 def test_parts_of_the_checkout_itself(small: Source) -> None:
     """Nothing given: submodules and the SDK are where ExecuTorch's scripts put them."""
     for name, place in small.parts.items():
-        where = small.root / SPECS[name].places[0]
+        where = small.root / SPECS[name].place
         if where.is_dir():
             where.rmdir()
         git(small.folder, "clone", "-q", str(place), str(where))

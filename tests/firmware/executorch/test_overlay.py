@@ -35,7 +35,7 @@ def test_all_is_where_it_is_looked_for(small: Source, board: Path) -> None:
     for name in ("CMakeLists.txt", "backends", "third-party/CMakeLists.txt", "version.txt"):
         assert same(overlay.checkout / name, small.root / name)
     for name, part in small.find().parts.items():
-        place = SPECS[name].places[0]
+        place = SPECS[name].place
         if name != "flatcc":
             at = overlay.checkout if place.startswith("third-party") else overlay.sdk
             assert same(at / place.removeprefix("examples/arm/arm-scratch/ethos-u/"), part.folder)

@@ -16,7 +16,6 @@ from harness.firmware.executorch.checkout import (
     find_part,
     part_files,
     pinned,
-    places,
     read_given,
 )
 from tests.firmware.executorch.conftest import Source
@@ -46,37 +45,27 @@ def test_a_name_that_is_none() -> None:
 @pytest.mark.parametrize("name", SPECS)
 def test_a_given_folder_that_does_not_hold_it(name: str, tmp_path: Path, small: Source) -> None:
     """Named before a build fails for it; the one in the checkout is not taken instead."""
-    place = places(name, small.root)[0]
+    place = small.root / SPECS[name].place
     (place / SPECS[name].probe).parent.mkdir(parents=True, exist_ok=True)
     (place / SPECS[name].probe).write_text("")
     with pytest.raises(UsageError, match=f"--part {name}={tmp_path}: .* that folder has none") as e:
-        find_part(name, small.root, {name: tmp_path}, None)
+        find_part(name, small.root, {name: tmp_path})
     assert e.value.path == str(tmp_path)
 
 
-def test_the_given_one_then_the_checkouts_then_another_checkouts(small: Source) -> None:
-    """A linked worktree has no submodules; the checkout that it belongs to may have them."""
-    other = small.folder / "other"
-    given = {"flatcc": small.parts["flatcc"]}
-
-    def found() -> Path:
-        part = find_part("flatcc", small.root, {}, other)
+def test_the_given_one_then_the_checkouts(small: Source) -> None:
+    own = small.root / "third-party" / "flatcc"
+    shutil.copytree(small.parts["flatcc"], own, dirs_exist_ok=True)
+    for given, folder in (({}, own), ({"flatcc": small.parts["flatcc"]}, small.parts["flatcc"])):
+        part = find_part("flatcc", small.root, given)
         assert part is not None
-        return part.folder
-
-    assert find_part("flatcc", small.root, {}, other) is None
-    for root in (other, small.root):
-        shutil.copytree(small.parts["flatcc"], root / "third-party" / "flatcc", dirs_exist_ok=True)
-        assert found() == root / "third-party" / "flatcc"
-    part = find_part("flatcc", small.root, given, other)
-    assert part is not None
-    assert part.folder == small.parts["flatcc"]
+        assert part.folder == folder
 
 
 def test_a_folder_left_by_a_killed_clone_is_not_a_part(small: Source) -> None:
     """An uninitialised submodule is an empty folder."""
     assert (small.root / "third-party" / "flatcc").is_dir()
-    assert find_part("flatcc", small.root, {}, None) is None
+    assert find_part("flatcc", small.root, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -100,15 +89,15 @@ def test_a_folder_left_by_a_killed_clone_is_not_a_part(small: Source) -> None:
     ],
 )
 def test_the_one_command_that_gets_it(small: Source, names: list[str], command: str) -> None:
-    nn = places("cmsis-nn", small.root)[0]
+    nn = small.root / SPECS["cmsis-nn"].place
     wanted = command.format(root=small.root, nn=nn, pin=head(small.parts["cmsis-nn"]))
-    missing = {SPECS[name]: places(name, small.root) for name in names}
-    error = PartMissing(small.root, missing)
+    error = PartMissing(small.root, names)
+    assert error.exit_code == 2
     assert error.command == wanted
     assert wanted in str(error.hint)
     assert " ".join(f"--part {name}=DIR" for name in names) in str(error.hint)
     assert error.parts == tuple(names)
-    assert all(str(place) in str(error) for found in missing.values() for place in found)
+    assert all(str(small.root / SPECS[name].place) in str(error) for name in names)
 
 
 def test_what_the_checkout_asks_for(small: Source) -> None:
@@ -123,7 +112,7 @@ def test_what_the_checkout_asks_for(small: Source) -> None:
 
 
 def identity(small: Source, name: str) -> str:
-    part = find_part(name, small.root, small.parts, None)
+    part = find_part(name, small.root, small.parts)
     assert part is not None
     return part.identity
 
@@ -160,7 +149,7 @@ def test_files_of_a_part(small: Source, repository: bool) -> None:
     place = small.parts["flatcc"]
     if not repository:
         shutil.rmtree(place / ".git")
-    part = find_part("flatcc", small.root, small.parts, None)
+    part = find_part("flatcc", small.root, small.parts)
     assert part is not None
     names = {str(path.relative_to(place)) for path in part_files(part)}
     hidden = {".gitignore"} if repository else set()
