@@ -159,12 +159,16 @@ def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 
 
 def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> Iterator[str]:
+    from harness.report.terminal import fault_place
+
     cause = record.cause
     yield f"{record.title}: {record.verdict_text}, {record.time}"
     yield f"  {record.verdict}: {record.verdict.meaning}"
     if cause is not None:
         yield f"  cause     {cause.kind}: {explained.meaning}"
         yield f"            {cause.text}"
+        if (place := fault_place(cause.facts or {})) is not None:
+            yield f"  in        {place}"
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
     if not record.verdict.passed:

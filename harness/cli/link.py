@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,44 +129,64 @@ def check_(
 
 _MOST_FAILURES = 20
 _WIDEST = 300
+_IN_FRONT = re.compile(r"^.*\b(?i:error|warning): ")  # of what a tool says
 
 
 def print_explanation(explanation: Explanation) -> None:
-    """For each failure: what to do first, then the cause."""
+    """For each failure: what to do and where, then its cause, the evidence, the message."""
+    source = explanation.source
     if explanation.stopped is not None:
-        _print_build_failure(explanation.source, explanation.stopped)
+        _print_build_failure(source, explanation.stopped)
     elif explanation.unfinished is not None:
-        echo(f"{explanation.source}: unfinished: {explanation.unfinished}", fg="red", bold=True)
-        echo("  cause  the build is not seen to have ended")
+        do = "Run the build to its end, then explain its whole log or the build directory"
+        _print_answer(f"{do} ({source})", "unfinished: the build is not seen to have ended")
+        echo(f"  evidence  the last step: {explanation.unfinished[:_WIDEST]}")
     elif not explanation.failures:
         result = "no failed link" if explanation.linked else "no link was recognised"
-        echo(f"{explanation.source}: {result}")
+        echo(f"{source}: {result}")
     for failure in explanation.failures[:_MOST_FAILURES]:
-        _print_failure(failure)
+        _print_failure(source, failure)
     more = len(explanation.failures) - _MOST_FAILURES
     if more > 0:
         echo(f"... and {more} more; --json has all")
 
 
+def _print_answer(do: str, cause: str) -> None:
+    echo(do, fg="red", bold=True)
+    echo(f"  cause     {cause}")
+
+
+def _print_message(source: str, line: int, text: str, cause: str) -> None:
+    """What the tool said, unless the cause has it already."""
+    said = _IN_FRONT.sub("", text)
+    repeats = "".join(filter(str.isalnum, said)) in "".join(filter(str.isalnum, cause))
+    echo(f"  message   {source}:{line}" + ("" if repeats else f": {text[:_WIDEST]}"))
+
+
 def _print_build_failure(source: str, failure: BuildFailure) -> None:
-    echo(f"{source}: the build stopped before its link (line {failure.line})", fg="red", bold=True)
-    if failure.fix:
-        echo(f"  fix    {failure.fix}")
-    echo(f"  cause  {failure.cause}")
-    echo(f"  log    {failure.text[:_WIDEST]}")
+    place = failure.where or f"{source}:{failure.line}"
+    do = failure.fix or "Correct what the message says; nothing else is known of it."
+    _print_answer(
+        do if place in do else f"{do} ({place})",
+        f"the build stopped before its link: {failure.cause}",
+    )
+    _print_message(source, failure.line, failure.text, failure.cause)
 
 
-def _print_failure(failure: Failure) -> None:
+def _print_failure(source: str, failure: Failure) -> None:
     size = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
     kind = failure.kind.value.replace("_", " ")
-    echo(f"{kind}: {failure.subject}{size}", fg="red", bold=True)
-    if failure.fix:
-        echo(f"  fix    {failure.fix}")
-    echo(f"  cause  {failure.cause}")
     places = list(dict.fromkeys(map(str, failure.places)))  # some differ in their offset alone
+    place = places[0] if places else f"{source}:{failure.line}"
+    do = failure.fix or f"Find out what is wrong with {failure.subject}; nothing is known to help."
+    _print_answer(
+        do if place in do else f"{do} ({place})",
+        f"{kind}: {failure.subject}{size}. {failure.cause}",
+    )
     for place in places[1:3]:
-        echo(f"         also {place}")
+        echo(f"  evidence  also {place}")
     for piece in failure.contributors[:5]:
-        echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
+        echo(f"  evidence  {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
-        echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
+        echo(f"  evidence  orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
+    _print_message(source, failure.line, failure.text, failure.cause)

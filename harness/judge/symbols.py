@@ -70,7 +70,8 @@ class Symbols:
 
     def describe(self, address: int) -> dict[str, str]:
         """``symbol`` and ``source`` of an address, as far as they are known."""
-        found = {"symbol": self.function(address), "source": self.source(address)}
+        symbol = self.function(address)  # DWARF has lines for address 0 of what was not linked
+        found = {"symbol": symbol, "source": self.source(address) if symbol else None}
         return {k: v for k, v in found.items() if v is not None}
 
 

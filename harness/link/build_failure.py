@@ -36,6 +36,9 @@ class BuildFailureKind(Word):
     BINDING = "binding"
     KCONFIG = "kconfig"
     COMPILE = "compile"
+    ISR_TABLE = "isr_table"
+    INIT_PRIORITY = "init_priority"
+    MEMORY = "memory"
     NOT_KNOWN = "not_known"
 
 
@@ -128,6 +131,7 @@ def _rules() -> tuple[_Rule, ...]:
 
 
 _CMAKE = re.compile(r"^CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b")
+_INDENTED_CMAKE = re.compile(r"^(?P<indent>\s+)CMake Error\b")
 _CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \((?!find_package\))")
 _PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR|devicetree error): ")
 _INDENTED = re.compile(r"^\s")
@@ -139,6 +143,9 @@ def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
     index = 0
     while index < len(lines):
         line = lines[index]
+        if indented := _INDENTED_CMAKE.match(line.text):  # of a build within a build
+            lines = _dedented(lines, index, indented["indent"])
+            line = lines[index]
         if header := _CMAKE.match(line.text):
             end = _end_of_block(lines, index)
             yield _cmake(lines[index:end], header)
@@ -146,6 +153,15 @@ def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
             end = _end_of_paragraph(lines, index) if _PARAGRAPH.match(line.text) else index + 1
             yield Statement(line.number, _joined(lines[index:end]))
         index = end
+
+
+def _dedented(lines: Sequence[Line], start: int, indent: str) -> list[Line]:
+    """With the lines from ``start`` that are indented like the first, as if they were not."""
+    end = start
+    while end < len(lines) and lines[end].text.startswith(indent):
+        end += 1
+    block = [Line(line.number, line.text.removeprefix(indent)) for line in lines[start:end]]
+    return [*lines[:start], *block, *lines[end:]]
 
 
 def _end_of_block(lines: Sequence[Line], start: int) -> int:
@@ -191,7 +207,7 @@ def _joined(lines: Sequence[Line]) -> str:
 
 
 _COMPILER = re.compile(
-    r"^(?P<file>[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$"
+    r"^(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?[Ee]rror: (?P<what>.+)$"
 )
 _EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion of macro")
 _HEADER = re.compile(r"^(?P<header>\S+): No such file or directory$")

@@ -5,15 +5,16 @@ runners side by side.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from harness.core.plain import counted, plain
 from harness.judge.console_log import JudgedLog
+from harness.report.causes import advice
 from harness.report.console import columns, say
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
@@ -124,13 +125,26 @@ def _print_cause(console: Console, record: RunRecord) -> None:
     cause = record.cause
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
+        place = fault_place(cause.facts or {})
         verdict = verdict_text(record)
         title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.kind}{where}")
         console.print()
         console.print(title, soft_wrap=True)
         say(console, f"  {cause.text}")
+        if place is not None and place not in cause.text:
+            say(console, f"  in {place}")
         if record.run_dir:
             say(console, f"  evidence: {record.run_dir}")
+
+
+def fault_place(facts: Mapping[str, Any]) -> str | None:
+    """Function and source line in which a CPU was at its fault; the caller's, where it jumped to
+    nowhere. None where no ELF says it."""
+    for name, said in (("pc", ""), ("lr", "called from ")):
+        symbol, source = facts.get(f"{name}_symbol"), facts.get(f"{name}_source")
+        if symbol is not None:
+            return f"{said}{symbol}, {source}" if source else f"{said}{symbol}"
+    return None
 
 
 def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
@@ -148,12 +162,19 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
 
 
 def log_text(log: JudgedLog, verbose: bool) -> str:
-    """The verdict, its cause with the line, notes; ``verbose``: also what no log can show."""
-    cause = log.judgement.cause
-    lines = [f"{log.path}: {log.judgement.verdict}" + (f" {cause.kind}" if cause else "")]
-    if cause is not None:
-        lines.append(f"  line {cause.line}: {cause.text}" if cause.line else f"  {cause.text}")
-        lines += [f"  {name}: {value}" for name, value in (cause.facts or {}).items()]
+    """The verdict with what to do and where, its cause, the evidence, notes; ``verbose``: also what
+    no log can show."""
+    cause, verdict = log.judgement.cause, log.judgement.verdict
+    if cause is None:
+        lines = [f"{log.path}: {verdict}"]
+    else:
+        facts = cause.facts or {}
+        place = fault_place(facts) or (f"{log.path}:{cause.line}" if cause.line else str(log.path))
+        lines = [
+            f"{verdict} {cause.kind}: {advice(verdict, cause.kind).do} ({place})",
+            f"  cause: line {cause.line}: {cause.text}" if cause.line else f"  cause: {cause.text}",
+            *(f"  evidence: {name}: {value}" for name, value in facts.items()),
+        ]
     lines += [f"  note: {note}" for note in log.judgement.notes]
     lines += [f"  not known: {aspect}" for aspect in log.unknowable if verbose]
     return "\n".join(lines)

@@ -35,12 +35,36 @@ def test_explain_speaks_to_people(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
     result = CliRunner().invoke(link, ["explain", str(tmp_path / "log")])
     assert result.exit_code == 1
-    assert "undefined symbol: foo" in result.stdout
-    assert "fix" in result.stdout
+    first, cause, message = result.stdout.splitlines()
+    assert first.startswith("Find the source or library that defines foo")
+    assert "main.c:3" in first
+    assert cause.startswith("  cause     undefined symbol: foo. ")
+    assert message.startswith(f"  message   {tmp_path}/log:2: main.c:3: undefined reference")
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("main.c:3:5: error: 'x' undeclared\nmake: *** [a.o] Error 1\n", "Correct main.c:3."),
+        (
+            "sh: 1: west: not found\n",
+            "Activate the environment that has it, or `pip install west`.",
+        ),
+        ("[1/2] Building C object a.o\n", "Run the build to its end"),
+    ],
+)
+def test_the_first_line_is_what_to_do_and_nothing_is_said_twice(
+    tmp_path: Path, text: str, first: str
+) -> None:
+    (tmp_path / "log").write_text(text)
+    lines = CliRunner().invoke(link, ["explain", str(tmp_path / "log")]).stdout.splitlines()
+    assert lines[0].startswith(first)
+    assert lines[1].startswith("  cause     ")
+    assert not any("undeclared" in line for line in lines[2:])
 
 
 def test_a_log_without_a_failed_link_exits_with_0(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("[1/1] Linking C executable x.elf\n")
+    (tmp_path / "log").write_text("[1/1] Linking C executable x.elf\nx.elf: 12 bytes\n")
     result = CliRunner().invoke(link, ["explain", str(tmp_path / "log")])
     assert result.exit_code == 0
     assert "no failed link" in result.stdout
@@ -51,7 +75,7 @@ def test_a_log_without_a_failed_link_exits_with_0(tmp_path: Path) -> None:
     [
         (b"", "no link was recognised"),
         (bytes(range(256)) * 3, "no link was recognised"),
-        (b"make: *** No rule to make target 'x'.  Stop.\n", "the build stopped"),
+        (b"make: *** No rule to make target 'x'.  Stop.\n", "build stopped"),
         (b"Error: L6216E: Cannot use base/limit symbols\n", "L6216E: Cannot use base"),
         (b"ld.lld: error: unknown argument '--foo'\n", "unknown argument '--foo'"),
         (b"ld: error: \x1b]52;c;aGk=\x07evil\x08\x9b31m\n", "evil\\x08"),

@@ -109,8 +109,11 @@ def test_the_command_takes_a_log(tmp_path: Path) -> None:
         assert summary["unknown"]
     log.write_text(LOGS["fault"][0])
     said = CliRunner().invoke(main, ["judge", str(log)]).output
-    assert "FAULT hard_fault" in said
-    assert "line 3: Hard fault. irq=-13" in said
+    first, cause, *evidence = said.splitlines()
+    assert first.startswith("FAULT hard_fault: look at the function of the fault")
+    assert first.endswith(f"({log}:3)")
+    assert cause.startswith("  cause: line 3: Hard fault. irq=-13")
+    assert "  evidence: pc: 0x10000abc" in evidence
     assert "not known" not in said
     verbose = CliRunner().invoke(main, ["judge", str(log), "--verbose"]).output
     assert "not known: which .pte ran" in verbose

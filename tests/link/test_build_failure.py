@@ -77,3 +77,82 @@ def test_a_package_that_is_required_is_the_cause() -> None:
     )
     assert failure is not None
     assert "Dtc" in failure.cause
+
+
+# Each as the tool prints it: Zephyr 4.1.0's scripts, GCC 12, binutils, sh and bash.
+_STOPPED = {
+    "module.yml": (
+        'ERROR: Malformed "build" section in file: /m/zephyr/module.yml\n'
+        "build.cmake: no such key\n",
+        "module",
+        "Correct /m/zephyr/module.yml",
+    ),
+    "the folder of a module": (
+        'ERROR: "cmake" key in /m/zephyr/module.yml has folder value "src" which does not contain '
+        "a CMakeLists.txt file.\n",
+        "module",
+        "`cmake:` in /m/zephyr/module.yml",
+    ),
+    "an interrupt twice": (
+        "gen_isr_tables.py: error: multiple registrations at table_index 7 for irq 7 (0x7)\n"
+        "Existing handler 0x1, new handler 0x2\n",
+        "isr_table",
+        "IRQ_DIRECT_CONNECT for interrupt 7",
+    ),
+    "too many handlers": (
+        "gen_isr_tables.py: error: Reached shared interrupt client limit. Maybe increase\n",
+        "isr_table",
+        "CONFIG_SHARED_IRQ_MAX_NUM_CLIENTS",
+    ),
+    "initialisation priorities": (
+        "ERROR: Device initialization priority validation failed, the sequence of initialization "
+        "calls does not match the devicetree dependencies.\nERROR: /soc/i2c@1 <i2c_init> is "
+        "initialized before its dependency /soc/gpio@2 <gpio_init> (PRE_KERNEL_1+0 < "
+        "POST_KERNEL+5)\n",
+        "init_priority",
+        "later priority than POST_KERNEL+5",
+    ),
+    "a killed compiler": (
+        "c++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n",
+        "memory",
+        "-j1",
+    ),
+    "no memory": (
+        "cc1: out of memory allocating 65536 bytes after a total of 1 bytes\n",
+        "memory",
+        "-j1",
+    ),
+    "dash": ("sh: 1: west: not found\n", "workspace", "pip install west"),
+    "bash": ("build.sh: line 3: west: command not found\n", "workspace", "pip install west"),
+    "the assembler, above make's words": (
+        "/tmp/cc1.s: Assembler messages:\nstart.S:12: Error: bad instruction `vmow r0'\n"
+        "make[2]: *** [Makefile:3: start.o] Error 1\n",
+        "compile",
+        "Correct start.S:12",
+    ),
+    "a path of Windows": (
+        "C:\\app\\src\\main.c:3:5: error: expected ';' before 'return'\n",
+        "compile",
+        "Correct C:\\app\\src\\main.c:3",
+    ),
+    "CMake in a build within a build": (
+        "    CMake Error at boot/CMakeLists.txt:7 (add_subdirectory):\n      add_subdirectory "
+        'given source "nn" which is not an\n      existing directory.\n\n'
+        "[3/9] Performing configure step\n",
+        "cmake",
+        "boot/CMakeLists.txt:7",
+    ),
+    "another tool's prefix": (
+        "E: main.c:3:5: error: 'x' undeclared\n",
+        "compile",
+        "Correct main.c:3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _STOPPED)
+def test_what_stops_a_build_has_cause_and_fix(name: str) -> None:
+    text, kind, fix = _STOPPED[name]
+    failure = build_failure(text)
+    assert failure is not None
+    assert (failure.kind, fix in failure.fix) == (kind, True), failure

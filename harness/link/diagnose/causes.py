@@ -245,6 +245,27 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
     )
 
 
+_ASSERT = re.compile(r"\bASSERT\s*\((?P<condition>.+?),\s*\"(?P<text>[^\"]+)\"\s*\)", re.DOTALL)
+
+
+def explain_assertion(failure: Failure, scripts: Sequence[Path]) -> Failure:
+    """With the condition that does not hold, and where the linker script has it."""
+    failure = without_objects(failure)
+    for script in filter(Path.is_file, scripts):
+        text = script.read_text("utf-8", "replace")
+        for found in _ASSERT.finditer(text):
+            if found["text"] in failure.text:
+                condition = " ".join(found["condition"].split())
+                place = f"{script}:{text.count(chr(10), 0, found.start()) + 1}"
+                return replace(
+                    failure,
+                    cause=f"{failure.cause} {place} asserts `{condition}`, which does not hold.",
+                    fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
+                    f"correct the assertion in {place}.",
+                )
+    return failure
+
+
 def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
     """With the largest contributors and the sections that no script places."""
     largest = contributors(link_map, failure.region or "")

@@ -160,6 +160,8 @@ def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | Non
     if failure.kind is FailureKind.REGION_OVERFLOW and link_map is not None:
         scripts = [p.read_text("utf-8", "replace") for p in index.call.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
+    if failure.kind is FailureKind.ASSERTION:
+        return causes.explain_assertion(failure, index.call.scripts)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
         return _built_elsewhere(without_objects(failure), tree)
     return without_objects(failure)
@@ -208,8 +210,9 @@ def _last_step_of_unfinished(lines: Sequence[Line], *, cut: bool) -> str | None:
     """The last step of a build that is not seen to have ended; None when it has. ``cut``: the log
     ends in the middle of a line.
 
-    A build has ended when the last step of each of its counters is the last one there is, or,
-    without counters, when something follows its last link.
+    A build has ended when the last step of each of its counters is the last one there is, and a
+    line follows that shows how it ended: ninja tells a step before it tells that the step failed.
+    Without counters, when something follows its last link.
     """
     steps = [line.text for line in lines if _NUMBERED.match(line.text)]
     percents = [line.text for line in lines if _PERCENT.match(line.text)]
@@ -218,8 +221,11 @@ def _last_step_of_unfinished(lines: Sequence[Line], *, cut: bool) -> str | None:
         return last
     if any(_ENDED.search(line.text) for line in lines[-1:]):
         return None
+    counted = [line.text for line in lines if "cmake_progress_start" in line.text]
+    if counted and not counted[-1].endswith(" 0"):  # CMake's Makefiles end with it, if verbose
+        return last
     if steps:
-        return None if _all_counted(steps) else last
+        return None if _all_counted(steps) and lines[-1].text != last else last
     if percents:
         return None if percents[-1].startswith(_BUILT) else last
     return None if _goes_on_after_link(lines) else last

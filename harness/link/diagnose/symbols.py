@@ -4,10 +4,11 @@ options of Zephyr that are not set, were refused, or whose driver is not enabled
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
@@ -40,6 +41,7 @@ class SymbolFact:
     library: str = ""
     cause: LinkCause | None = None
     gnu: bool = False
+    option: str = ""
 
     def undefined(self) -> Undefined:
         usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
@@ -52,14 +54,16 @@ def _facts(group: str) -> tuple[SymbolFact, ...]:
     return read_facts(SymbolFact, _FACTS, group)
 
 
-def _fact(group: str, symbol: str) -> SymbolFact | None:
-    return next((fact for fact in _facts(group) if fact.pattern.search(symbol)), None)
+def _fact(group: str, symbol: str, options: Mapping[str, str]) -> SymbolFact | None:
+    facts = (f for f in _facts(group) if options.get(f.option) != "y" and f.pattern.search(symbol))
+    return next(facts, None)
 
 
-def in_zephyr(shown: str) -> Undefined | None:
+def in_zephyr(shown: str, options: Mapping[str, str] = MappingProxyType({})) -> Undefined | None:
     """In a link of Zephyr's: a symbol that an option brings, or nothing, though a library of the
-    toolchain has it elsewhere. ``shown`` is the symbol as the linker prints it."""
-    fact = _fact("zephyr", shown)
+    toolchain has it elsewhere. ``shown`` is the symbol as the linker prints it; ``options`` are
+    those of the build, where they are known."""
+    fact = _fact("zephyr", shown, options)
     return None if fact is None else fact.undefined()
 
 
@@ -71,7 +75,7 @@ def unknown(
     user = uses[0].object if uses and uses[0].object else ""
     if version := _VERSIONED.search(shown):
         return _newer(version, user)
-    fact = _fact("anywhere", shown) or _vtable(shown)
+    fact = _fact("anywhere", shown, {}) or _vtable(shown)
     if fact is None:
         after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
         return Undefined(

@@ -31,7 +31,7 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
     symbol, shown = _names(failure.symbol or "", index)
     named = {place.object for place in failure.places if place.object}
     uses = index.uses(symbol, named) or failure.places
-    zephyr = tree is not None and tree.zephyr is not None
+    zephyr = tree.zephyr if tree is not None else None
     cause = (
         _on_the_line(symbol, shown, index, named)
         or _in_the_tree(symbol, shown, index, tree)
@@ -40,11 +40,11 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         or _in_sources(symbol, shown, tree, uses)
         or _wrapped(symbol)
         or of_device(symbol, tree)
-        or (in_zephyr(shown) if zephyr else _toolchain(shown, symbol, index))
+        or (in_zephyr(shown, zephyr.values) if zephyr else _toolchain(shown, symbol, index))
         or unknown(shown, uses, linker=failure.linker)
     )
-    if tree is not None and tree.zephyr is not None:
-        cause = blamed_on_options(cause, tree.zephyr.refused_options())
+    if zephyr is not None:
+        cause = blamed_on_options(cause, zephyr.refused_options())
     if tree is not None and not cause.definitions and tree.cut:
         cause = replace(cause, cause=f"{cause.cause} {tree.cut}")
     needed = f"{shown} is needed by {uses[0]}. " if uses else ""

@@ -22,6 +22,7 @@ _PREFIXES = re.compile(
     | \[build\]\s                                                            # VS Code
     | (?:INFO|DEBUG|ERROR|WARNING)\s+-\s                                     # twister
     | >\s(?=\S)                                                              # quoted in an issue
+    | E:\s(?=\S)                                                             # kas, Android
     )+""",
     re.VERBOSE,
 )

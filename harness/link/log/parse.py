@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import takewhile
 from typing import TypeVar
 
 from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
@@ -28,7 +29,7 @@ _MEMORY = re.compile(
 )
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _LLD_USE = re.compile(
-    r"^(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
+    r"^\s*(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
@@ -113,6 +114,9 @@ class _Reader:
                 text = f"{before} {text}"
         if text.endswith(("undefined reference to", "multiple definition of")):
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
+        if "[Lp011]" in text:  # IAR: the sizes follow, indented
+            rest = takewhile(lambda x: x.text[:1].isspace(), self.lines[index + 1 : index + 6])
+            text = " ".join([text, *(x.text.strip() for x in rest)])
         if "multiple definition of" in text and ";" in text:
             text = self._to_its_end(index, text)
         return text
@@ -199,7 +203,7 @@ class _Reader:
             if re.match(r"(?:referenced \d+ more|the vtable)", use["at"]):
                 continue
             where = _LLD_OBJECT.match(use["at"])
-            starts = re.match(r"(?:>>> )?(?:referenced|defined)", line.text)
+            starts = re.match(r"\s*(?:>>> )?(?:referenced|defined)", line.text)
             if where:
                 place = _lld_place(where)
                 if not starts and places:
@@ -238,10 +242,15 @@ def _linker(linker: str, text: str) -> str:
 
 def _bytes(groups: dict[str, str]) -> int | None:
     """How much does not fit, where the message says so."""
-    if "bytes" in groups:
-        return int(groups["bytes"], 0)
-    if "used" in groups and "limit" in groups:
-        return int(groups["used"], 0) - int(groups["limit"], 0)
+    sizes = {
+        name: int(re.sub(r"[,.']", "", groups[name]), 0)  # with separators of thousands
+        for name in ("bytes", "used", "limit")
+        if name in groups
+    }
+    if "bytes" in sizes:
+        return sizes["bytes"]
+    if "used" in sizes and "limit" in sizes:
+        return sizes["used"] - sizes["limit"]
     if "from" in groups and "to" in groups and "section" not in groups:
         return abs(int(groups["from"], 16) - int(groups["to"], 16))
     return None

@@ -11,7 +11,13 @@ import pytest
 
 from harness.formats.elf import read_elf
 from harness.formats.linker_map import Contributor, Orphan, parse_map
-from harness.link.diagnose.causes import attributes, difference, explain_overflow, without_objects
+from harness.link.diagnose.causes import (
+    attributes,
+    difference,
+    explain_assertion,
+    explain_overflow,
+    without_objects,
+)
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.log.parse import parse
 
@@ -159,3 +165,80 @@ def test_advice_is_right_or_is_not_given(name: str) -> None:
     failure = _advice(text)
     assert said in f"{failure.cause} {failure.fix}"
     assert not_said not in f"{failure.cause} {failure.fix}"
+
+
+# What armlink, IAR and LTO say, as they print it.
+_SAID = {
+    "L6235E": (
+        "Error: L6235E: More than one section matches selector - cannot all be FIRST/LAST.",
+        "bad_script",
+        "startup.o (RESET, +FIRST)",
+    ),
+    "L6236E": (
+        "Error: L6236E: No section matches selector - no section to be FIRST/LAST.",
+        "no_place",
+        "start-up file",
+    ),
+    "L6238E": (
+        "Error: L6238E: boot.o(.text) contains invalid call from '~PRES8 (The user did not require "
+        "code to preserve 8-byte alignment of 8-byte data objects)' function to 'REQ8 (x)' "
+        "function f.",
+        "built_for_another_target",
+        "PRESERVE8",
+    ),
+    "L6216E": (
+        "Error: L6216E: Cannot use base/limit symbols for non-contiguous section .init_array.",
+        "bad_script",
+        "Image$$REGION$$Base",
+    ),
+    "L6788E": (
+        "Error: L6788E: Scatter-loading of execution region ER_RW will cause the contents of "
+        "execution region ER_RO to be corrupted at run-time.",
+        "addresses_collide",
+        "do not overlap",
+    ),
+    "the plugin": ("ld: a.o: plugin needed to handle lto object", "lto", "gcc, not ld"),
+    "another compiler": (
+        "lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 11.3 instead "
+        "of the expected 12.0",
+        "lto",
+        "without -flto",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _SAID)
+def test_a_message_has_its_own_cause_and_fix(name: str) -> None:
+    text, cause, fix = _SAID[name]
+    failures = [without_objects(failure) for failure in parse(text, failed=True).failures]
+    assert [(f.cause_kind, fix in f.fix) for f in failures] == [(cause, True)], failures
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "missing"),
+    [
+        ("ld: region `FLASH' overflowed by 1,234,567 bytes", "FLASH", 1_234_567),
+        (
+            "Error[Lp011]: section placement failed\n            unable to allocate space for "
+            "sections/blocks with a total estimated minimum size of 0x1'7c58 bytes (max align 0x8) "
+            "in <[0x2000'0000-0x2001'7fff]> (total uncommitted space 0x1'6f00).\n",
+            "0x2000'0000-0x2001'7fff",
+            0xD58,
+        ),
+    ],
+)
+def test_separators_of_thousands(text: str, region: str, missing: int) -> None:
+    (failure,) = parse(text, failed=True).failures
+    assert (failure.region, failure.bytes) == (region, missing)
+
+
+def test_an_assertion_is_told_with_its_condition(tmp_path: Path) -> None:
+    script = tmp_path / "board.ld"
+    script.write_text(
+        'SECTIONS {\n .text : { *(.text) }\n}\nASSERT(SIZEOF(.text) < 0x10, "text is too large")\n'
+    )
+    text = "arm-none-eabi-ld: text is too large"
+    (failure,) = parse(f"{text}\ncollect2: error: ld returned 1 exit status\n").failures
+    explained = explain_assertion(failure, [script])
+    assert f"{script}:4 asserts `SIZEOF(.text) < 0x10`" in explained.cause
+    assert f"{script}:4" in explained.fix

@@ -14,11 +14,11 @@ SEED = 30
 NINJA = (
     "-- west build: building application\n[1/4] Building C object a.c.obj\n"
     "[2/4] Linking C static library libapp.a\n[3/4] Building C object b.c.obj\n"
-    "[4/4] Linking C executable zephyr.elf\n"
+    "[4/4] Linking C executable zephyr.elf\nMemory region         Used Size\n"
 )
 NESTED = (
     "[1/3] Performing configure step\n[2/3] Performing build step\n[1/2] Building C object a.o\n"
-    "[2/2] Linking C executable boot.elf\n[3/3] Completed 'boot'\n"
+    "[2/2] Linking C executable boot.elf\n[3/3] Completed 'boot'\n-- done\n"
 )
 CMAKE_MAKE = (
     "[ 50%] Building C object a.c.o\n[100%] Linking C executable x.elf\n[100%] Built target x.elf\n"
@@ -63,4 +63,18 @@ def test_the_last_step_is_told() -> None:
 def test_a_counter_may_change_on_its_way() -> None:
     """ninja takes steps away that turn out to have nothing to do."""
     text = "[0/1] Re-running CMake...\n[1/9] Building C object a.o\n[2/2] Linking C executable x\n"
-    assert explained(text).well
+    assert explained(f"{text}x: 12 bytes\n").well
+
+
+def test_the_last_step_may_have_failed_where_the_log_ends_with_it() -> None:
+    """ninja tells a step, then that it failed: a log may be cut between the two."""
+    text = "[1/2] Building C object a.o\n[2/2] Linking C executable x\n"
+    assert explained(text).unfinished == "[2/2] Linking C executable x"
+    assert explained(f"{text}FAILED: x\n").stopped is not None
+
+
+def test_a_verbose_makefile_build_ends_with_its_counter() -> None:
+    start = "/usr/bin/cmake -E cmake_progress_start /b/CMakeFiles 4\n"
+    text = f"{start}[100%] Linking C executable x\n[100%] Built target x\n"
+    assert explained(text).unfinished == "[100%] Built target x"
+    assert explained(text + start.replace(" 4", " 0")).well

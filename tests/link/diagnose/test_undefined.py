@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.link.diagnose.explain import explain_lines
+from harness.link.diagnose.symbols import in_zephyr
 from harness.link.log.lines import lines_of
 
 
@@ -38,6 +39,14 @@ def _explained(text: str, tmp_path: Path) -> tuple[str | None, str, str]:
         ("roundf", "library_not_linked", "mathematics"),
         ("__atomic_fetch_add_8", "library_not_linked", "libatomic"),
         ("vtable for app::Model", "no_definition", "key function"),
+        ("typeinfo for app::Model", "no_definition", "run-time type information"),
+        ("__cxa_guard_acquire", "library_not_linked", "static variable"),
+        ("__udivmoddi4", "library_not_linked", "helper library"),
+        ("__aeabi_ldivmod", "library_not_linked", "helper library"),
+        ("raise", "library_not_linked", "signals"),
+        ("pthread_create", "library_not_linked", "POSIX threads"),
+        ("__gcov_init", "library_not_linked", "coverage"),
+        ("__ubsan_handle_add_overflow", "library_not_linked", "sanitizer"),
         ("sensor_read_end_marker", "no_definition", "No file that could be searched"),
     ],
 )
@@ -76,3 +85,30 @@ def test_an_archive_of_the_line_that_came_too_early(tmp_path: Path) -> None:
     kind, cause, _ = _explained(text, tmp_path)
     assert kind == "archive_order"
     assert "libcmsis-nn.a" in cause
+
+
+@pytest.mark.parametrize(
+    ("symbol", "options", "fix"),
+    [
+        ("operator new(unsigned int)", {}, "CONFIG_CPP=y"),
+        ("operator new(unsigned int)", {"CPP": "y"}, "Set CONFIG_REQUIRES_FULL_LIBCPP=y"),
+        ("__cxa_guard_acquire", {"CPP": "y"}, "-fno-threadsafe-statics"),
+        ("__cxa_throw", {"CPP": "y"}, "CONFIG_CPP_EXCEPTIONS=y"),
+        ("__gxx_personality_v0", {"CPP": "y"}, "-fno-exceptions"),
+        ("typeinfo for app::Model", {"CPP": "y"}, "CONFIG_CPP_RTTI=y"),
+        ("vtable for __cxxabiv1::__class_type_info", {"CPP": "y"}, "-fno-rtti"),
+        ("std::__throw_length_error(char const*)", {"CPP": "y"}, "CONFIG_REQUIRES_FULL_LIBCPP=y"),
+    ],
+)
+def test_no_option_of_zephyrs_is_proposed_that_is_set(
+    symbol: str, options: dict[str, str], fix: str
+) -> None:
+    found = in_zephyr(symbol, options)
+    assert found is not None
+    assert fix in found.fix
+    assert not [name for name in options if f"CONFIG_{name}=y " in f"{found.fix} "]
+
+
+def test_a_symbol_that_full_cpp_has_is_not_blamed_on_options_that_are_set() -> None:
+    options = dict.fromkeys(("CPP", "CPP_RTTI", "CPP_EXCEPTIONS", "REQUIRES_FULL_LIBCPP"), "y")
+    assert in_zephyr("operator new(unsigned int)", options) is None

@@ -266,13 +266,13 @@ OTHERS = [
         "x.axf: Error: L6216E: Cannot use base/limit symbols for non-contiguous section "
         ".init_array\n"
         '"x.axf" - 1 Error(s), 0 Warning(s).',
-        "unknown",
+        "script_error",
         "L6216E: Cannot use base",
     ),
     (
         "Error: L6788E: Scatter-loading of execution region A will cause the contents of execution "
         "region B to be corrupted at run-time.",
-        "unknown",
+        "script_error",
         "L6788E: Scatter-loading",
     ),
     (
