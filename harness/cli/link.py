@@ -139,7 +139,7 @@ def print_explanation(explanation: Explanation) -> None:
         _print_build_failure(source, explanation.stopped)
     elif explanation.unfinished is not None:
         do = "Run the build to its end, then explain its whole log or the build directory"
-        _print_answer(f"{do} ({source})", "unfinished: the build is not seen to have ended")
+        _print_answer(do, source, "unfinished: the build is not seen to have ended")
         echo(f"  evidence  the last step: {explanation.unfinished[:_WIDEST]}")
     elif not explanation.failures:
         result = "no failed link" if explanation.linked else "no link was recognised"
@@ -151,8 +151,8 @@ def print_explanation(explanation: Explanation) -> None:
         echo(f"... and {more} more; --json has all")
 
 
-def _print_answer(do: str, cause: str) -> None:
-    echo(do, fg="red", bold=True)
+def _print_answer(do: str, place: str, cause: str) -> None:
+    echo(do if place in do else f"{do} ({place})", fg="red", bold=True)
     echo(f"  cause     {cause}")
 
 
@@ -166,10 +166,7 @@ def _print_message(source: str, line: int, text: str, cause: str) -> None:
 def _print_build_failure(source: str, failure: BuildFailure) -> None:
     place = failure.where or f"{source}:{failure.line}"
     do = failure.fix or "Correct what the message says; nothing else is known of it."
-    _print_answer(
-        do if place in do else f"{do} ({place})",
-        f"the build stopped before its link: {failure.cause}",
-    )
+    _print_answer(do, place, f"the build stopped before its link: {failure.cause}")
     _print_message(source, failure.line, failure.text, failure.cause)
 
 
@@ -177,12 +174,9 @@ def _print_failure(source: str, failure: Failure) -> None:
     size = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
     kind = failure.kind.value.replace("_", " ")
     places = list(dict.fromkeys(map(str, failure.places)))  # some differ in their offset alone
-    place = places[0] if places else f"{source}:{failure.line}"
     do = failure.fix or f"Find out what is wrong with {failure.subject}; nothing is known to help."
-    _print_answer(
-        do if place in do else f"{do} ({place})",
-        f"{kind}: {failure.subject}{size}. {failure.cause}",
-    )
+    cause = f"{kind}: {failure.subject}{size}. {failure.cause}"
+    _print_answer(do, places[0] if places else f"{source}:{failure.line}", cause)
     for place in places[1:3]:
         echo(f"  evidence  also {place}")
     for piece in failure.contributors[:5]:

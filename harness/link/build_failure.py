@@ -130,11 +130,11 @@ def _rules() -> tuple[_Rule, ...]:
     return read_facts(_Rule, Path(__file__).with_name("build_failure.yaml"))
 
 
-_CMAKE = re.compile(r"^CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b")
-_INDENTED_CMAKE = re.compile(r"^(?P<indent>\s+)CMake Error\b")
+_CMAKE = re.compile(
+    r"^(?P<indent>\s*)CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b"
+)
 _CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \((?!find_package\))")
 _PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR|devicetree error): ")
-_INDENTED = re.compile(r"^\s")
 # These folders are of Zephyr itself, whose files are not the ones to edit.
 _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-package)/")
 
@@ -143,11 +143,8 @@ def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
     index = 0
     while index < len(lines):
         line = lines[index]
-        if indented := _INDENTED_CMAKE.match(line.text):  # of a build within a build
-            lines = _dedented(lines, index, indented["indent"])
-            line = lines[index]
         if header := _CMAKE.match(line.text):
-            end = _end_of_block(lines, index)
+            end = _end_of_block(lines, index, header["indent"])
             yield _cmake(lines[index:end], header)
         else:
             end = _end_of_paragraph(lines, index) if _PARAGRAPH.match(line.text) else index + 1
@@ -155,20 +152,11 @@ def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
         index = end
 
 
-def _dedented(lines: Sequence[Line], start: int, indent: str) -> list[Line]:
-    """With the lines from ``start`` that are indented like the first, as if they were not."""
-    end = start
-    while end < len(lines) and lines[end].text.startswith(indent):
-        end += 1
-    block = [Line(line.number, line.text.removeprefix(indent)) for line in lines[start:end]]
-    return [*lines[:start], *block, *lines[end:]]
-
-
-def _end_of_block(lines: Sequence[Line], start: int) -> int:
+def _end_of_block(lines: Sequence[Line], start: int, indent: str) -> int:
+    """``indent``: of the whole block, where a build within a build prints it."""
+    inside = tuple(f"{indent}{mark}" for mark in (" ", "\t", "Call Stack"))
     end = start + 1
-    while end < len(lines) and (
-        _INDENTED.match(lines[end].text) or lines[end].text.startswith("Call Stack")
-    ):
+    while end < len(lines) and lines[end].text.startswith(inside):
         end += 1
     return end
 
@@ -190,7 +178,7 @@ def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
 def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
     """Where Zephyr's own CMake code complains, the place is the outermost caller outside of it, and
     none when find_package(Zephyr) is that caller, because its line is not at fault."""
-    stack = next((i for i, line in enumerate(block) if line.text.startswith("Call Stack")), None)
+    stack = next((i for i, line in enumerate(block) if "Call Stack (" in line.text), None)
     file, at = header["file"], header["at"]
     if file and _ZEPHYRS.search(file) and stack is not None:
         callers = [m for line in block[stack + 1 :] if (m := _CALLED.match(line.text))]
@@ -207,13 +195,9 @@ def _joined(lines: Sequence[Line]) -> str:
 
 
 _COMPILER = re.compile(
-    r"^(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?[Ee]rror: (?P<what>.+)$"
+    r"^(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?[Ee]rror: "
 )
 _EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion of macro")
-_HEADER = re.compile(r"^(?P<header>\S+): No such file or directory$")
-# Headers that Zephyr's scripts/build/gen_syscalls.py generates; seen missing with 4.1.0 when
-# CONFIG_POSIX_TIMERS was set in an existing build directory.
-_SYSTEM_CALLS = "zephyr/syscalls/"
 _APPLICATION = re.compile(r"^-- Application: (?P<folder>.+)$")
 _FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
@@ -239,7 +223,7 @@ def failure_in(statements: Sequence[Statement]) -> BuildFailure | None:
 
 
 def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
-    """By a rule or by the compiler. The first one counts: the others mostly follow from it."""
+    """By a rule. The first one counts: the others mostly follow from it."""
     application = _application(statements)
     for number, statement in enumerate(statements):
         if _GOES_ON.search(statement.text):
@@ -249,7 +233,7 @@ def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
         elif statement.file is not None and application is not None:
             statement = replace(statement, file=str(Path(application, statement.file)))
         failures = (failure for rule in _rules() if (failure := rule.read(statement)))
-        if failure := next(failures, None) or _compiler(statement):
+        if failure := next(failures, None):
             yield failure
 
 
@@ -274,35 +258,6 @@ def _at_its_user(
         if used := _EXPANDED.match(following.text):
             file, at = used["file"], used["at"]
     return replace(statement, file=file, at=int(at))
-
-
-def _compiler(statement: Statement) -> BuildFailure | None:
-    match = _COMPILER.match(statement.text)
-    if match is None:
-        return None
-    what, place = match["what"], f"{statement.file}:{statement.at}"
-    cause, fix = f"The compiler refuses {place}: {what}.", f"Correct {place}."
-    if header := _HEADER.match(what):
-        cause = f"{place} includes {header['header']}, which no include folder of its target has."
-        fix = (
-            f"Enable the option or add the module that brings {header['header']}, link the "
-            "library that has it, or add its folder to the target's include folders."
-        )
-        if header["header"].startswith(_SYSTEM_CALLS):
-            cause += (
-                " It is generated for the system calls that the build directory was configured "
-                "for, and the option that brings this one was set later."
-            )
-            fix = "Build from scratch: `west build -p always`."
-    return BuildFailure(
-        BuildFailureKind.COMPILE,
-        statement.line,
-        statement.text,
-        cause,
-        fix,
-        statement.file,
-        statement.at,
-    )
 
 
 def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:

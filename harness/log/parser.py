@@ -65,14 +65,6 @@ _BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time
 # another program: the runner's own, a script, the CI system.
 _NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
 _MOST_STRAYS = 3
-_HINTS: Final = {
-    Kind.LIBRARY_MISSING: "LD_LIBRARY_PATH must hold the model's own python/lib",
-    Kind.EXECSTACK: "glibc 2.41 refuses this library; `execstack -c` or "
-    "`patchelf --clear-execstack` on it",
-    Kind.HOST_LIMITS: "the host has no threads or memory left; run fewer at a time",
-    Kind.LICENCE: "this model wants a licence; an Ecosystem FVP does not",
-    Kind.EULA: "the model's licence agreement was not accepted on this machine",
-}
 # The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
 _BARE: Final = (
     *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "ports", "versions"),
@@ -394,8 +386,6 @@ class LogParser:
         if launch is not None and launch[0].kind is not Item.NOISE:
             kind, facts = Kind(launch[0].kind), named_groups(launch[1])
             foreign = after_runner and _NOT_A_COMPONENT.match(line)
-            if kind in _HINTS:
-                facts["hint"] = _HINTS[kind]
             matches.add(kind, number, line, facts, Doubt.ALWAYS if foreign else None)
             return True
         if found := table("guest", "harmless", "suspects").first(line):

@@ -270,7 +270,7 @@ PLANTS = (
         "undefined_symbol",
         "__wrap_log_line",
         "wrap",
-        ("--wrap=log_line", "which nothing defines", "function main"),
+        ("--wrap=log_line", "which sends every call of log_line to it", "function main"),
         ("Define __wrap_log_line", "remove --wrap=log_line"),
         "undefined reference to `__wrap_log_line'",
         settings={"LIBS": "-Wl,--wrap=log_line " + _SETTINGS["LIBS"]},

@@ -82,12 +82,6 @@ def test_launch_failures(line: str) -> None:
     assert failure.kind is LAUNCHES[line]
 
 
-@pytest.mark.parametrize("line", LAUNCHES)
-def test_a_hint_says_what_to_do_about_it(line: str) -> None:
-    (failure,) = parse_console(line.encode() + b"\n").failures
-    assert ("hint" in failure.facts) == (LAUNCHES[line] is not Kind.SIMULATOR_ERROR)
-
-
 SUSPICIONS = {
     "Killed": True,
     "Killed 3 stale terminals": False,

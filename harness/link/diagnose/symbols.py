@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -17,8 +17,6 @@ from harness.link.failure import CodePlace, LinkCause
 
 _FACTS = Path(__file__).with_name("symbols.yaml")
 _NOT_GNU = ("armlink", "iar", "msvc", "ti")
-_VERSIONED = re.compile(r"@{1,2}(?P<library>[A-Z]\w*?)_(?P<version>\d[\d.]*)$")
-_VTABLE = re.compile(r"^(?:vtable|typeinfo|VTT) for (?P<class>.+)$")
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Undefined:
 
 @dataclass(frozen=True)
 class SymbolFact:
-    """A row of ``symbols.yaml``."""
+    """A row of ``symbols.yaml``; ``home`` and ``fix`` may use the named groups of ``pattern``."""
 
     pattern: re.Pattern[str]
     home: str
@@ -42,6 +40,13 @@ class SymbolFact:
     cause: LinkCause | None = None
     gnu: bool = False
     option: str = ""
+
+    def of(self, symbol: str) -> SymbolFact | None:
+        """With the words of a symbol that it is about; None for another."""
+        match = self.pattern.search(symbol)
+        if match is None or not (words := match.groupdict()):
+            return self if match else None
+        return replace(self, home=self.home.format(**words), fix=self.fix.format(**words))
 
     def undefined(self) -> Undefined:
         usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
@@ -55,8 +60,8 @@ def _facts(group: str) -> tuple[SymbolFact, ...]:
 
 
 def _fact(group: str, symbol: str, options: Mapping[str, str]) -> SymbolFact | None:
-    facts = (f for f in _facts(group) if options.get(f.option) != "y" and f.pattern.search(symbol))
-    return next(facts, None)
+    facts = (fact.of(symbol) for fact in _facts(group) if options.get(fact.option) != "y")
+    return next(filter(None, facts), None)
 
 
 def in_zephyr(shown: str, options: Mapping[str, str] = MappingProxyType({})) -> Undefined | None:
@@ -73,9 +78,7 @@ def unknown(
     """Without a definition in sight: common knowledge, or what to look for. ``line`` are the inputs
     of the link, where they are known."""
     user = uses[0].object if uses and uses[0].object else ""
-    if version := _VERSIONED.search(shown):
-        return _newer(version, user)
-    fact = _fact("anywhere", shown, {}) or _vtable(shown)
+    fact = _fact("anywhere", shown, {})
     if fact is None:
         after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
         return Undefined(
@@ -100,31 +103,6 @@ def unknown(
             fact.fix,
         )
     return fact.undefined()
-
-
-def _newer(version: re.Match[str], user: str) -> Undefined:
-    """``symbol@GLIBC_2.38``: no source is missing, a library on the line is too new."""
-    needs = f"{version['library']} {version['version']}"
-    return Undefined(
-        LinkCause.NEWER_LIBRARY,
-        f"{user or 'The object that needs it'} was linked against {needs}, and the one that is "
-        "found here is older.",
-        f"Take a build of {user or 'that object'} for this system, or link against {needs} or "
-        "newer.",
-    )
-
-
-def _vtable(shown: str) -> SymbolFact | None:
-    vtable = _VTABLE.match(shown)
-    if vtable is None:
-        return None
-    name = vtable["class"]
-    return SymbolFact(
-        _VTABLE,
-        f"the file with the key function of class {name}",
-        f"Define and link the first non-inline virtual function of {name}; the compiler emits its "
-        "vtable there.",
-    )
 
 
 # Causes that name no definition: an option that is n may be the reason.

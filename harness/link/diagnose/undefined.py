@@ -38,7 +38,6 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         or _another_name(symbol, shown, index, tree)
         or _local(symbol, shown, index)
         or _in_sources(symbol, shown, tree, uses)
-        or _wrapped(symbol)
         or of_device(symbol, tree)
         or (in_zephyr(shown, zephyr.values) if zephyr else _toolchain(shown, symbol, index))
         or unknown(shown, uses, linker=failure.linker)
@@ -105,15 +104,6 @@ def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
     why = f"{local.unit.name} defines it as static, for that file only."
     fix = f"Remove `static` from the definition of {shown}, or call it from that file only."
     return Undefined(LinkCause.STATIC, why, fix, place)
-
-
-def _wrapped(symbol: str) -> Undefined | None:
-    if not symbol.startswith("__wrap_"):
-        return None
-    name = symbol.removeprefix("__wrap_")
-    why = f"--wrap={name} sends every call of {name} to {symbol}, which nothing defines."
-    fix = f"Define {symbol}, or remove --wrap={name} from the link."
-    return Undefined(LinkCause.WRAP, why, fix)
 
 
 def _is_hidden(definition: Definition) -> bool:

@@ -120,7 +120,7 @@ ADVICE = {
     ),
     "a versioned symbol lacks no source": (
         "ld: libfoo.so: undefined reference to `__isoc23_strtol@GLIBC_2.38'",
-        "was linked against GLIBC 2.38",
+        "GLIBC 2.38, which its user was linked against",
         "Find the source",
     ),
     "the output is not rebuilt": (
