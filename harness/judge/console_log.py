@@ -183,20 +183,6 @@ def _reached(observation: Observation) -> str:
     return f"it got as far as {stage.stage.value} (line {stage.line}: {stage.text})"
 
 
-def _unknowable(observation: Observation) -> tuple[str, ...]:
-    """What no log can tell."""
-    firmware = (
-        f"the firmware says it is build {observation.build_id}; whether that was meant is unknown"
-        if observation.build_id
-        else "which firmware ran is unknown"
-    )
-    return (
-        "how the process ended (exit status, signal) is unknown",
-        firmware,
-        "which .pte ran is unknown",
-    )
-
-
 def _notes(observation: Observation) -> tuple[str, ...]:
     notes = []
     if observation.bundle_passes:
@@ -229,7 +215,14 @@ class JudgedLog:
     @property
     def unknowable(self) -> tuple[str, ...]:
         """What no log can tell, in sentences."""
-        return _unknowable(self.observation)
+        build = self.observation.build_id
+        return (
+            "how the process ended (exit status, signal) is unknown",
+            f"the firmware says it is build {build}; whether that was meant is unknown"
+            if build
+            else "which firmware ran is unknown",
+            "which .pte ran is unknown",
+        )
 
     def exit_code(self, strict: bool) -> ExitCode:
         """A run that completed without a comparison is good enough, unless ``strict``."""

@@ -117,10 +117,13 @@ def uses_in(unit: ElfFile, name: str) -> list[CodePlace]:
 
 def units_of(path: Path, word: str) -> list[ElfFile]:
     """The sound ELF objects of a file; ``word``: its name on the link line."""
+    data = path.read_bytes()
     try:
-        parts = _contents(path, word)
+        members = ar.members(path) if ar.is_archive(data) else None
     except MalformedFile:
         return []
+    whole = [(word, data)]
+    parts = whole if members is None else [(f"{word}({m.name})", m.data) for m in members]
     objects = []
     for name, data in parts:
         with suppress(MalformedFile):
@@ -128,13 +131,6 @@ def units_of(path: Path, word: str) -> list[ElfFile]:
             _ = unit.symbols
             objects.append(unit)
     return objects
-
-
-def _contents(path: Path, word: str) -> list[tuple[str, bytes]]:
-    data = path.read_bytes()
-    if ar.is_archive(data):
-        return [(f"{word}({m.name})", m.data) for m in ar.members(path)]
-    return [(word, data)]
 
 
 def load(call: LinkerCall) -> LinkIndex:

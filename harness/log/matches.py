@@ -113,11 +113,6 @@ def registers(line: bytes) -> dict[str, str]:
     return found
 
 
-def dumped(message: bytes) -> bool:
-    """The message is a line of the registers that Zephyr logs at a fault."""
-    return _DUMPED.match(message) is not None
-
-
 MOST: Final = 1000
 _FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.LINUX_PANIC, Kind.NO_ROOT}
 # What a hard fault may have been before it was escalated.
@@ -239,7 +234,7 @@ class Matches:
             if self._early is not None:
                 _collect(self._early.facts, message)
             return True
-        if not dumped(message):
+        if not _DUMPED.match(message):
             return False
         self._dump = number
         if self._early is None:
