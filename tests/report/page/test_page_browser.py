@@ -187,6 +187,29 @@ def test_the_button_copies_the_command(page: Any) -> None:
     assert page.execute_script("return said")[1].startswith(f"hil run {M55} ")
 
 
+def test_on_a_phone_nothing_runs_out_of_its_card(page: Any) -> None:
+    """What is wider (tables, a console, a command) scrolls within it; the page itself does not."""
+    metrics = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    outside = page.execute_script(
+        """
+        for (const each of document.querySelectorAll('details')) each.open = true;
+        const scrolls = each => each.closest('.wide, .excerpt, .command code, svg');
+        return [...document.querySelectorAll('section.group *, body > *, details *')]
+          .filter(each => !scrolls(each.parentElement) && each.getBoundingClientRect().width)
+          .filter(each => {
+            const card = each.closest('section.group') || document.body;
+            return each.getBoundingClientRect().right > card.getBoundingClientRect().right + 1;
+          })
+          .map(each => each.outerHTML.slice(0, 200));
+        """
+    )
+    wide = page.execute_script("return document.documentElement.scrollWidth")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert outside == []
+    assert wide <= 360
+
+
 def test_a_cell_leads_to_its_case(page: Any) -> None:
     """And opens it."""
     cell = next(c for c in by(page, ".matrix td a") if c.get_attribute("class") == "infra")
