@@ -185,6 +185,8 @@ def _print_one(console: Console, case: Standing) -> None:
     say(console, f"    {row.cause.kind}{line}: {row.cause.text}")
     if row.quarantined:
         say(console, f"    in quarantine {row.quarantined}")
+    if case.flaky:
+        say(console, f"    {case.flaky}")
     say(console, f"    {reproducing(row)}")
 
 
@@ -224,6 +226,7 @@ def _summary(case: Standing) -> dict[str, Any]:
         "state": case.state,
         "since": None if case.since is None else case.since.first.night,
         "drift": case.drift or None,
+        "flaky": case.flaky or None,
         "tries": [{"verdict": t.verdict, "time": t.time} for t in case.tries],
         "deltas": {d.name: [d.before, d.after] for d in case.deltas},
         "command": reproducing(row),

@@ -224,6 +224,17 @@ class Standing:
         row = self.row
         return None if row is None or not row.bad else first_bad((*self.earlier, row))
 
+    @property
+    def flaky(self) -> str:
+        """How often equal runs before ended otherwise; "" for a failure for which none did."""
+        row = self.row
+        if row is None or not row.bad or not row.identity.firmware:
+            return ""
+        definite = [r for r in self.earlier if r.good or r.bad]
+        alike = [r for r in definite if r.identity.of_product == row.identity.of_product]
+        other = sum(r.fault != row.fault for r in alike)
+        return f"flaky: {other} of {len(alike)} equal runs ended otherwise" if other else ""
+
     @cached_property
     def changed(self) -> list[Difference]:
         """Inputs that are others since the case failed of this cause."""

@@ -190,7 +190,8 @@ def _message(case: Standing) -> str:
         return NO_ROW[case.state]
     cause = "" if row.cause is None else f" {row.cause.kind}: {row.cause.text}"
     why = f" ({row.quarantined})" if row.quarantined else ""
-    return f"{case.state}{why}: {row.verdict}{cause}"
+    flaky = f" ({case.flaky})" if case.flaky else ""
+    return f"{case.state}{why}{flaky}: {row.verdict}{cause}"
 
 
 def _text(case: Standing) -> str:

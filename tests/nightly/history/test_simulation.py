@@ -254,6 +254,7 @@ def test_page_and_summary_say_the_same(nights: Nights, day: int) -> None:
             cause = " of this cause" if str(case.state) == "changed" else ""
             assert f"Failing{cause} since the night {first} (" in page
             assert f"it last passed in {good}" in page
+        assert case.flaky in page
     for case, delta in night.moved:
         assert f"{case.case}: {delta}" in page
         assert f"- {case.case}: {delta}" in plain

@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.judgement import Cause
 from harness.nightly.history.model import Difference, Identity, Row
-from harness.nightly.history.standing import changes, deltas_of, drift_of, first_bad
+from harness.nightly.history.standing import Standing, changes, deltas_of, drift_of, first_bad
 
 from .made import KNOWN, row
 
@@ -169,3 +169,16 @@ def test_numbers_addresses_and_folders_make_no_other_cause(
 ) -> None:
     assert (failing(1, "FAULT", one).fault == failing(2, "FAULT", other).fault) is same
     assert failing(1, "FAULT", one).fault != failing(1, "HANG", one).fault
+
+
+def test_a_failure_that_equal_runs_do_not_have_is_flaky() -> None:
+    """INFRA says nothing; with another firmware it is no equal run."""
+    other = replace(KNOWN, firmware="f2")
+    earlier = (row(1), row(2, identity=other), row(3, "INFRA"), row(4, "FAULT"), row(5))
+    told = Standing("t/a", (row(6, "FAULT"),), earlier).flaky
+    assert told == "flaky: 2 of 3 equal runs ended otherwise"
+    assert Standing("t/a", (row(6, "FAULT", identity=other),), (row(1),)).flaky == ""
+    assert Standing("t/a", (row(6),), (row(1, "FAULT"),)).flaky == ""
+    unknown = replace(KNOWN, firmware="")
+    build = row(6, "BUILD_ERROR", identity=unknown)
+    assert Standing("t/a", (build,), (row(1, identity=unknown),)).flaky == ""
