@@ -65,7 +65,7 @@ def _cli() -> str:
 
 _CLI = """# The command line
 
-Every verb takes `--json` ([JSON](json.md)) and `--debug`, which shows the traceback of an error.
+Every verb takes `--json` ([JSON](json.md)); `hil --debug VERB` shows the traceback of an error.
 """
 
 
@@ -85,7 +85,7 @@ def _verb(command: click.Command, context: click.Context, level: str = "##") -> 
         yield from _table(("option", "what it does"), ((_code(name), what) for name, what in told))
 
 
-_EVERY = ("--json", "--debug")
+_EVERY = ("--json",)
 
 
 def _help(command: click.Command) -> Iterator[str]:

@@ -73,7 +73,9 @@ class _Group(click.Group):
 
 @click.group(cls=_Group, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="executorch-hil", prog_name="hil")
-def main() -> None:
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
     """Test ExecuTorch programs on Arm targets: export, build, simulate, judge.
 
     \b
@@ -81,3 +83,4 @@ def main() -> None:
       hil run corstone-300-m55 ds_cnn
       hil doctor
     """
+    context.obj = debug

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.config.known_defects import require_known_defect
 from harness.export.exporter import ExporterSource
 from harness.firmware.source import choose, firmware_words
 from harness.sim.simulator import AUTO
@@ -47,6 +48,24 @@ tolerance_option = click.option(
 )
 
 
+def _known_defects(
+    _context: click.Context, _option: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    try:
+        return tuple(map(require_known_defect, names))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+known_defect_option = click.option(
+    "--accept-known-defect",
+    "accept_known_defects",
+    multiple=True,
+    metavar="NAME",
+    callback=_known_defects,
+    help="Let outputs that are right pass, though ExecuTorch's own are known to be wrong, or "
+    "refused; the report says so. May be repeated, also as accept_known_defects of the budgets.",
+)
 simulator_option = click.option(
     "--simulator",
     default=AUTO,

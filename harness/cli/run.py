@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from harness.cli.options import (
     exporter_option,
     firmware_options,
+    known_defect_option,
     limit_factor_option,
     simulator_option,
     tolerance_option,
@@ -62,6 +63,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     help="Run this program in place of the exported one (one model only).",
 )
 @tolerance_option
+@known_defect_option
 @click.option(
     "--oracle",
     type=click.Choice([arithmetic.value for arithmetic in Arithmetic]),

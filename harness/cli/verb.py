@@ -1,4 +1,4 @@
-"""What verbs have in common: ``--json``, ``--debug`` and errors with exit codes."""
+"""What verbs have in common: ``--json`` and errors with exit codes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ _Verb = TypeVar("_Verb", bound=Callable[..., tuple[dict[str, Any], ExitCode]])
 
 
 def verb(function: _Verb) -> _Verb:
-    """Give a command ``--json``, ``--debug`` and the common way to fail, whatever the exception.
+    """Give a command ``--json`` and the common way to fail, whatever the exception.
 
     The function gets ``as_json`` and returns the object to print when it is set, and how to end.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
     @functools.wraps(function)
-    def wrapped(*args: Any, as_json: bool, debug: bool, **kwargs: Any) -> None:
+    def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
         try:
             result, code = function(*args, as_json=as_json, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
@@ -38,7 +37,7 @@ def verb(function: _Verb) -> _Verb:
         except Exception as error:  # the boundary of this face
             failure = as_harness_error(error)
             result, code = _error_object(failure), failure.exit_code
-            if debug:
+            if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
             if not as_json:
                 say_error(error)

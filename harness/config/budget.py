@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from harness.config.figures import UNLISTED, figure
+from harness.config.known_defects import require_known_defect
 from harness.config.schema import Data, Rule
 
 SLACK_BYTES = 256
@@ -31,6 +32,7 @@ def _budgeted(name: str) -> str:
 
 FigureName = Annotated[str, Rule(after=_budgeted)]
 Bytes = Annotated[int, Rule(ge=0)]
+DefectName = Annotated[str, Rule(after=require_known_defect)]
 Steps = Annotated[float, Rule(ge=0, le=MOST_TOLERANCE_LSB)]
 
 
@@ -54,22 +56,25 @@ class Budgets(Data):
           slack: {bytes: 256, share: 0.005}
           slacks: {elf_ITCM: {bytes: 0, share: 0.0}}
           tolerance_lsb: 1
+          accept_known_defects: [cat-of-channels-last]
 
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
     ``tolerance_lsb`` is how many steps of its scale an output may be off; every report says it.
+    ``accept_known_defects``: of ExecuTorch's (``known_defects.yaml``), that may pass with a note.
     """
 
     limits: dict[FigureName, Bytes] = field(default_factory=dict)
     slack: Slack = field(default_factory=Slack)
     slacks: dict[FigureName, Slack] = field(default_factory=dict)
     tolerance_lsb: Steps = 0.0
+    accept_known_defects: tuple[DefectName, ...] = ()
 
     def slack_of(self, figure: str) -> Slack:
         return self.slacks.get(figure, self.slack)
 
     def merged(self, model: Mapping[str, Any]) -> Budgets:
         """With what a model's file says (``harness.config.budgets``). Both hold: the smaller of two
-        hard limits; slack and tolerance are the model's where it has them."""
+        hard limits; the rest is the model's where it has it."""
         theirs = model.get("limits", {})
         limits = {
             name: min(b[name] for b in (self.limits, theirs) if name in b)
@@ -80,6 +85,7 @@ class Budgets(Data):
             slack=model.get("slack", self.slack),
             slacks={**self.slacks, **model.get("slacks", {})},
             tolerance_lsb=model.get("tolerance_lsb", self.tolerance_lsb),
+            accept_known_defects=model.get("accept_known_defects", self.accept_known_defects),
         )
 
     def to_fields(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ class Reason(Word):
     OUTPUT_MISSING = "output_missing"
     OUTPUT_SIZE = "output_size"
     OUTPUTS_DIFFER = "outputs_differ"
+    KNOWN_DEFECT = "known_defect"
     REFERENCE_OUTPUTS = "reference_outputs"
     REFERENCE_PROGRAM = "reference_program"
     TRUTH_OUTPUTS = "truth_outputs"
@@ -57,7 +58,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose fault a wrong result of an NPU is: in one word, in words, and as data."""
+    """Whose fault a wrong result is: in one word, in words, and as data."""
 
     culprit: str
     text: str

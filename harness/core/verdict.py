@@ -101,7 +101,7 @@ class Verdict(Word):
         "EXPORT_ERROR",
         _FAILURE,
         "the model gave no program that would prove something",
-        "the cause names stage and line; `--debug` has the traceback",
+        "the cause names stage and line; `hil --debug` has the traceback",
     )
     BUILD_ERROR = (
         "BUILD_ERROR",

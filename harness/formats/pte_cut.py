@@ -9,6 +9,7 @@ whole program, up to that place.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +21,13 @@ from harness.formats.schema import PTE, load_schema
 @dataclass(frozen=True)
 class Instruction:
     """``number`` in the chain, from 0; ``operator`` as the program names it, or the delegate's
-    backend; ``values`` that it writes, as the plan numbers them; none for a move or a jump."""
+    backend; ``values`` that it writes and its ``arguments``, as the plan numbers them; none for a
+    move or a jump."""
 
     number: int
     operator: str
     values: tuple[int, ...]
+    arguments: tuple[int, ...] = ()
 
 
 class CuttableProgram:
@@ -37,6 +40,8 @@ class CuttableProgram:
         self._data = path.read_bytes()
         buffer = FlatBuffer(memoryview(self._data), load_schema(PTE), len(self._data))
         self._plan = _single(buffer.root().items("execution_plan"), "execution plan")
+        self.values = self._plan.items("values")
+        self.inputs = tuple(self._plan.items("inputs"))
         self._chain = _single(self._plan.items("chains"), "chain")
 
     def instructions(self) -> tuple[Instruction, ...]:
@@ -62,21 +67,28 @@ class CuttableProgram:
             operator = self._plan.items("operators")[call.get("op_index")]
             overload = operator.get("overload")
             name = operator.get("name") + (f".{overload}" if overload else "")
-            return Instruction(number, name, self._written(call))
+            return Instruction(number, name, self._written(call), tuple(call.items("args")))
         if call.name.endswith("DelegateCall"):
             backend = self._plan.items("delegates")[call.get("delegate_index")].get("id")
-            return Instruction(number, f"delegate {backend}", self._written(call))
+            name, arguments = f"delegate {backend}", tuple(call.items("args"))
+            return Instruction(number, name, self._written(call), arguments)
         return Instruction(number, call.name, ())
 
     def _written(self, call: Table) -> tuple[int, ...]:
-        """An out-variant's result, or a delegate's last one, is its last argument."""
-        arguments = call.items("args")
-        tensors = [a for a in arguments if self._is_tensor(a)]
-        return tuple(tensors[-1:])
+        """An out-variant's result, or a delegate's last one, is its last argument; of several it is
+        a list of them."""
+        return tuple(self.tensors([*call.items("args")][-1:]))
 
-    def _is_tensor(self, index: int) -> bool:
-        value = self._plan.items("values")[index].get("val")
-        return isinstance(value, Table) and value.name.endswith("Tensor")
+    def tensors(self, values: Sequence[int]) -> dict[int, Table]:
+        """Those among values, and in lists of tensors among them, by number."""
+        found: dict[int, Table] = {}
+        for index in values:
+            value = self.values[index].get("val") if index >= 0 else None
+            if value is not None and value.name in ("TensorList", "OptionalTensorList"):
+                found |= self.tensors([*value.items("items")])
+            elif value is not None and value.name == "Tensor":
+                found[index] = value
+        return found
 
 
 def _single(found: Vector | tuple[()], what: str) -> Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
 from harness.export.program import TensorSpec
+from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
@@ -172,8 +173,8 @@ class Evidence:
 
     ``metrics`` are the figures that budgets bound. ``npu``: the jobs of an NPU model beside the
     simulator. ``differences``: what the simulator lacks of the board.
-    ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is, when that
-    was looked for.
+    ``mismatch_at``: where NPU and TOSA, or ExecuTorch and the model, first disagree, ``blame``:
+    whose fault that is, when that was looked for.
     ``console_bytes``: how many the kept console has; None when there is no such file.
     """
 
@@ -195,6 +196,8 @@ class Expectation:
     ``build_id`` is None for firmware that does not print one; ``prints_all_figures``: the runner
     does, of those that a budget can limit. ``truth``: an accepted run whose
     outputs every firmware has to give for the program, in place of the oracle's.
+    ``defects`` of ExecuTorch's that its own kernels or exporter would show in this program, and
+    ``accepted_defects``, with which it may pass.
     ``program_difference``: what the program is against the one of the accepted run, None where it
     is that one or there is none; with ``strict`` that is a failure. Raises ValueError for a
     tolerance that nobody can ask for.
@@ -211,6 +214,8 @@ class Expectation:
     truth: Reference | None = None
     program_difference: ProgramDifference | None = None
     strict: bool = False
+    defects: tuple[ProgramDefect, ...] = ()
+    accepted_defects: tuple[ProgramDefect, ...] = ()
 
     @property
     def other_program(self) -> Reference | None:

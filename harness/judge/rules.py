@@ -28,6 +28,7 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         execution_cause(evidence.observation, evidence.ending, expectation.build_id)
         or _incomplete(evidence.outputs)
         or _mismatch(evidence.outputs, expectation)
+        or _known_defect(expectation)
         or _program_changed(expectation)
         or _reference_program(evidence.outputs, expectation)
         or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
@@ -116,6 +117,14 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
             Reason.REFERENCE_OUTPUTS, "the outputs are not those of the accepted reference run"
         )
     return None
+
+
+def _known_defect(expectation: Expectation) -> Finding:
+    """The runner is right, and whoever ships ExecuTorch's would not be."""
+    if not expectation.defects:
+        return None
+    text = "the outputs are right, but not those that ExecuTorch itself would give"
+    return Verdict.MISMATCH, Cause(Reason.KNOWN_DEFECT, text)
 
 
 def _applicable_truth(expectation: Expectation) -> Reference | None:
@@ -248,6 +257,8 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
             if _applicable_truth(expectation) is None
             else "judged by an accepted run, the case's truth, not by the oracle"
         )
+    for defect in expectation.accepted_defects:
+        notes.append(f"accepted, known defect `{defect.name}` of ExecuTorch: {defect.place}")
     if not expectation.pte_unchanged:
         notes.append("the .pte is not the one that was exported: its sha256 differs")
     return notes

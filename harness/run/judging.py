@@ -7,14 +7,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
+from harness.config.known_defects import Trouble
 from harness.core.errors import UsageError
-from harness.core.judgement import Blame, Judgement
+from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
@@ -27,6 +29,7 @@ from harness.judge.evidence import (
     TensorDiff,
     compare,
 )
+from harness.judge.executorch_defects import ProgramDefect, defects_in
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
@@ -143,14 +146,21 @@ def expectation_of(
     *,
     with_references: bool,
     strict: bool = False,
+    accepted: Sequence[str] = (),
 ) -> Expectation:
     """``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as
-    in Expectation. Raises UsageError for a ``pte`` that cannot be read, a malformed reference or
-    a bad tolerance."""
+    in Expectation; ``accepted``: names of known defects, beside those of the budgets. Raises
+    UsageError for a ``pte`` that cannot be read, a malformed reference or a bad tolerance."""
     pte_sha256 = _sha256(pte)
     root, budgets = references_of(case), budgets_of(case)
     reference = load_reference(root, case, firmware.source.name) if with_references else None
     truth = load_truth(root, case) if with_references else None
+    defects = [
+        defect
+        for defect in defects_in(pte)  # the outputs tell what ExecuTorch's own kernels make of them
+        if firmware.source.follows_definitions or defect.known.trouble is Trouble.VIEW
+    ]
+    names = {*budgets.accept_known_defects, *accepted}
     expectation = Expectation(
         build_id=firmware.printed_build_id,
         pte_unchanged=pte_sha256 == program.pte_sha256,
@@ -162,6 +172,8 @@ def expectation_of(
         prints_all_figures=firmware.source.prints_all_figures,
         truth=truth,
         strict=strict,
+        defects=tuple(d for d in defects if d.name not in names),
+        accepted_defects=tuple(d for d in defects if d.name in names),
     )
     other = expectation.other_program
     return replace(
@@ -179,19 +191,37 @@ def _difference(accepted: Reference, pte: Path) -> ProgramDifference:
 
 
 def _judged(evidence: Evidence, plan: RunPlan, work: Path) -> tuple[Evidence, Judgement]:
-    """Where an NPU may be at fault: where NPU and TOSA first differ, and whose fault that is."""
+    """Where NPU and TOSA, or ExecuTorch and the model, first differ, and whose fault that is."""
     judgement = judge(evidence, plan.expectation)
-    if judgement.cause is not None and may_be_blamed((judgement.verdict, judgement.cause)):
+    if judgement.cause is None or not may_be_blamed((judgement.verdict, judgement.cause)):
+        return evidence, judgement
+    defect = _explaining(judgement, plan)
+    if judgement.cause.kind != Reason.KNOWN_DEFECT:
         from harness.judge.blame import explain  # numpy and the NPU's model, which few runs need
 
         produced = partial(_produced, plan.program, work)
         found = explain(plan.program, plan.pte, produced, independent=evidence.npu is None)
-        if found is not None and (judgement.verdict is Verdict.MISMATCH or found[1].is_settling):
+        wrong = judgement.verdict is Verdict.MISMATCH and defect is None
+        if found is not None and (found[1].is_settling or wrong):
             place, blame = found
             why = Blame(blame.culprit, str(blame), blame.facts)
             evidence = replace(evidence, mismatch_at=place, blame=why)
-            judgement = judge(evidence, plan.expectation)
-    return evidence, judgement
+            return evidence, judge(evidence, plan.expectation)
+    if defect is not None:
+        why = Blame(defect.known.trouble.culprit, str(defect), defect.facts)
+        evidence = replace(evidence, mismatch_at=defect.place, blame=why)
+    return evidence, judge(evidence, plan.expectation)
+
+
+def _explaining(judgement: Judgement, plan: RunPlan) -> ProgramDefect | None:
+    """The first defect of ExecuTorch's in the program that shows in this way. Kernels of our own
+    have none."""
+    if judgement.cause is not None and judgement.cause.kind == Reason.KNOWN_DEFECT:
+        return plan.expectation.defects[0]
+    of_kernels = Trouble.WRONG if judgement.verdict is Verdict.MISMATCH else Trouble.REFUSED
+    shown = {of_kernels} if not plan.firmware.source.follows_definitions else set()
+    shown |= {Trouble.VIEW} if judgement.verdict is Verdict.MISMATCH else set()
+    return next((d for d in defects_in(plan.pte) if d.known.trouble in shown), None)
 
 
 def _produced(program: Program, work: Path, input_set: int, output: int) -> bytes | None:

@@ -62,7 +62,8 @@ class RunOptions:
     ``oracle``: whose arithmetic the outputs must show (None: the firmware's); the bundled runner is
     built to follow it, a checkout's is not changed. ``isolate_export``: export in the guests'
     sandbox; ``fresh``: without cached programs. ``strict``: a program that is not the one of the
-    accepted run fails (None: what the settings say).
+    accepted run fails (None: what the settings say). ``accept_known_defects``: names of those of
+    ExecuTorch that may pass, beside the budgets'.
     """
 
     simulator: str = AUTO
@@ -77,6 +78,7 @@ class RunOptions:
     isolate_export: bool = False
     fresh: bool = False
     strict: bool | None = None
+    accept_known_defects: tuple[str, ...] = ()
 
     @property
     def may_export_with_checkout(self) -> bool:
@@ -250,6 +252,7 @@ def plan_run(
             options.tolerance_lsb,
             with_references=same_arithmetic,
             strict=options.fails_unproven,
+            accepted=options.accept_known_defects,
         ),
         static=static_metrics(firmware, pte),
         export_notes=notes,

@@ -2,7 +2,7 @@
 
 Every face (``hil``, the pytest plugin, a stand-in, a worker) asks here, so that memory that ran
 out, a disk that cannot be written and a defect of ours look alike wherever they are met. The
-traceback is for whoever asks ``hil`` for it with ``--debug``; pytest and a stand-in show that of a
+traceback is for whoever asks for it with ``hil --debug``; pytest and a stand-in show that of a
 defect.
 """
 
@@ -46,7 +46,7 @@ class Unforeseen(InfraError):
         said = f"{self.cause}: {self.detail}" if self.detail else self.cause
         super().__init__(
             f"unforeseen {said} (at {self.place})",
-            hint="this is a defect of the harness; --debug shows the traceback, "
+            hint="this is a defect of the harness; `hil --debug` shows the traceback, "
             "which a report of it should have",
         )
 

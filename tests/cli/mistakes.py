@@ -36,6 +36,12 @@ MISTAKES: dict[str, Mistake] = {
     "a tolerance in CI": M(
         "run host add --tolerance 3", 2, "refused in CI", "tolerance_lsb: 3", {"CI": "true"}
     ),
+    "a known defect that is none": M(
+        "run host add --accept-known-defect cats",
+        2,
+        "no known defect of ExecuTorch is called 'cats'",
+        "there are: view-of-channels-last",
+    ),
     "two models and one program": M(
         "run host add mul --pte whole.pte", 2, "--pte replaces one", "name one model"
     ),

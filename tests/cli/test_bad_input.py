@@ -301,10 +301,10 @@ def test_a_home_that_is_a_file(hil: Hil, tmp_path: Path) -> None:
 
 
 def test_a_traceback_is_for_whoever_asks(tmp_path: Path) -> None:
-    """``--debug`` after the verb; standard output stays JSON."""
-    argv = [sys.executable, "-m", "harness", "judge", str(tmp_path), "--json"]
+    """Standard output stays JSON."""
     for more in ([], ["--debug"]):
-        done = subprocess.run([*argv, *more], capture_output=True, text=True)
+        argv = [sys.executable, "-m", "harness", *more, "judge", str(tmp_path), "--json"]
+        done = subprocess.run(argv, capture_output=True, text=True)
         assert done.returncode == 2
         assert json.loads(done.stdout)["cause"]["kind"] == "usage"
         assert ("Traceback" in done.stderr) == bool(more)

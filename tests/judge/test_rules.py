@@ -14,6 +14,7 @@ from harness.config.budget import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs, TensorDiff
+from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
 from harness.log import parse_console
@@ -52,6 +53,19 @@ def expecting(**changes: Any) -> Expectation:
 
 def test_all_proofs_present_is_pass() -> None:
     assert verdict() == Judgement(Verdict.PASS)
+
+
+def test_what_executorch_is_known_to_compute_wrongly_is_no_pass() -> None:
+    defect = ProgramDefect("cat-of-channels-last", 3, "aten::cat.out", "[2] in order [0]")
+    judged = verdict(expectation=expecting(defects=(defect,)))
+    assert judged.cause is not None
+    assert (judged.verdict, judged.cause.kind) == (Verdict.MISMATCH, "known_defect")
+    accepted = verdict(expectation=expecting(accepted_defects=(defect,)))
+    assert accepted.passed
+    assert accepted.notes == (
+        "accepted, known defect `cat-of-channels-last` of ExecuTorch: instruction 3 "
+        "(aten::cat.out of [2] in order [0])",
+    )
 
 
 CAUSES = {

@@ -1,0 +1,148 @@
+"""What ExecuTorch is known to compute wrongly, or to refuse, in a program, as read in its ``.pte``.
+
+A runner that is right says nothing of this: ours follows the order of dimensions of every tensor
+(``dim_order``). A view is no instruction: it is a tensor that is read and was not written, at the
+place of another one, and wrong where the elements do not lie there in its order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.config.known_defects import KnownDefect, known_defects
+from harness.core.errors import MalformedFile
+from harness.formats.flatbuffer import Table
+from harness.formats.pte_cut import CuttableProgram
+
+CHANNELS_LAST = {(0, 2, 3, 1), (0, 2, 3, 4, 1)}  # of four dimensions, of five
+VIEW = "a view"  # as an operator
+_PLACE = ("memory_id", "memory_offset_low", "memory_offset_high")
+
+
+@dataclass(frozen=True)
+class ProgramDefect:
+    """``instruction``: of the method, from 0; ``seen``: the tensors, each with its sizes and the
+    order of its dimensions in memory."""
+
+    name: str
+    instruction: int
+    operator: str
+    seen: str
+
+    @property
+    def known(self) -> KnownDefect:
+        return known_defects().defects[self.name]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"culprit": self.known.trouble.culprit, "defect": self.name, **asdict(self)}
+
+    @property
+    def place(self) -> str:
+        return f"instruction {self.instruction} ({self.operator} of {self.seen})"
+
+    def __str__(self) -> str:
+        known = self.known
+        helps = f"; what helps: {known.instead}" if known.instead else ""
+        return (
+            f"{known.trouble.culprit}, not your model: known defect `{self.name}`: {known.what}"
+            f"{helps}"
+        )
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """``place``: in the planned memory; None of a constant, or of one that is not planned."""
+
+    kind: int
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
+    place: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, tensor: Table) -> _Tensor:
+        where = tensor.get("allocation_info")
+        return cls(
+            tensor.get("scalar_type"),
+            tuple(tensor.items("sizes")),
+            tuple(tensor.items("dim_order")),
+            None if where is None else tuple(map(where.get, _PLACE)),
+        )
+
+    def __str__(self) -> str:
+        return f"{list(self.sizes)} in order {list(self.order)}"
+
+    def is_wrong_view_of(self, other: _Tensor) -> bool:
+        """Not so of scratch, which is of another type or size than what was there."""
+        same = self.kind == other.kind and math.prod(self.sizes) == math.prod(other.sizes)
+        return same and self._steps() != other._steps()
+
+    def _steps(self) -> list[tuple[int, int]]:
+        """Extents and strides, from the innermost dimension on; those that continue one another
+        are one. Equal for tensors whose n-th elements are at the same places."""
+        strides, step = dict.fromkeys(self.order, 1), 1
+        for dim in reversed(self.order):
+            strides[dim], step = step, step * self.sizes[dim]
+        merged: list[tuple[int, int]] = []
+        for dim in reversed(range(len(self.sizes))):
+            extent, stride = self.sizes[dim], strides[dim]
+            if extent > 1 and merged and stride == math.prod(merged[-1]):
+                merged[-1] = extent * merged[-1][0], merged[-1][1]
+            elif extent > 1:
+                merged.append((extent, stride))
+        return merged
+
+
+def defects_in(pte: Path) -> tuple[ProgramDefect, ...]:
+    """In the order of the instructions; none of what is no program, which the runner refuses.
+    Raises OSError."""
+    try:
+        return tuple(_defects(CuttableProgram(pte)))
+    except (MalformedFile, IndexError):
+        return ()
+
+
+def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
+    def tensors(values: Sequence[int]) -> list[_Tensor]:
+        return [_Tensor.of(tensor) for tensor in program.tensors(values).values()]
+
+    stored = {tensor.place: tensor for tensor in tensors(program.inputs)}
+    for step in program.instructions():
+        is_delegate = step.operator.startswith("delegate ")
+        every = tensors(step.arguments)
+        written = every if is_delegate else tensors(step.values)
+        for tensor in every:
+            source = stored.get(tensor.place)
+            if source and tensor not in written and tensor.is_wrong_view_of(source):
+                yield from _fitting(step.number, VIEW, (source, tensor))
+        if not is_delegate:
+            yield from _fitting(step.number, step.operator, every)
+        stored |= {tensor.place: tensor for tensor in written if tensor.place}
+
+
+def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator[ProgramDefect]:
+    """The first known defect that fits."""
+    orders = {tensor.order for tensor in tensors}
+    layout = "mixed"
+    if all(order == tuple(range(len(order))) for order in orders):
+        layout = "plain"
+    elif orders <= CHANNELS_LAST:
+        layout = "channels-last" if _lie_otherwise(tensors) else "plain"
+    rank = max((len(tensor.sizes) for tensor in tensors), default=0)
+    for name, defect in known_defects().defects.items():
+        if defect.fits(operator, layout, rank):
+            seen = ", ".join(map(str, dict.fromkeys(tensors)))
+            yield ProgramDefect(name, number, operator, seen)
+            return
+
+
+def _lie_otherwise(tensors: Sequence[_Tensor]) -> bool:
+    """Whether it matters that tensors are not in the plain order: not with one channel, nor where
+    they are put one behind the other along the first dimension, as whole ones."""
+    whole = len({tensor.sizes[:1] for tensor in tensors}) > 1
+    plain = (replace(tensor, order=tuple(range(len(tensor.order)))) for tensor in tensors)
+    return not whole and any(map(_Tensor.is_wrong_view_of, tensors, plain))

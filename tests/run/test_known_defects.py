@@ -1,0 +1,125 @@
+"""A program that ExecuTorch computes wrongly does not pass because our runner is right.
+
+The firmware is planted and writes its known outputs, on the real QEMU.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from harness.config.case import Case
+from harness.config.loading import load_target, target_directories
+from harness.core.verdict import Verdict
+from harness.judge.executorch_defects import ProgramDefect
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions, run_case
+from harness.run.record import RunRecord
+from harness.sim.simulator import pick
+from tools.doubles import double_program, planted_firmware
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+CAT = ProgramDefect(
+    "cat-of-channels-last", 3, "aten::cat.out", "[1, 7, 6, 6] in order [0, 2, 3, 1]"
+)
+VIEW = ProgramDefect("view-of-channels-last", 2, "a view", "[2, 3] in order [1, 0]")
+SELECT = ProgramDefect("mixed-dim-orders", 1, "aten::select_copy.int_out", "[2] in order [0]")
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+
+
+Run = Callable[..., RunRecord]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return partial(_run, tmp_path, monkeypatch)
+
+
+def _run(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    *defects: ProgramDefect,
+    right: bool = True,
+    accept: str = "",
+) -> RunRecord:
+    """``right``: whether what the firmware writes is what is expected."""
+    program = double_program(folder / source / str(right))
+    monkeypatch.setattr("harness.run.judging.defects_in", lambda _: defects)
+    monkeypatch.setattr("harness.run.pipeline.equipped", lambda firmware, *_: firmware)
+    monkeypatch.setattr("harness.run.pipeline.require_fit", lambda *_: ())
+    if not right:
+        for one in program.sets:
+            for name in one.expected:
+                (program.directory / name).write_bytes(bytes(16))
+    target = load_target("corstone-300-m55", target_directories({}))
+    options = RunOptions(accept_known_defects=(accept,) if accept else ())
+    firmware = planted_firmware(folder, "PASSES", source)
+    return run_case(Case(target.name, "add"), pick(target, "qemu"), program, firmware, options)  # type: ignore[arg-type]
+
+
+def test_what_executorch_computes_wrongly_is_no_pass(run: Run) -> None:
+    record = run("bundled", CAT)
+    assert record.verdict is Verdict.MISMATCH
+    assert record.cause is not None
+    assert record.cause.kind == "known_defect"
+    assert record.cause.text == (
+        "the outputs are right, but not those that ExecuTorch itself would give; first: "
+        "instruction 3 (aten::cat.out of [1, 7, 6, 6] in order [0, 2, 3, 1]); whose fault: "
+        "ExecuTorch's kernel, not your model: known defect `cat-of-channels-last`: aten::cat "
+        "copies whole rows of channels-last tensors as if they were plain ones"
+    )
+    assert (record.cause.facts or {})["defect"] == "cat-of-channels-last"
+    again = judge_again(Path(record.run_dir or ""))
+    assert (again.verdict, again.cause) == (record.verdict, record.cause)
+
+
+def test_a_call_that_executorch_refuses_is_no_pass(run: Run) -> None:
+    record = run("bundled", SELECT)
+    assert record.cause is not None
+    assert record.cause.kind == "known_defect"
+    assert "ExecuTorch's kernel, which refuses what its exporter makes, not" in record.cause.text
+
+
+def test_an_accepted_defect_passes_with_a_note(run: Run) -> None:
+    record = run("bundled", CAT, accept="cat-of-channels-last")
+    assert record.verdict is Verdict.PASS
+    (note,) = (n for n in record.notes if "accepted" in n and "defect" in n)
+    assert "`cat-of-channels-last` of ExecuTorch: instruction 3 (aten::cat.out of" in note
+
+
+def test_an_accepted_defect_is_no_excuse_for_wrong_outputs(run: Run) -> None:
+    record = run("bundled", CAT, right=False, accept="cat-of-channels-last")
+    assert record.cause is not None
+    assert record.cause.kind == "outputs_differ"
+    assert "whose fault" not in record.cause.text  # our runner's kernel is another
+
+
+def test_executorchs_own_runner_is_judged_by_its_outputs(run: Run) -> None:
+    """A checkout in which the kernel is mended passes; one in which it is not says why."""
+    assert run("executorch", CAT).verdict is Verdict.PASS
+    record = run("executorch", CAT, right=False)
+    assert record.cause is not None
+    assert record.cause.kind == "outputs_differ"
+    assert "first: instruction 3 (aten::cat.out of" in record.cause.text
+    assert "whose fault: ExecuTorch's kernel, not your model" in record.cause.text
+
+
+def test_a_wrong_view_is_the_exported_programs_fault(run: Run) -> None:
+    record = run("bundled", VIEW, right=False)
+    assert record.cause is not None
+    assert record.cause.kind == "outputs_differ"
+    assert "first: instruction 2 (a view of [2, 3] in order [1, 0])" in record.cause.text
+    assert "whose fault: the exported program (ExecuTorch's passes)" in record.cause.text
