@@ -231,18 +231,14 @@ class Defect(Data):
 
     products: Annotated[tuple[Product, ...], Rule(min_length=1)]
     macs: tuple[int, ...] = ()
-    trouble: Text | None = None
+    trouble: Annotated[tuple[Text, ...], Rule(min_length=1)]
     from_: Operators | None = None
     to: Operators | None = None
     beside: Operators | None = None
-    dilation: int = 0
+    padded: bool = False
     fill: Literal["other"] | None = None
     what: Text
     instead: Text | None = None
-
-    def _check_names_operators(self) -> None:
-        if self.trouble is None and (self.to is None or (self.from_, self.beside) == (None, None)):
-            raise ValueError("a defect needs its trouble, or operators: from and to, to and beside")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -148,9 +148,9 @@ def _clamp(registers: Registers, dtype: np.dtype[Any]) -> tuple[int, int] | None
     """Clip range B16 clamps to the registers; NONE leaves the result as it is."""
     if registers.bits("ACTIVATION", 12):
         return None
-    low, high = registers.signed16("ACTIVATION_MIN"), registers["ACTIVATION_MAX"] & 0xFFFF
-    if dtype.itemsize <= 2 or high == 0xFFFF or low < 0:
-        high = high - 0x10000 if high & 0x8000 and dtype.itemsize <= 2 else high
+    low, high = registers.signed16("ACTIVATION_MIN"), registers.signed16("ACTIVATION_MAX")
+    if dtype.itemsize > 2:
+        high &= 0xFFFF
     if low > high:
         raise registers.unsupported("ACTIVATION_MIN", low, "above ACTIVATION_MAX")
     limits = np.iinfo(dtype)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from harness.npu.errors import Unsupported
+from harness.npu.job import INT8, INT16, INT32
 from harness.npu.model import run
+from harness.npu.stream import Registers
+from harness.npu.u85 import _clamp
 from tests.npu.assembling import INPUT, U85_256, blob, cop1, pool, words
 
 
@@ -63,3 +68,19 @@ def test_the_rounding_says_whether_a_half_goes_up(mode: int, half: int) -> None:
     """NATURAL rounds it up, TRUNCATE_TO_LOWER drops it."""
     found = ran(("OFM_SCALE", 1 | 1 << 32 | mode << 45), ("POOL", 0))
     assert (found == VALUES + half >> 1).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "clamp"),
+    [
+        (INT8, 0xFF80, 0xFFFD, (-128, -3)),
+        (INT16, 0x8000, 0xFFFD, (-32768, -3)),
+        (INT16, 0xFFF0, 0x7FFF, (-16, 32767)),
+        (INT32, 0, 0xFFFD, (0, 0xFFFD)),  # only there it has no sign
+    ],
+)
+def test_the_bounds_of_a_clamp_have_a_sign(
+    dtype: np.dtype[Any], low: int, high: int, clamp: tuple[int, int]
+) -> None:
+    values = {"ACTIVATION": 0, "ACTIVATION_MIN": low, "ACTIVATION_MAX": high}
+    assert _clamp(Registers(values, 0), dtype) == clamp

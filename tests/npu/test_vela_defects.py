@@ -6,13 +6,15 @@ When a defect is not seen any more Vela was mended: the entry belongs to the ver
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
-from harness.export.child.reduce import Smallest, known_defect, npu_trial, reduce
+from harness.export.child.reduce import Smallest, Trouble, known_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import read_graph
 from tests.npu import vela_defects
 from tests.npu.tosa_graph import compile_tosa
@@ -21,14 +23,22 @@ TARGETS = {"u55": "ethos-u55-128", "u65": "ethos-u65-256", "u85": "ethos-u85-256
 DEFECTS = known.defects().defects
 
 
-def smallest(name: str, target: str) -> Smallest | None:
+# More programs of a defect: its name, the products.
+OTHERS = {
+    vela_defects.dilated: ("slice-before-padded", ("u55", "u65", "u85")),
+    vela_defects.long_steps: ("slice-before-padded", ("u85",)),
+    vela_defects.averaged: ("slice-before-padded", ("u85",)),
+}
+
+
+def smallest(name: str, target: str, other: vela_defects.Program | None = None) -> Smallest | None:
     def compiled(tosa: bytes) -> bytes:
         try:
             return compile_tosa(tosa, target)
         except (Exception, SystemExit) as error:
             raise ExportError(str(error)) from error
 
-    program = vela_defects.make(name)
+    program = vela_defects.make(name, other)
     return reduce(program.tosa, program.inputs, npu_trial(compiled))
 
 
@@ -53,14 +63,35 @@ def test_it_is_there_and_is_known_by_what_is_left_of_it(name: str, product: str)
         assert known_defect(read_graph(found.tosa), product, 128, found.trouble) == ""
 
 
-def test_what_a_file_of_defects_must_say(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "defects.yaml"  # type: ignore[operator]
+@pytest.mark.parametrize("product", TARGETS)
+@pytest.mark.parametrize("program", OTHERS)
+def test_the_same_defect_in_other_programs(program: vela_defects.Program, product: str) -> None:
+    name, products = OTHERS[program]
+    found = smallest(name, TARGETS[product], program)
+    assert (found is not None) == (product in products)
+    if found is not None:
+        macs = int(TARGETS[product].split("-")[2])
+        assert known_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_a_defect_is_known_by_its_trouble(trouble: Trouble) -> None:
+    """Operators that stand as a defect has them, and something else that is wrong with them."""
+    graph = read_graph(vela_defects.make("slice-before-padded").tosa)
+    found = known_defect(graph, "u55", 128, trouble)
+    seen = {Trouble.VALUES: "slice-before-padded", Trouble.UNWRITTEN: "slice-before-padded"}
+    assert found == {**seen, Trouble.MISSING: "output-dropped"}.get(trouble, "")
+
+
+def test_every_defect_says_what_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {word for defect in DEFECTS.values() for word in defect.trouble} <= set(Trouble)
+    file = tmp_path / "defects.yaml"
     text = known.defects_path().read_text()
-    file.write_text(text.replace("    from: [PAD]\n", ""))
+    file.write_text(text.replace("    trouble: [an output is missing]\n", ""))
     monkeypatch.setattr(known, "defects_path", lambda: file)
     known.defects.cache_clear()
     try:
-        with pytest.raises(TargetError, match="a defect needs its trouble, or operators"):
+        with pytest.raises(TargetError, match="trouble"):
             known.defects()
     finally:
         known.defects.cache_clear()

@@ -163,14 +163,16 @@ def sliced_dilated_by_three(g: Draw, graph: Graph, target: str) -> None:
     _sliced(g, graph, (3, 3), (3, 2))
 
 
-def _sliced(g: Draw, graph: Graph, dilations: tuple[int, int], kernel: tuple[int, int]) -> None:
+def _sliced(
+    g: Draw, graph: Graph, dilations: tuple[int, int], kernel: tuple[int, int], kind: object = INT8
+) -> None:
     stride, pads, out, depth = 3, [1, 0, 1, 0], (3, 6), pick(g, 3, 4, 16)
     size = [(n - 1) * stride + d * (k - 1) for n, d, k in zip(out, dilations, kernel, strict=True)]
     rest = (pick(g, 0, 1, 2), pick(g, 1, 2))
-    x = graph.input((1, size[0] + rest[0], size[1] + rest[1], depth), INT8)
+    x = graph.input((1, size[0] + rest[0], size[1] + rest[1], depth), kind)
     cut = (1, *size, depth)
     parts = (x, graph.shape([0] * 4), graph.shape(cut))
-    x = graph.op("SLICE", parts, cut, INT8, attributes("Slice"))
+    x = graph.op("SLICE", parts, cut, kind, attributes("Slice"))
     facts = {"pad": pads, "stride": [stride, stride], "dilation": list(dilations)}
     weights, elements = (6, *kernel, depth), kernel[0] * kernel[1] * depth
     graph.output(_weighted(g, graph, "Conv2d", x, weights, (1, *out, 6), facts, elements))

@@ -25,9 +25,9 @@ class Small:
     inputs: tuple[Array, ...]
 
 
-def make(name: str) -> Small:
+def make(name: str, program: Program | None = None) -> Small:
     generator, graph = np.random.default_rng([SEED, *name.encode()]), Graph()
-    PROGRAMS[name](generator, graph)
+    (program or PROGRAMS[name])(generator, graph)
     return Small(graph.serialise(), tuple(graph.sample(generator)))
 
 
@@ -119,8 +119,44 @@ def select_of_reshaped(g: Draw, graph: Graph) -> None:
     graph.output(_reshape(graph, x, [1, 12, 1, 2]))
 
 
-def convolution_dilated_by_three(g: Draw, graph: Graph) -> None:
+def slice_before_padded(g: Draw, graph: Graph) -> None:
+    sliced_convolution(g, graph, "DepthwiseConv2d", (3, 3, 8, 2))
+
+
+def dilated(g: Draw, graph: Graph) -> None:
     tosa_layers.sliced_dilated_by_three(g, graph, "")
+
+
+def long_steps(g: Draw, graph: Graph) -> None:
+    sliced_convolution(g, graph, "Conv2d", (4, 3, 3, 8), step=5)
+
+
+def averaged(g: Draw, graph: Graph) -> None:
+    x = _slice(graph, graph.input((1, 14, 14, 3), INT8), [0, 1, 1, 0], [1, 12, 12, 3])
+    parts = (x, graph.const([0], INT8), graph.const([0], INT8))
+    facts: dict[str, object] = {"kernel": [9, 9], "stride": [1, 1], "pad": [4] * 4}
+    attr = attributes("AvgPool2d", acc_type=INT32, **facts)
+    graph.output(graph.op("AVG_POOL2D", parts, (1, 12, 12, 3), INT8, attr))
+
+
+def sliced_convolution(
+    g: Draw, graph: Graph, kind: str, weights: tuple[int, ...], *, step: int = 1
+) -> None:
+    """3 x 3, padded by 1, behind a centre crop of 11 x 11 x 8."""
+    x = _slice(graph, graph.input((1, 13, 13, 8), INT8), [0, 1, 1, 0], [1, 11, 11, 8])
+    depth, rows = (weights[0], 10 // step + 1) if kind == "Conv2d" else (16, 11)
+    parts = (
+        x,
+        graph.const(g.integers(-99, 99, weights), INT8),
+        graph.const(np.zeros(depth, int), INT32),
+        graph.const([0], INT8),
+        graph.const([0], INT8),
+    )
+    facts: dict[str, object] = {"pad": [1] * 4, "stride": [step] * 2, "dilation": [1, 1]}
+    attr = attributes(kind, local_bound=False, acc_type=INT32, **facts)
+    name = {"Conv2d": "CONV2D", "DepthwiseConv2d": "DEPTHWISE_CONV2D"}[kind]
+    total = graph.op(name, parts, (1, rows, rows, depth), INT32, attr)
+    graph.output(graph.rescale(total, INT8, [(1 << 30, 39)]))
 
 
 def pad_before_convolution(g: Draw, graph: Graph) -> None:
@@ -164,7 +200,7 @@ PROGRAMS: dict[str, Program] = {
         reduce_into_part,
         reduce_min_of_reshaped,
         select_of_reshaped,
-        convolution_dilated_by_three,
+        slice_before_padded,
         pad_before_convolution,
         table_beyond_shram,
         output_dropped,

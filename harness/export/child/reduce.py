@@ -179,8 +179,7 @@ def known_defect(graph: Graph, product: str, macs: int, trouble: Trouble) -> str
     """The name of the first that fits; empty when none does."""
     for name, defect in defects().defects.items():
         on_npu = product in defect.products and (not defect.macs or macs in defect.macs)
-        seen = defect.trouble is None or defect.trouble == trouble
-        if on_npu and seen and _fits(graph, defect):
+        if on_npu and trouble in defect.trouble and _fits(graph, defect):
             return name
     return ""
 
@@ -195,7 +194,7 @@ def _fits(graph: Graph, defect: Defect) -> bool:
 
 
 def _is_it(graph: Graph, operator: Operator, defect: Defect) -> bool:
-    if defect.dilation > max(operator.dilation, default=0):
+    if defect.padded and not any(operator.padding):
         return False
     if defect.beside is not None and not _beside(graph, operator, defect.beside):
         return False

@@ -45,12 +45,11 @@ class TosaTensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """``dilation``: of a convolution, along each dimension. ``padding``: of a window."""
+    """``padding``: of a window, at each side."""
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    dilation: tuple[int, ...] = ()
     padding: tuple[int, ...] = ()
 
 
@@ -85,8 +84,7 @@ def read_graph(tosa: bytes) -> Graph:
                 names.get(op.Op(), str(op.Op())),
                 _strings(op.Inputs, op.InputsLength()),
                 _strings(op.Outputs, op.OutputsLength()),
-                _numbers_of(op, "Dilation"),
-                _numbers_of(op, "Pad"),
+                _padding(op),
             )
             for op in operators
         ),
@@ -196,17 +194,16 @@ def _numbers(table: Any) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-def _numbers_of(operator: Any, name: str) -> tuple[int, ...]:
-    """An attribute that is a vector; empty for an operator without it."""
+def _padding(operator: Any) -> tuple[int, ...]:
     names = {value: name for name, value in vars(Attribute).items() if isinstance(value, int)}
     kind = names.get(operator.AttributeType(), "NONE")
     if kind == "NONE":
         return ()
     union, table = operator.Attribute(), getattr(importlib.import_module(f"tosa.{kind}"), kind)()
-    if union is None or not hasattr(table, f"{name}Length"):
+    if union is None or not hasattr(table, "PadLength"):
         return ()
     table.Init(union.Bytes, union.Pos)
-    return tuple(getattr(table, name)(index) for index in range(getattr(table, f"{name}Length")()))
+    return tuple(table.Pad(index) for index in range(table.PadLength()))
 
 
 def _strings(get: Any, count: int) -> tuple[str, ...]:
