@@ -14,7 +14,6 @@ import importlib.util
 import re
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -273,16 +272,14 @@ def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
     Raises UsageError as ``find_root`` does, RevisionUnsupported, PartMissing, GitFailed.
     """
     root = find_root(folder)
-    with ThreadPoolExecutor() as pool:
-        there = pool.submit(revision, root, BUILT)
-        looked = {name: pool.submit(find_part, name, root, given) for name in SPECS}
-        if not (root / ENTRY).is_file():
-            raise RevisionUnsupported(root, there.result(), ENTRY)
-        found = {name: part for name, task in looked.items() if (part := task.result())}
+    there = revision(root, BUILT)
+    if not (root / ENTRY).is_file():
+        raise RevisionUnsupported(root, there, ENTRY)
+    found = {name: part for name in SPECS if (part := find_part(name, root, given))}
     missing = [name for name in SPECS if name not in found and name != _PLATFORM]
     if not _BARE_METAL.issuperset(missing):
         raise PartMissing(root, missing)
-    return Checkout(root, there.result(), found)
+    return Checkout(root, there, found)
 
 
 def find_root(folder: Path) -> Path:

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,19 +184,16 @@ def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]
 
 def _sources(checkout: Checkout) -> Iterator[Path]:
     """Every file that a build may read. Raises GitFailed."""
-    with ThreadPoolExecutor() as pool:
-        own = pool.submit(files, checkout.root, BUILT)
-        parts = [*pool.map(part_files, checkout.parts.values())]
-    yield from (path for path in own.result() if not _idle(path.relative_to(checkout.root)))
-    for part in parts:
-        yield from part
+    for path in files(checkout.root, BUILT):
+        if not _idle(path.relative_to(checkout.root)):
+            yield path
+    for part in checkout.parts.values():
+        yield from part_files(part)
 
 
 def _idle(name: Path) -> bool:
     if name.suffix == ".py" and _RUNNER not in name.parts:
         return name.parts[0] in _EXPORTERS
-    return name.suffix in _TEXTS or (_of_others(name) and name.suffix not in _COMPILED)
-
-
-def _of_others(name: Path) -> bool:
-    return len(name.parts) > 2 and name.parts[0] == "backends" and name.parts[1] not in _BACKENDS
+    of_others = len(name.parts) > 2 and name.parts[0] == "backends"
+    of_others = of_others and name.parts[1] not in _BACKENDS
+    return name.suffix in _TEXTS or (of_others and name.suffix not in _COMPILED)
