@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from harness.config.case import is_user_file
-from harness.config.schema import Data, Text, checked_document
 from harness.config.strict_yaml import read
 from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
@@ -78,33 +78,14 @@ class NamesMissing(BadModel):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Shipped(Data):
-    description: Text
-    module: Text
-    attribute: Text
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Catalogue(Data):
-    """models/catalogue.yaml."""
-
-    tiny: dict[Text, _Shipped]
-    full: dict[Text, Text]
-    unavailable: dict[Text, tuple[Text, ...]]
-
-
 @cache
-def _catalogue() -> _Catalogue:
-    return checked_document(_Catalogue, read(data_root() / "models" / "catalogue.yaml"))
+def _catalogue() -> dict[str, Any]:
+    return read(data_root() / "models" / "catalogue.yaml").data
 
 
 def catalogue() -> dict[str, ModelSource]:
     """The small models that export, by name."""
-    return {
-        name: ModelSource(name, one.description, one.module, one.attribute)
-        for name, one in _catalogue().tiny.items()
-    }
+    return {name: ModelSource(name, **where) for name, where in _catalogue()["tiny"].items()}
 
 
 def full_tier() -> dict[str, ModelSource]:
@@ -112,7 +93,7 @@ def full_tier() -> dict[str, ModelSource]:
     file = data_root() / "models" / "networks.py"
     return {
         name: ModelSource(name, description, attribute=name, definitions=file)
-        for name, description in _catalogue().full.items()
+        for name, description in _catalogue()["full"].items()
     }
 
 
@@ -124,7 +105,7 @@ def known_models() -> dict[str, ModelSource]:
 def unavailable() -> dict[str, str]:
     """The wheel's other names, each with the reason why it does not end in an int8 Cortex-M program
     here."""
-    return {name: why for why, names in _catalogue().unavailable.items() for name in names}
+    return {name: why for why, names in _catalogue()["unavailable"].items() for name in names}
 
 
 def find_model(name: str) -> ModelSource:
