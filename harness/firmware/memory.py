@@ -86,8 +86,9 @@ class DoesNotFit(HarnessError):
             hint = "no other memory mode of it, and no board for the same program, has the room"
         if instead:
             hint = f"with the same needs it would fit {', '.join(instead)}"
+        place = region or f"the {next(iter(needed))} pool of its file"
         super().__init__(
-            f"the program does not fit {target.name}: {region or 'its file'} has {size:,} bytes, "
+            f"the program does not fit {target.name}: {place} has {size:,} bytes, "
             f"and it needs {parts}, {self.missing:,} too many",
             hint=hint,
         )
