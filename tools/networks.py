@@ -73,7 +73,7 @@ def page(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     for model in full_tier():
         text += _line(model, *(rows[t].get(model, {}).get("verdict", "") for t in ran))
     for target in ran:
-        text += f"\n## {target}\nSizes in bytes, seconds of CPU for export and run together.\n\n"
+        text += f"\n## {target}\nSizes in bytes. Seconds: CPU of the harness and its exporter; few where the program was cached.\n\n"
         text += _table(*_COLUMNS)
         for model in full_tier():
             if model in rows[target]:
