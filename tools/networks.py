@@ -42,6 +42,7 @@ is trained. `python -m tools.networks` writes this page and `networks.json`; a c
 was not run yet. A PASS is exact, in every byte.
 
 """
+_UNITS = "Sizes in bytes; CPU seconds of harness and exporter, few where the program was cached."
 _SIZES = (".pte", "program and input", "buffers", "scratch")
 _COLUMNS = ("network", "verdict", *_SIZES, "instructions", "seconds", "cause")
 _MEMORY = ("input_file_allocator_used", "method_allocator_used", "temp_allocator")
@@ -73,7 +74,7 @@ def page(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     for model in full_tier():
         text += _line(model, *(rows[t].get(model, {}).get("verdict", "") for t in ran))
     for target in ran:
-        text += f"\n## {target}\nSizes in bytes. Seconds: CPU of the harness and its exporter; few where the program was cached.\n\n"
+        text += f"\n## {target}\n{_UNITS}\n\n"
         text += _table(*_COLUMNS)
         for model in full_tier():
             if model in rows[target]:
