@@ -116,12 +116,12 @@ def drift_of(before: Row | None, row: Row | None) -> str:
     same_model = row.model_source and row.model_source == before.model_source
     if not all(of_both) or of_both[0] == of_both[1] or not same_model:
         return ""
-    changed = [f"{d.what} {d.before} -> {d.after}" for d in changes([before], row)]
-    by = ", ".join(c for c in changed if c.split()[0] in row.versions) or "with the same exporter"
+    packages = (d for d in changes([before], row) if d.what in row.versions)
+    by = ", ".join(f"{d.what} {d.before} -> {d.after}" for d in packages)
     contents = "not known, its operators were not kept"
     if before.outline and row.outline:
         contents = str(outline_difference(before.outline, row.outline))
-    return f"same model, other program: {by}; what changed: {contents}"
+    return f"same model, other program: {by or 'with the same exporter'}; what changed: {contents}"
 
 
 @dataclass(frozen=True)
