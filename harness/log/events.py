@@ -24,6 +24,7 @@ class Kind(Word):
     CPU_EXCEPTION = "cpu_exception"  # the platform does not say which
     BOOT_PANIC = "boot_panic"  # of a boot loader or of secure firmware
     CPU_LOCKUP = "cpu_lockup"
+    RESET_LOOP = "reset_loop"
     STACK_OVERFLOW = "stack_overflow"
     ZEPHYR_FATAL = "zephyr_fatal"
     LINUX_OOPS = "linux_oops"
@@ -94,6 +95,7 @@ FINAL = (
     | CPU_FAULTS
     | {
         Kind.CPU_LOCKUP,
+        Kind.RESET_LOOP,
         Kind.ZEPHYR_FATAL,
         Kind.LINUX_OOPS,
         Kind.LINUX_PANIC,

@@ -65,6 +65,7 @@ _BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time
 # another program: the runner's own, a script, the CI system.
 _NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
 _MOST_STRAYS = 3
+_MOST_BOOTS = 3  # without an end between them: the board resets again and again
 # The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
 _BARE: Final = (
     *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "ports", "versions"),
@@ -379,6 +380,8 @@ class LogParser:
         for section in (("ports", "versions"), ("stages",)):
             if found := table(*section).first(line):
                 figures.match(number, line, *found)
+                if found[0].kind is Stage.BOOTED and figures.boots() == _MOST_BOOTS:
+                    matches.add(Kind.RESET_LOOP, number, line, {"boots": str(_MOST_BOOTS)})
         if failed := table("failed_jobs").first(_without_tool(line)):
             matches.match(number, line, *failed)
             return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.log import Kind, parse_console
+from harness.log import Kind, LogParser, parse_console
+from tests.log.lines import log
 
 ZEPHYR = b"""[00:00:00.010,000] <err> os: ***** MPU FAULT *****
 [00:00:00.010,000] <err> os:   Data Access Violation
@@ -137,3 +138,17 @@ def test_a_register_keeps_what_the_fault_said_first() -> None:
 
 def test_a_word_in_a_sentence_is_no_crash() -> None:
     assert parse_console(b"Aborted by the user\nWas it Aborted\n").failures == ()
+
+
+def test_the_third_banner_without_an_end_is_a_reset_loop() -> None:
+    """It ends the run: nothing else comes. Boots of programs that ended are none."""
+    boot = b"*** Booting Zephyr OS build v4.1.0 ***\nI: starting\n"
+    parser = LogParser()
+    parser.feed(boot * 2)
+    assert not parser.final_failure
+    parser.feed(boot * 3)
+    assert parser.final_failure
+    (loop,) = parser.finish().failures
+    assert (loop.kind, loop.line) == (Kind.RESET_LOOP, 5)
+    ended = log("mid 2025", "Program complete, exiting.")
+    assert not parse_console((boot + ended) * 5).failures
