@@ -5,20 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Final
 
 from harness.core.verdict import Word
-from harness.log.events import (
-    ENDS,
-    Item,
-    Metric,
-    OpTicks,
-    Progress,
-    SimulatorStop,
-    Stage,
-    StopReason,
-)
+from harness.log.events import Item, Metric, OpTicks, Progress, SimulatorStop, Stage, StopReason
 from harness.log.outputs import Tensors
 from harness.log.pattern import Match, Pattern, named_groups, table, text
 
@@ -114,11 +104,6 @@ class Figures:
     def reached(self, stage: Stage, number: int, line: bytes) -> None:
         if len(self.progress) < _MAX_STAGES:
             self.progress.append(Progress(stage, number, text(line[:200])))
-
-    def boots(self) -> int:
-        """How often the same banner of a boot has come since a program last ended."""
-        since = takewhile(lambda step: step.stage not in ENDS, reversed(self.progress))
-        return sum(step.text == self.progress[-1].text for step in since)
 
     def _complete(self, number: int, _line: bytes, match: Match) -> None:
         self.complete_line = number

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from harness.log.events import (
@@ -380,7 +380,7 @@ class LogParser:
         for section in (("ports", "versions"), ("stages",)):
             if found := table(*section).first(line):
                 figures.match(number, line, *found)
-                if found[0].kind is Stage.BOOTED and figures.boots() == _MOST_BOOTS:
+                if found[0].kind is Stage.BOOTED and _boots(figures.progress) == _MOST_BOOTS:
                     matches.add(Kind.RESET_LOOP, number, line, {"boots": str(_MOST_BOOTS)})
         if failed := table("failed_jobs").first(_without_tool(line)):
             matches.match(number, line, *failed)
@@ -407,6 +407,12 @@ def _without_decoration(number: int, line: bytes) -> bytes:
     if line.startswith((b"20", b"[20")) and (stamp := _TIMESTAMP.match(line)):
         line = line[stamp.end() :]
     return line
+
+
+def _boots(progress: Sequence[Progress]) -> int:
+    """How often the last banner of a boot has come since a program ended."""
+    since = takewhile(lambda step: step.stage not in ENDS, reversed(progress))
+    return sum(step.text == progress[-1].text for step in since)
 
 
 def _is_known(line: bytes) -> bool:

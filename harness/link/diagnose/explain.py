@@ -83,7 +83,8 @@ def explain_lines(
     parsed = parse_lines(lines)
     if not parsed.failures:
         stopped = failure_in(list(statements_of(lines)))
-        shown = parsed.linked or _shows_steps(lines)
+        steps = (x for x in lines if _NUMBERED.match(x.text) or _PERCENT.match(x.text))
+        shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
         return Explanation(str(path), (), None, parsed.linked, stopped, step)
     for command in commands_in_log(lines, path.parent):
@@ -229,10 +230,6 @@ def _last_step_of_unfinished(lines: Sequence[Line], *, cut: bool) -> str | None:
     if percents:
         return None if percents[-1].startswith(_BUILT) else last
     return None if _goes_on_after_link(lines) else last
-
-
-def _shows_steps(lines: Sequence[Line]) -> bool:
-    return any(_NUMBERED.match(line.text) or _PERCENT.match(line.text) for line in lines)
 
 
 def _all_counted(steps: Sequence[str]) -> bool:
