@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.system.files import disk_errors, write_whole
 from harness.system.packages import how_to_get
@@ -306,6 +304,8 @@ def borrowed(
     and none that a partial clone would fetch for nothing. It stands nowhere in particular.
     Raises WorktreeBusy, NotARepository, GitFailed, DiskError.
     """
+    from filelock import FileLock, Timeout  # any session of pytest imports this module
+
     top = top_of(checkout)
     name = hashlib.sha256(str(top).encode()).hexdigest()[:12]
     place = state_dir() / "worktrees" / f"{use}-{name}"

@@ -56,7 +56,7 @@ def test_a_fault_has_its_lines_and_what_to_do(home: Path) -> None:
     assert "console   5: five" in said
     assert "6: six" not in said
     assert f"evidence  {folder}" in said
-    assert "to do     the console's last lines" in said
+    assert "to do     look at the function of the fault" in said
 
 
 def test_the_newest_of_a_case(home: Path) -> None:
