@@ -132,7 +132,10 @@ def _without_first_input(home: Path) -> RunRecord:
     board = load_target("corstone-300-m55", target_directories({}))
     firmware = planted_firmware(home, "PASSES", "executorch")
     case = Case(board.name, "add")
-    return run_case(case, pick(board, "qemu"), program, firmware, RunOptions())  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        # The planted firmware has no checkout whose schema could be compared.
+        patch.setattr("harness.run.pipeline.require_fit", lambda *_: ())
+        return run_case(case, pick(board, "qemu"), program, firmware, RunOptions())  # type: ignore[arg-type]
 
 
 def test_an_edited_record_cannot_hide_a_process(home: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,11 +113,14 @@ def test_other_files_are_another_environment(tree: Tree) -> None:
 def test_a_killed_attempt_is_never_used(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
-    def killed(temporary: Path, place: Path) -> None:
+    link = checkout._link
+
+    def killed(*given: Any) -> None:
+        link(*given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkout, "_put", killed)
+        patched.setattr(checkout, "_link", killed)
         with pytest.raises(KeyboardInterrupt):
             lay(tree)
     assert list((own_cache / "cache" / "executorch-python").iterdir()) == []
@@ -127,14 +131,14 @@ def test_two_processes_at_once(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
     """The slower one takes what the faster one has put there."""
-    put = checkout._put
+    link = checkout._link
 
-    def slower(temporary: Path, place: Path) -> None:
-        monkeypatch.setattr(checkout, "_put", put)
+    def slower(*given: Any) -> None:
+        link(*given)
+        monkeypatch.setattr(checkout, "_link", link)
         lay(tree)
-        put(temporary, place)
 
-    monkeypatch.setattr(checkout, "_put", slower)
+    monkeypatch.setattr(checkout, "_link", slower)
     place = lay(tree)
     assert [p.name for p in place.parent.iterdir()] == [place.name]
 
