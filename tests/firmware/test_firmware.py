@@ -33,6 +33,8 @@ set(HIL_PORT "" CACHE STRING "")
 set(HIL_SCHEMA_DIR "" CACHE PATH "")
 set(HIL_KNOWN "0" CACHE STRING "")
 option(BUILD_TESTING "" ON)
+# Every runner is told how large its pools are.
+message(DEBUG "${HIL_FILE_POOL_BYTES} ${HIL_METHOD_POOL_BYTES} ${HIL_TEMP_POOL_BYTES}")
 if(HIL_KNOWN STREQUAL "bad")
   message(FATAL_ERROR "bad is not a value")
 endif()
