@@ -67,10 +67,6 @@ class ExportOptions:
         """The name in the cache of what an export gives. Raises what is wrong with the model."""
         return content_key(request, self.versions(request))
 
-    def cached(self, request: ExportRequest) -> Program | None:
-        """The cached program, whether or not it may be used. Raises as ``key``."""
-        return self.named(cache.load(self.key(request), home_of(request)))
-
     def named(self, program: Program | None) -> Program | None:
         """With the checkout's facts: a program of equal content may be of another commit."""
         if program is None or self.checkout is None:
@@ -148,7 +144,7 @@ class _Batch:
         self, folder: Path, request: ExportRequest, key: str
     ) -> tuple[Program, dict[str, str]]:
         """Exports into ``folder``, which is empty. With the files that it was made of."""
-        versions = self._options.versions(request)
+        versions, task = self._options.versions(request), f"the export of {request.model.name}"
         with ExitStack() as stack:
             process = self._process
             if self._options.isolate:
@@ -160,19 +156,14 @@ class _Batch:
                 request,
                 versions,
                 str(folder),
-                task=f"the export of {request.model.name}",
+                task=task,
                 on_stage=lambda name: self._say(request, f"exporting ({name})"),
             )
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         program = _whole(folder)
         if program is None:
-            raise ExportProcessFailed(
-                f"the export of {request.model.name}",
-                "left no program that is whole",
-                None,
-                process.log,
-                walls=self._options.isolate,
-            )
+            text = f"{task}: the export process left no program that is whole"
+            raise ExportProcessFailed(text, None, process.log, walls=self._options.isolate)
         (folder / "export.log").write_text(process.log)
         if self._options.checkout is not None:
             self._options.checkout.confirm()

@@ -29,7 +29,7 @@ from harness.system.quota import Account, Quota
 
 TEMPORARY = "tmp"  # below the only folder that a confined process can write to
 _START_SECONDS = 300.0
-_KEPT_BYTES = 1 << 20  # of what it prints: half from the beginning, half from the end
+_HALF = 1 << 19  # bytes of what it prints are kept from the beginning, and from the end
 _LOG_LINES = 20
 _TICK_SECONDS = 0.5
 _END_SECONDS = 5.0
@@ -64,7 +64,7 @@ class Output:
         self.clear()
 
     def clear(self) -> None:
-        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        self._kept, self._dropped = bytearray(), 0
 
     def collect(self, descriptor: int) -> None:
         """What is in the pipe now. A flood is read in portions, so that time limits still hold."""
@@ -75,20 +75,14 @@ class Output:
                 return
             if not data:
                 return
-            self._add(data)
-
-    def _add(self, data: bytes) -> None:
-        half = _KEPT_BYTES // 2
-        room = half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * half:
-            self._dropped += len(self._tail) - half
-            del self._tail[:-half]
+            self._kept += data
+            if (excess := len(self._kept) - 2 * _HALF) > 0:
+                del self._kept[_HALF : _HALF + excess]
+                self._dropped += excess
 
     def text(self) -> str:
         cut = f"\n[{self._dropped} bytes left out]\n".encode() if self._dropped else b""
-        return (bytes(self._head) + cut + bytes(self._tail)).decode(errors="replace")
+        return (self._kept[:_HALF] + cut + self._kept[_HALF:]).decode(errors="replace")
 
     def tail(self) -> str:
         return "\n".join(self.text().splitlines()[-_LOG_LINES:])

@@ -23,38 +23,28 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 1800.0  # the largest model tried takes 90 s on a busy machine
 
 
-class ExportProcessFailed(ExportError):
+class _Ended(HarnessError):
     """The export process ended, or was ended, without an answer. ``status`` or ``signal``: how it
     ended, both None when the harness ended it; ``log``: the end of what it printed."""
 
+    def __init__(self, text: str, returned: int | None, log: str, *, walls: bool = False) -> None:
+        self.status = returned if returned is not None and returned >= 0 else None
+        self.signal = -returned if returned is not None and returned < 0 else None
+        self.log: str | None = log
+        last = "".join(f": {line}" for line in log.strip().splitlines()[-1:])
+        super().__init__(f"{text}{last}", hint=_hint(self.signal, walls=walls))
+
+
+class ExportProcessFailed(_Ended, ExportError):
+    """While it did what was asked."""
+
     kind = "export_process"
 
-    def __init__(self, task: str, why: str, returned: int | None, log: str, *, walls: bool) -> None:
-        self.status = returned if returned is not None and returned >= 0 else None
-        self.signal = -returned if returned is not None and returned < 0 else None
-        self.log = log
-        super().__init__(f"{task}: {_sentence(why, log)}", hint=_hint(self.signal, walls=walls))
 
-
-class ExporterDied(InfraError):
-    """The export process ended before it had imported torch and ExecuTorch. Attributes: as in
-    ExportProcessFailed."""
+class ExporterDied(_Ended, InfraError):
+    """Before it had imported torch and ExecuTorch."""
 
     kind = "exporter_died"
-
-    def __init__(self, why: str, returned: int | None, log: str) -> None:
-        self.status = returned if returned is not None and returned >= 0 else None
-        self.signal = -returned if returned is not None and returned < 0 else None
-        self.log = log
-        super().__init__(
-            _sentence(f"{why} before it had imported torch and ExecuTorch", log),
-            hint=_hint(self.signal, walls=False),
-        )
-
-
-def _sentence(why: str, log: str) -> str:
-    last = log.strip().splitlines()[-1:]
-    return f"the export process {why}" + (f": {last[0]}" if last else "")
 
 
 def _hint(number: int | None, *, walls: bool) -> str:
@@ -103,13 +93,9 @@ class ExportProcess:
         try:
             return server.call((function, *arguments), seconds, on_stage)
         except Stopped as stopped:
-            raise ExportProcessFailed(
-                task,
-                stopped.why,
-                stopped.returned,
-                server.output.tail(),
-                walls=self._walls is not None,
-            ) from None
+            text, walls = f"{task}: the export process {stopped.why}", self._walls is not None
+            log = server.output.tail()
+            raise ExportProcessFailed(text, stopped.returned, log, walls=walls) from None
         except ExportError as error:
             error.log = server.output.tail()
             raise
@@ -136,7 +122,8 @@ class ExportProcess:
 
     def _why_broken(self, error: Stopped | HarnessError, log: str) -> HarnessError:
         if isinstance(error, Stopped):
-            return ExporterDied(error.why, error.returned, log)
+            text = f"the export process {error.why} before it had imported torch and ExecuTorch"
+            return ExporterDied(text, error.returned, log)
         if isinstance(error, ImportFailed) and self._exporter is not None:
             return ExporterUnusable(self._exporter, error, log)
         return error

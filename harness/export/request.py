@@ -24,10 +24,11 @@ from pathlib import Path
 from harness.config.models import Calibration, ModelSource, require_names, source_files
 from harness.config.npu import ProductFacts, products
 from harness.core.errors import ToolMissing, Unknown, UsageError
-from harness.system.files import sha256_of
+from harness.system.files import content_digest
 
 EXPORTERS = ("torch", "executorch", "torchao")
 ETHOS_U_EXPORTERS = (*EXPORTERS, "ethos-u-vela", "tosa-tools")
+_OWN = Path(__file__).parent
 _VELA_INI = "ethosu/config_files/Arm/vela.ini"
 
 
@@ -118,7 +119,7 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
         "calibration": request.calibration,
         "versions": versions,
         "python": platform.python_version_tuple()[:2],
-        "exporter": _digests(_own_sources(), Path(__file__).parent.parent),
+        "exporter": content_digest(sorted(_OWN.rglob("*.py")), _OWN),
     }
     name = f"{model.name}-{request.compile_target}"
     if is_ethos_u(request.compile_target):
@@ -135,23 +136,14 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
     return f"{name}-{digest[:24]}"
 
 
-def _sources(model: ModelSource) -> dict[str, str]:
+def _sources(model: ModelSource) -> str:
     if model.definitions is not None:
-        return _digests((model.definitions,), model.definitions.parent)
+        return content_digest([model.definitions], model.definitions.parent)
     if model.file is None:
-        return {}
+        return ""
     files = source_files(model.file)
     require_names(model.file)
-    return _digests(files, model.file.parent)
-
-
-def _own_sources() -> tuple[Path, ...]:
-    package = Path(__file__).parent
-    return tuple(sorted(package.rglob("*.py")))
-
-
-def _digests(paths: tuple[Path, ...], root: Path) -> dict[str, str]:
-    return {path.relative_to(root).as_posix(): sha256_of(path) for path in paths}
+    return content_digest(files, model.file.parent)
 
 
 def is_ethos_u(compile_target: str) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config.loading import Region, Target
+from harness.config.schema import checked
 from harness.core.errors import BuildError, InfraError, MalformedFile
 from harness.firmware.source import (
     BUNDLED,
@@ -22,11 +23,10 @@ from harness.firmware.source import (
     CheckoutFacts,
     FirmwareSource,
     built_with,
-    checkout_facts,
     source_named,
 )
 from harness.system import artifact_cache, paths
-from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.files import MALFORMED, disk_errors, read_json, sha256_of, write_whole
 from harness.system.progress import Progress
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ def obtain(
         started = time.monotonic()
         firmware = build(empty)
         seconds = round(time.monotonic() - started, 3)
-        _describe(replace(firmware, variant=name, seconds=seconds))
+        stamp = stamp_of(replace(firmware, variant=name, seconds=seconds))
+        write_whole(empty / STAMP, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
 
     with disk_errors("building the runner"):
         artifact_cache.cached(directory, key, fill, lambda: progress(f"{target.name}: waiting"))
@@ -181,46 +182,24 @@ def obtain(
     return replace(firmware, target=target.name, variant=name)
 
 
-def load_firmware(directory: Path, key: str | None = None) -> Firmware | None:
-    """The Firmware of ``key``, the name of its directory if not given. None when there is none, or
-    anything in the directory is not what was built for the key."""
-    key = key or directory.name
-    if artifact_cache.load(directory, key) is None:
-        return None
-    firmware = read_firmware(directory)
-    return firmware if firmware is not None and firmware.key == key else None
-
-
 def read_firmware(directory: Path) -> Firmware | None:
     """The Firmware that a directory describes, whose files somebody else has checked, but for the
     ELF's digest; None when there is none."""
     try:
-        firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
+        stamp = read_json(directory / STAMP)
+        source = source_named(stamp.pop("source"))
+        firmware = replace(checked(Firmware, {**stamp, "directory": directory}), source=source)
         whole = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
-    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
+    except (FileNotFoundError, NotADirectoryError, *MALFORMED):
         return None
     return firmware if whole else None
 
 
-def _describe(firmware: Firmware) -> None:
-    text = json.dumps(stamp_of(firmware), indent=1, sort_keys=True) + "\n"
-    write_whole(firmware.directory / STAMP, text)
-
-
 def stamp_of(firmware: Firmware) -> dict[str, Any]:
     """What ``firmware.json`` says, as plain data."""
-    stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
-    stamp["source"] = str(firmware.source)
-    if firmware.checkout is not None:
-        stamp["checkout"] = firmware.checkout.to_fields()
+    stamp = {**asdict(firmware), "source": firmware.source.name}
+    del stamp["directory"]
     return stamp
-
-
-def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
-    source = source_named(stamp.pop("source"))
-    checkout = checkout_facts(stamp.pop("checkout"))
-    notes = tuple(stamp.pop("notes"))
-    return Firmware(**stamp, directory=directory, source=source, checkout=checkout, notes=notes)
 
 
 def described(

@@ -14,7 +14,7 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,17 +149,6 @@ class CheckoutFacts:
     def short(self) -> str:
         """As people write it: "cff6f4dd+edits, cmsis-nn 1234abcd"."""
         return ", ".join((shown(self.commit, edited=self.dirty), *self.parts))
-
-    def to_fields(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def checkout_facts(fields: Mapping[str, Any] | None) -> CheckoutFacts | None:
-    """From plain data. Raises TypeError or KeyError for data of another shape."""
-    if fields is None:
-        return None
-    lists = {name: tuple(fields.get(name, ())) for name in ("notes", "parts")}
-    return CheckoutFacts(**{**fields, **lists})
 
 
 BUNDLED = "bundled"  # the source where none is named

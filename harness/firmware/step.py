@@ -20,7 +20,8 @@ from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
 from harness.firmware.firmware import REGION, RUNNER, STRIPPED
 from harness.link import fileapi
 from harness.system import paths, toolchain
-from harness.system.files import DISK_FULL
+from harness.system.files import DISK_FULL, content_digest
+from harness.system.git import files_below
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.progress import Progress, silent
 
@@ -33,6 +34,8 @@ _KILLED = re.compile(
 _UNUSED = re.compile(
     r"Manually-specified variables were not used by the project:\n\n((?:[ \t]+\w+\n)+)"
 )
+_TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
+_OWN_FOLDERS = ("executorch", "linux", "runner")
 _MOST = 20  # failures of one link that a record keeps
 
 
@@ -215,6 +218,19 @@ def build_with_cmake(
     run_step("build", ninja(tree, RUNNER), directory, name, progress, ccache(tree))
     take(tree, products(RUNNER, stripped=(tree / STRIPPED).is_file()), directory)
     shutil.rmtree(tree)
+
+
+def toolchain_file(port: str) -> Path | None:
+    """Ours for the compilers of a port; None where it has the host's."""
+    name = _TOOLCHAINS.get(port)
+    return None if name is None else paths.data_root() / "cmake" / "toolchains" / name
+
+
+def own_digest() -> str:
+    """Of all of ours that the build of somebody else's runtime may read."""
+    root = paths.data_root()
+    folders = (root / "cmake", *(root / "targets" / name for name in _OWN_FOLDERS))
+    return content_digest([file for folder in folders for file in files_below(folder)], root)
 
 
 def products(program: str, *, stripped: bool = False) -> dict[str, str]:

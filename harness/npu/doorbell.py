@@ -1,7 +1,7 @@
 """The host's side of the doorbell: a guest's NPU is a Python callable working in the guest's RAM.
 
-The format is that of ``targets/runner/ethosu/doorbell.h``, which tells it whole; every offset
-here is one of that header's. In short: the guest's DDR is memory that we share (QEMU: ``-object
+The format is that of ``targets/runner/ethosu/doorbell.h``, which tells it whole; the structures
+here are that header's. In short: the guest's DDR is memory that we share (QEMU: ``-object
 memory-backend-file,id=ddr,size=2G,mem-path=F,share=on -machine memory-backend=ddr``, where F is
 a descriptor that it inherits); the guest writes a ring of 16 bytes to the FIFO ``npu-request`` in
 its current directory and blocks reading the ring's sequence number from ``npu-answer``; in between
@@ -14,10 +14,10 @@ import fcntl
 import mmap
 import os
 import select
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from ctypes import LittleEndianStructure, addressof, c_char, c_uint32, c_uint64, sizeof
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -29,22 +29,35 @@ ANSWER_FIFO = "npu-answer"
 MEMORY_FILE = "npu-memory"  # of a native program
 DDR_BASE = 0x60000000  # of QEMU's mps3-an547; its DDR is the memory backend
 
-_RING = struct.Struct("<IIQ")  # magic, sequence, address of the mailbox
 _RING_MAGIC = 0x474E4952
-_ASK = struct.Struct("<III")  # magic, version, command
 _ASK_MAGIC = 0x55504E48
 _VERSION = 1
-_ANSWER = struct.Struct("<5I")  # result, config, id, status, qread
-_ANSWER_AT = 12
-_JOB = struct.Struct("<QQII")  # command stream, its bytes, region count, reserved
-_JOB_AT = 32
-_REGION = struct.Struct("<QQ")
-_REGIONS_AT = 56
 _REGIONS = 8
-_CYCLES_AT = 184
-_MESSAGE_AT = 192
 _MESSAGE_BYTES = 192
-_MAILBOX_BYTES = 384
+
+
+class Ring(LittleEndianStructure):
+    _fields_ = (("magic", c_uint32), ("sequence", c_uint32), ("mailbox", c_uint64))
+
+
+class _Region(LittleEndianStructure):
+    _fields_ = (("address", c_uint64), ("bytes", c_uint64))
+
+
+_QUESTION = ("magic", "version", "command")
+_ANSWER = ("result", "npu_config", "npu_id", "npu_status", "qread")  # the host's
+
+
+class Mailbox(LittleEndianStructure):
+    _fields_ = (
+        *((name, c_uint32) for name in (*_QUESTION, *_ANSWER)),
+        *((name, c_uint64) for name in ("commands", "commands_bytes")),
+        *((name, c_uint32) for name in ("region_count", "reserved")),
+        ("regions", _Region * _REGIONS),
+        ("cycles", c_uint64),  # the host's, as the message
+        ("message", c_char * _MESSAGE_BYTES),
+    )
+
 
 # Bits of the NPU's STATUS register (ethos-u-vela, ethosu/vela/ethos_u55_regs).
 STATUS_IRQ = 1 << 1
@@ -157,8 +170,6 @@ class SharedMemory:
 
 
 def _address(view: memoryview) -> int:
-    from ctypes import addressof, c_char  # slow to import
-
     return addressof(c_char.from_buffer(view))
 
 
@@ -191,8 +202,11 @@ def answering(
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)
         executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
-        server = _Server(request, answer, memory, identity, run)
-        service = executor.submit(server.serve, wake_read)
+
+        def answer_mailbox(address: int) -> None:
+            _answer_mailbox(memory, address, identity, run)
+
+        service = executor.submit(_serve, request, answer, wake_read, answer_mailbox)
         try:
             yield
         finally:
@@ -200,84 +214,57 @@ def answering(
         service.result()
 
 
-class _Server:
-    def __init__(
-        self, request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
-    ) -> None:
-        self._request = request
-        self._answer = answer
-        self._memory = memory
-        self._identity = identity
-        self._run = run
-
-    def serve(self, stop: int) -> None:
-        """Until the guest closes its end, or leaves its answers unread until there is no place
-        for more, or ``stop`` becomes readable. Closes both FIFOs."""
-        try:
-            while True:
-                ready = select.select([self._request, stop], [], [])[0]
-                if stop in ready:
-                    return
-                try:
-                    ring = os.read(self._request, _RING.size)
-                except ConnectionResetError:  # a socket, closed with an answer unread
-                    return
-                if len(ring) != _RING.size:
-                    return
-                magic, sequence, address = _RING.unpack(ring)
-                if magic != _RING_MAGIC:
-                    return
-                self._answer_mailbox(address)
-                try:
-                    os.write(self._answer, struct.pack("<I", sequence))
-                except (BlockingIOError, BrokenPipeError):
-                    return
-        finally:
-            os.close(self._request)
-            os.close(self._answer)
-
-    def _answer_mailbox(self, address: int) -> None:
-        try:
-            box = self._memory.at(address, _MAILBOX_BYTES)
-        except Refused:
-            return  # nowhere to write to; the guest finds its own "refused" there
-        try:
-            outcome = self._do(box)
-        except Refused as refused:
-            outcome = Outcome(Result.REFUSED, str(refused), status=0)
-        write_answer(box, self._identity, outcome)
-
-    def _do(self, box: memoryview) -> Outcome:
-        magic, version, command = _ASK.unpack_from(box)
-        if magic != _ASK_MAGIC or version != _VERSION:
-            raise Refused(f"mailbox magic 0x{magic:x}, version {version}; expected {_VERSION}")
-        if command == _Command.IDENTIFY:
-            return Outcome(status=0)
-        if command != _Command.RUN:
-            raise Refused(f"unknown command {command}")
-        commands, size, count, _ = _JOB.unpack_from(box, _JOB_AT)
-        if count > _REGIONS:
-            raise Refused(f"{count} regions; at most {_REGIONS}")
-        regions = [self._region(box, index) for index in range(count)]
-        return self._run(self._memory.at(commands, size), regions)
-
-    def _region(self, box: memoryview, index: int) -> memoryview | None:
-        address, size = _REGION.unpack_from(box, _REGIONS_AT + index * _REGION.size)
-        return self._memory.at(address, size) if size else None
+def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int], None]) -> None:
+    """Until the guest closes its end, or leaves its answers unread until there is no place for
+    more, or ``stop`` becomes readable. Closes both FIFOs."""
+    try:
+        while stop not in select.select([request, stop], [], [])[0]:
+            try:
+                rung = os.read(request, sizeof(Ring))
+            except ConnectionResetError:  # a socket, closed with an answer unread
+                return
+            if len(rung) != sizeof(Ring):
+                return
+            ring = Ring.from_buffer_copy(rung)
+            if ring.magic != _RING_MAGIC:
+                return
+            answer_mailbox(ring.mailbox)
+            try:
+                os.write(answer, c_uint32(ring.sequence))
+            except (BlockingIOError, BrokenPipeError):
+                return
+    finally:
+        os.close(request)
+        os.close(answer)
 
 
-def write_answer(box: memoryview, identity: Identity, outcome: Outcome) -> None:
-    """The fields of the mailbox that belong to the host."""
+def _answer_mailbox(memory: SharedMemory, address: int, identity: Identity, run: Run) -> None:
+    try:
+        box = Mailbox.from_buffer(memory.at(address, sizeof(Mailbox)))
+    except Refused:
+        return  # nowhere to write to; the guest finds its own "refused" there
+    try:
+        outcome = _do(memory, box, run)
+    except Refused as refused:
+        outcome = Outcome(Result.REFUSED, str(refused), status=0)
     text = outcome.message.encode()[: _MESSAGE_BYTES - 1]
-    text = text.decode("utf-8", "ignore").encode()  # no half character at the end
-    box[_MESSAGE_AT : _MESSAGE_AT + _MESSAGE_BYTES] = text.ljust(_MESSAGE_BYTES, b"\0")
-    struct.pack_into("<Q", box, _CYCLES_AT, 0)
-    _ANSWER.pack_into(
-        box,
-        _ANSWER_AT,
-        outcome.result,
-        identity.config,
-        identity.id,
-        outcome.status,
-        outcome.qread,
-    )
+    box.message = text.decode("utf-8", "ignore").encode()  # no half character at the end
+    box.cycles = 0
+    box.npu_config, box.npu_id = identity.config, identity.id
+    box.result, box.npu_status, box.qread = outcome.result, outcome.status, outcome.qread
+
+
+def _do(memory: SharedMemory, box: Mailbox, run: Run) -> Outcome:
+    magic, version, command = box.magic, box.version, box.command
+    if magic != _ASK_MAGIC or version != _VERSION:
+        raise Refused(f"mailbox magic 0x{magic:x}, version {version}; expected {_VERSION}")
+    if command == _Command.IDENTIFY:
+        return Outcome(status=0)
+    if command != _Command.RUN:
+        raise Refused(f"unknown command {command}")
+    count = box.region_count
+    if count > _REGIONS:
+        raise Refused(f"{count} regions; at most {_REGIONS}")
+    given = [(region.address, region.bytes) for region in box.regions[:count]]
+    regions = [memory.at(address, size) if size else None for address, size in given]
+    return run(memory.at(box.commands, box.commands_bytes), regions)

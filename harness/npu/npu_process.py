@@ -3,10 +3,9 @@
 A guest decides what the model works on, and for how long. Here that is somebody else's time and
 memory: ``stop`` ends a job at once, and a job that kills its process kills nothing else.
 
-A request is a length (u32) and so many bytes of JSON: for the command stream and each region its
-offset in the shared memory and its size, or null; where the offset is negative the bytes follow.
-The answer is a length and JSON again, and, after a job that was done, the bytes of all that was
-not shared.
+A request is one message of JSON: for the command stream and each region its offset in the shared
+memory and its size, or null; where the offset is negative the bytes follow as a message each. The
+answer is JSON again, and, after a job that was done, the bytes of all that was not shared.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from harness.core.errors import InfraError
 from harness.npu.doorbell import Outcome, Result, SharedMemory
@@ -56,25 +57,27 @@ class NpuProcess:
         shared = () if memory is None else (memory.descriptor,)
         size = 0 if memory is None else memory.size
         path = [path for path in (str(_ROOT), *sys.path) if path]
-        given = {"path": path, "memory": shared, "size": size}
+        self._connection, theirs = Pipe()
+        given = {"path": path, "jobs": theirs.fileno(), "memory": shared, "size": size}
         tied = (str(toolchain.locate("setpriv")), "--pdeathsig", "KILL", "--")
         python = (sys.executable, "-I", "-S", "-c")
-        self._process = subprocess.Popen(
-            [*tied, *python, _CHILD, json.dumps(given), product, str(macs)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=shared,
-            start_new_session=True,
-        )
+        with theirs:
+            self._process = subprocess.Popen(
+                [*tied, *python, _CHILD, json.dumps(given), product, str(macs)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # what is printed is no answer
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), *shared),
+                start_new_session=True,
+            )
 
     def __call__(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         """Raises NpuModelFailed."""
         if self._stopped:
             return STOPPED
         try:
-            return self._asked(self._process, commands, regions)
-        except (OSError, ValueError) as error:  # ValueError: of a pipe that stop() has closed
+            return self._asked(commands, regions)
+        except (OSError, EOFError) as error:
             if self._stopped:
                 return STOPPED
             status = self._process.wait()
@@ -93,33 +96,20 @@ class NpuProcess:
     def __exit__(self, *_: object) -> None:
         """When nobody is waiting for a job any more."""
         self.stop()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+        self._connection.close()
 
-    def _asked(
-        self,
-        process: subprocess.Popen[bytes],
-        commands: memoryview,
-        regions: Sequence[memoryview | None],
-    ) -> Outcome:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def _asked(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         pieces = [commands, *regions]
         spans = [None if piece is None else self._span(piece) for piece in pieces]
-        head = json.dumps(spans).encode()
-        process.stdin.write(len(head).to_bytes(4, "little") + head)
         copied = [p for p, s in zip(pieces, spans, strict=True) if p is not None and s and s[0] < 0]
+        self._connection.send_bytes(json.dumps(spans).encode())
         for piece in copied:
-            process.stdin.write(piece)
-        process.stdin.flush()
-        answer = _read(process, int.from_bytes(_read(process, 4), "little"))
-        told: dict[str, Any] = json.loads(answer)
+            self._connection.send_bytes(piece)
+        told: dict[str, Any] = json.loads(self._connection.recv_bytes())
         if "failed" in told:
             raise NpuModelFailed(told["failed"])
         for piece in copied:
-            changed = _read(process, len(piece))
+            changed = self._connection.recv_bytes()
             if piece is not commands:
                 piece[:] = changed
         return Outcome(**{**told, "result": Result(told["result"])})
@@ -130,39 +120,27 @@ class NpuProcess:
         return (-1 if offset is None else offset), len(piece)
 
 
-def _read(process: subprocess.Popen[bytes], size: int) -> bytes:
-    assert process.stdout is not None
-    data = process.stdout.read(size)
-    if len(data) < size:
-        raise ConnectionError
-    return data
-
-
 def work(given: dict[str, Any], product: str, macs: int) -> None:
     """The child's side: does one job after another until there are no more."""
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what is printed is no answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     shared = memoryview(b"")
     for descriptor in given["memory"]:
         shared = memoryview(mmap.mmap(descriptor, given["size"]))
     run = _model(product, macs)
-    while head := requests.read(4):
-        spans = json.loads(requests.read(int.from_bytes(head, "little")))
-        pieces, copied = _pieces(spans, requests, shared)
-        try:
-            outcome = run(pieces[0], pieces[1:])
-            told = asdict(outcome)
-        except ImportError as error:
-            told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
-        except Exception as error:  # a boundary: whoever asked is told
-            told, copied = {"failed": f"{type(error).__name__}: {error}"}, []
-        text = json.dumps(told).encode()
-        answers.write(len(text).to_bytes(4, "little") + text)
-        for piece in copied:
-            answers.write(piece)
-        answers.flush()
+    with Connection(given["jobs"]) as jobs, suppress(EOFError):
+        while True:
+            spans = json.loads(jobs.recv_bytes())
+            pieces, copied = _pieces(spans, jobs, shared)
+            try:
+                told = asdict(run(pieces[0], pieces[1:]))
+            except ImportError as error:
+                told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
+            except Exception as error:  # a boundary: whoever asked is told
+                told, copied = {"failed": f"{type(error).__name__}: {error}"}, []
+            jobs.send_bytes(json.dumps(told).encode())
+            for piece in copied:
+                jobs.send_bytes(piece)
 
 
 def _model(product: str, macs: int) -> Callable[..., Any]:
@@ -181,7 +159,7 @@ def _model(product: str, macs: int) -> Callable[..., Any]:
 
 
 def _pieces(
-    spans: list[tuple[int, int] | None], requests: BinaryIO, shared: memoryview
+    spans: list[tuple[int, int] | None], jobs: Connection, shared: memoryview
 ) -> tuple[list[memoryview | None], list[memoryview]]:
     """The command stream and the regions; and those of them that came with the request."""
     pieces: list[memoryview | None] = []
@@ -190,7 +168,7 @@ def _pieces(
         if span is None:
             pieces.append(None)
         elif span[0] < 0:
-            copied.append(memoryview(bytearray(requests.read(span[1]))))
+            copied.append(memoryview(bytearray(jobs.recv_bytes())))
             pieces.append(copied[-1])
         else:
             pieces.append(shared[span[0] : span[0] + span[1]])

@@ -296,7 +296,7 @@ class RunRecord:
         checkout = None if self.firmware is None else self.firmware.checkout
         return {
             "source": self.source,
-            "checkout": None if checkout is None else checkout.to_fields(),
+            "checkout": None if checkout is None else asdict(checkout),
         }
 
 

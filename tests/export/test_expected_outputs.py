@@ -31,9 +31,9 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
     expected = [model.module(*s) for s in samples]
     last = [drawing.channels_last(sample) for sample in samples]
     captured = lower.capture(model.module.to(memory_format=torch.channels_last), last[0])
-    quantised = lower.quantise(captured, quantizer.CortexMQuantizer(), last, FLOAT64)
+    quantised, _ = lower.quantise(captured, quantizer.CortexMQuantizer(), last, FLOAT64)
     config = lower.target_config("cortex-m55")
-    edge = lower.to_cortex_m(quantised.module, last[0], config)
+    edge = lower.to_cortex_m(quantised, last[0], config)
     runs = expected_outputs.run_program(edge, last, by_design.Kernels("cortex-m55"))
     for run, exact in zip(runs, expected, strict=True):
         (got,) = run.outputs

@@ -54,9 +54,9 @@ def test_same_bytes_as_upstream(name: str) -> None:
     samples = [drawing.draw(ranges, generator) for _ in range(3)]
     last = [drawing.channels_last(sample) for sample in samples]
     captured = lower.capture(model.module.to(memory_format=torch.channels_last), last[0])
-    quantised = lower.quantise(captured, quantizer.CortexMQuantizer(), last, FLOAT32)
+    quantised, _ = lower.quantise(captured, quantizer.CortexMQuantizer(), last, FLOAT32)
     config = lower.target_config(TARGET)
-    ours = lower.to_program(lower.to_cortex_m(quantised.module, last[0], config))
+    ours = lower.to_program(lower.to_cortex_m(quantised, last[0], config))
     assert bytes(ours.buffer) == bytes(as_upstream_does(model.module, samples, False).buffer)
     strict = as_upstream_does(model.module, samples, True)
     assert constants(ours) == constants(strict), "strict capture only orders them differently"

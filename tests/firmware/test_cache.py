@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.firmware import Firmware, load_firmware, read_firmware, stamp_of
+from harness.firmware.firmware import Firmware, read_firmware, stamp_of
 from harness.firmware.source import CheckoutFacts, source_named
 from harness.system import artifact_cache
 from harness.system.files import sha256_of
+from tests.firmware.sealed import load_firmware
 
 FILES = ("executor_runner", "executor_runner.map", "executor_runner.stripped", "root/lib/libc.so")
 

@@ -17,13 +17,14 @@ import pytest
 
 from harness.config.loading import Qemu, Region, Target, load_target
 from harness.core.errors import BuildError, InfraError, LinkError, UsageError
-from harness.firmware.firmware import Firmware, load_firmware
+from harness.firmware.firmware import Firmware
 from harness.firmware.source import source_named
 from harness.firmware.sources import bundled as build_plan
 from harness.firmware.sources.bundled import build
 from harness.firmware.step import LinkFailed, StepFailed
 from harness.sim.simulator import pick
 from harness.system import paths, toolchain
+from tests.firmware.sealed import load_firmware
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.20)

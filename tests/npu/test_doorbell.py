@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ctypes import sizeof
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from harness.npu.doorbell import (
     STATUS_IRQ,
     STATUS_PARSE_ERROR,
     Identity,
+    Mailbox,
     Outcome,
     Result,
+    Ring,
     Run,
     SharedMemory,
     answering,
@@ -262,25 +265,11 @@ def test_where_a_view_lies() -> None:
 
 
 def test_both_sides_have_one_format() -> None:
-    """The offsets that doorbell.h documents are those that the host's side packs."""
+    """The offsets that doorbell.h documents are those of the host's structures."""
     header = HEADER.read_text()
-    fields = dict(re.findall(r"(\w+)(?:\[\w+\])?;\s+// (\d+)\s", header))
-    assert {name: int(fields[name]) for name in fields} == {
-        "magic": 0,
-        "version": 4,
-        "command": 8,
-        "result": 12,
-        "npu_config": 16,
-        "npu_id": 20,
-        "npu_status": 24,
-        "qread": 28,
-        "commands": 32,
-        "commands_bytes": 40,
-        "region_count": 48,
-        "reserved": 52,
-        "regions": 56,
-        "cycles": 184,
-        "message": 192,
-    }
+    documented = dict(re.findall(r"(\w+)(?:\[\w+\])?;\s+// (\d+)\s", header))
+    ours = {name: getattr(Mailbox, name).offset for name, _ in Mailbox._fields_}
+    assert ours == {name: int(offset) for name, offset in documented.items()}
+    assert (sizeof(Ring), sizeof(Mailbox)) == (16, 384)
     for constant in ('"npu-request"', '"npu-answer"', "0x474E4952", "0x55504E48", "= 384"):
         assert constant in header

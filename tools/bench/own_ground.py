@@ -20,8 +20,7 @@ from xml.etree import ElementTree
 
 from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
-from harness.firmware.firmware import load_firmware
-from harness.system import toolchain
+from harness.system import artifact_cache, toolchain
 from harness.system.files import disk_errors, write_whole
 from harness.system.paths import project_root, state_dir
 from harness.system.process import Bounds, Ended, Stop, run
@@ -255,7 +254,7 @@ class OwnGround:
             return Noticed(Fate.NOT_BUILT, "pytest", _how(ended), self._said(b"E  ", b"ERROR"))
         file, test, text = next(_failed(self._report), ("", "pytest", ""))
         by = f"{file.replace('.', '/')}.py::{test}" if file else test
-        if any(load_firmware(path) is None for path in self._firmware()):
+        if any(artifact_cache.load(path, path.name) is None for path in self._firmware()):
             return Noticed(Fate.NOT_BUILT, "build", _how(ended), text)
         return Noticed(Fate.CAUGHT, by, _how(ended), text)
 

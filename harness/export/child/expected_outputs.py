@@ -38,19 +38,6 @@ _MAX_POOLS = (
 )
 
 
-def cortex_m_name(versions: Mapping[str, str]) -> str:
-    return f"cortex_m operators (executorch {versions['executorch']})"
-
-
-def tosa_name(versions: Mapping[str, str]) -> str:
-    return f"TOSA reference model (tosa-tools {versions['tosa-tools']})"
-
-
-def pytorch_name(versions: Mapping[str, str], *, quantised: bool) -> str:
-    model = "the quantised model" if quantised else "the model"
-    return f"{model} in PyTorch (torch {versions['torch']})"
-
-
 def method_bytes(tensor: torch.Tensor, spec: TensorSpec) -> bytes:
     """A tensor's values in the memory order that the program's metadata prescribes."""
     dtype = str(tensor.dtype).removeprefix("torch.")

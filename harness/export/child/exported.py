@@ -14,7 +14,7 @@ from harness.export.child.agreement import Rival
 from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
-from harness.export.child.tosa_graph import TosaTensor, read_graph
+from harness.export.child.tosa_graph import read_graph
 from harness.export.failures import UnsupportedTensor
 from harness.export.program import (
     Delegate,
@@ -257,8 +257,8 @@ def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position
         position=position,
         blob=f"{name}/vela.bin",
         tosa=f"{name}/graph.tosa",
-        inputs=tuple(map(_tosa_spec, graph.inputs)),
-        outputs=tuple(map(_tosa_spec, graph.outputs)),
+        inputs=graph.inputs,
+        outputs=graph.outputs,
         operators=delegate.operators,
         sets=tuple(
             _write_set(
@@ -272,8 +272,3 @@ def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position
             for number, call in enumerate(delegate.calls)
         ),
     )
-
-
-def _tosa_spec(tensor: TosaTensor) -> TensorSpec:
-    order = tuple(range(len(tensor.shape)))
-    return TensorSpec(tensor.name, tensor.dtype, tensor.shape, order)

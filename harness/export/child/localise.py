@@ -22,14 +22,13 @@ from harness.export.child.reduce import Smallest, known_defect, npu_trial, reduc
 from harness.export.child.tosa_graph import (
     Array,
     Operator,
-    TosaTensor,
     computed,
     read_graph,
     run_graph,
     with_outputs,
 )
 from harness.export.localise import SmallestPart, WrongValue
-from harness.export.program import Program
+from harness.export.program import Program, TensorSpec
 from harness.export.request import NpuOptions
 from harness.npu.model import Network
 
@@ -143,7 +142,7 @@ def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Seque
 
 
 def _compare(
-    tensor: TosaTensor, expected: Array, raw: bytes
+    tensor: TensorSpec, expected: Array, raw: bytes
 ) -> tuple[tuple[int, ...], int, int] | None:
     if len(raw) != expected.nbytes:
         raise ExportError(f"'{tensor.name}' has {len(raw)} bytes, not {expected.nbytes}")

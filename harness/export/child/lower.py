@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
@@ -85,24 +84,17 @@ def _remove_dropout(graph_module: torch.fx.GraphModule) -> None:
     graph_module.recompile()
 
 
-@dataclass(frozen=True)
-class Quantised:
-    """``not_reproducible``: as of a Program."""
-
-    module: torch.fx.GraphModule
-    not_reproducible: str
-
-
 def quantise(
     graph_module: torch.fx.GraphModule,
     quantizer: Quantizer,
     samples: Sequence[Sample],
     calibration: Calibration,
-) -> Quantised:
-    """int8, with the scales that the quantizer's observers see in the calibration samples."""
+) -> tuple[torch.fx.GraphModule, str]:
+    """int8, with the scales that the quantizer's observers see in the calibration samples. And why
+    the program is not reproducible, as a Program has it."""
     observed = prepare_pt2e(graph_module, quantizer)
     why = calibrate(observed, samples, calibration)
-    return Quantised(convert_pt2e(observed), why)
+    return convert_pt2e(observed), why
 
 
 def ethos_u_quantizer(spec: EthosUCompileSpec) -> Quantizer:
@@ -150,14 +142,6 @@ def edge_config() -> EdgeCompileConfig:
     return edge_compile_config.cortex_m_edge_compile_config()
 
 
-@dataclass(frozen=True)
-class EthosULowering:
-    """``graphs``: the TOSA graph that Vela was given, by the blob that it made of it."""
-
-    edge: EdgeProgramManager
-    graphs: dict[bytes, bytes]
-
-
 def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
     return EthosUCompileSpec(
         options.compile_target,
@@ -173,12 +157,13 @@ def to_ethos_u(
     spec: EthosUCompileSpec,
     *,
     direct_drive: bool = False,
-) -> EthosULowering:
+) -> tuple[EdgeProgramManager, dict[bytes, bytes]]:
+    """And the TOSA graph that Vela was given, by the blob that it made of it."""
     with _recorded() as graphs:
         edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
     if not direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
-    return EthosULowering(edge, graphs)
+    return edge, graphs
 
 
 @contextmanager

@@ -28,24 +28,6 @@ PACKAGE = "executorch"
 _COPY_STATUS = 70
 
 
-class Replies:
-    """Where the answers go. A forked copy of the process, which a model's file may make, ends in
-    place of its first answer."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._process = os.getpid()
-
-    def send(self, message: dict[str, Any]) -> None:
-        if os.getpid() != self._process:
-            os._exit(_COPY_STATUS)
-        self._connection.sendall(answer(message))
-
-    def stage(self, name: str) -> None:
-        """Says what a request is at."""
-        self.send({"stage": name})
-
-
 def main(control: int, confined: bool, environment: str) -> None:
     """``control``: the descriptor of a socket. ``environment``: the folder that ``executorch`` must
     come from, "" for the installed wheel."""
@@ -94,21 +76,27 @@ def _fork(harness: socket.socket, descriptor: int) -> int:
 
 
 def _serve(connection: socket.socket) -> None:
+    process = os.getpid()
+
+    def reply(message: dict[str, Any]) -> None:
+        if os.getpid() != process:  # of a copy that a model's file has made
+            os._exit(_COPY_STATUS)
+        connection.sendall(answer(message))
+
     with connection.makefile("rb") as stream:
         function, *arguments = pickle.load(stream)
-    replies = Replies(connection)
-    message = _answer(replies, function, arguments)
+    message = _answer(function, lambda stage: reply({"stage": stage}), *arguments)
     sys.stdout.flush()
     sys.stderr.flush()
     ctypes.CDLL(None).fflush(None)  # what C code printed
-    replies.send(message)
+    reply(message)
 
 
-def _answer(replies: Replies, function: str, arguments: list[Any]) -> dict[str, Any]:
+def _answer(function: str, *arguments: Any) -> dict[str, Any]:
     module, _, name = function.partition(":")
     try:
         call = getattr(importlib.import_module(f"harness.export.child.{module}"), name)
-        return {"value": call(replies.stage, *arguments)}
+        return {"value": call(*arguments)}
     except HarnessError as error:
         return {"error": error_fields(error)}
     except OSError as error:

@@ -21,6 +21,7 @@ from tosa.TosaBasicBlock import TosaBasicBlock  # type: ignore[import-untyped]
 from tosa.TosaGraph import TosaGraph  # type: ignore[import-untyped]
 
 from harness.core.errors import ExportError
+from harness.export.program import TensorSpec
 
 Array = npt.NDArray[Any]
 # Fields of TosaBasicBlock by their place in the virtual table, whose first two are its own.
@@ -32,15 +33,6 @@ _TYPES = {
     DType.INT16: "int16",
     DType.INT32: "int32",
 }
-
-
-@dataclass(frozen=True)
-class TosaTensor:
-    """``dtype`` is empty for one that numpy has no name for."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -60,11 +52,11 @@ class Graph:
     ``numbers``: the values of integer constants with few of them, such as zero points.
     """
 
-    tensors: dict[str, TosaTensor]
+    tensors: dict[str, TensorSpec]
     numbers: dict[str, tuple[int, ...]]
     operators: tuple[Operator, ...]
-    inputs: tuple[TosaTensor, ...]
-    outputs: tuple[TosaTensor, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
 
     def producer(self, tensor: str) -> Operator:
         return next(o for o in self.operators if tensor in o.outputs)
@@ -93,7 +85,7 @@ def read_graph(tosa: bytes) -> Graph:
     )
 
 
-def computed(graph: Graph) -> list[TosaTensor]:
+def computed(graph: Graph) -> list[TensorSpec]:
     """What the graph computes from its inputs, in the order of its operators."""
     reached = {tensor.name for tensor in graph.inputs}
     found = []
@@ -183,9 +175,11 @@ def _block(tosa: bytes | bytearray) -> TosaBasicBlock:
     return TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0)
 
 
-def _tensor(table: Any) -> TosaTensor:
+def _tensor(table: Any) -> TensorSpec:
+    """``dtype`` is empty for one that numpy has no name for."""
+    name = table.Name().decode()
     shape = tuple(table.Shape(i) for i in range(table.ShapeLength()))
-    return TosaTensor(table.Name().decode(), _TYPES.get(table.Type(), ""), shape)
+    return TensorSpec(name, _TYPES.get(table.Type(), ""), shape, tuple(range(len(shape))))
 
 
 def _numbers(table: Any) -> tuple[int, ...]:

@@ -17,12 +17,11 @@ from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
 from executorch.exir import EdgeProgramManager
 
 from harness.core.errors import HarnessError
-from harness.export.child import expected_outputs, lower
+from harness.export.child import lower
 from harness.export.child.agreement import Rival, agreements, check_operators
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, delegates, run_eagerly, run_program
 from harness.export.child.exported import LoweredModel, RawDelegate, serialise, write_program
-from harness.export.child.lower import EthosULowering, Quantised
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -172,19 +171,19 @@ def _cortex_m(work: _Work) -> LoweredModel:
         captured = lower.capture(work.module.to(memory_format=torch.channels_last), sets[0])
     with stage("quantise"):
         quantizer = CortexMQuantizer()
-        quantised = lower.quantise(captured, quantizer, calibration, request.calibration)
+        quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
-        edge = lower.to_cortex_m(quantised.module, sets[0], config)
+        edge = lower.to_cortex_m(quantised, sets[0], config)
     with stage("compute the expected outputs"):
         runs, by_python, by_design = _both_ways(request, edge, sets, {})
         return LoweredModel(
             edge,
-            expected_outputs.cortex_m_name(work.versions),
+            f"cortex_m operators (executorch {work.versions['executorch']})",
             [run.outputs for run in runs],
             by_design=by_design,
             by_python=by_python,
-            not_reproducible=quantised.not_reproducible,
+            not_reproducible=why,
         )
 
 
@@ -212,26 +211,27 @@ def _cpu(work: _Work) -> LoweredModel:
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
         real = run_eagerly(captured, sets)
-    quantised = Quantised(captured, "")
+    quantised, why = captured, ""
     rivals: tuple[Rival, ...] = ()
     if lowering.quantised:
         with stage("quantise"):
             quantizer = lower.cpu_quantizer()
-            quantised = lower.quantise(captured, quantizer, calibration, request.calibration)
+            quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
             rivals = (Rival("float model", real),)
     with stage("lower"):
-        edge = lower.to_cpu(quantised.module, sets[0], lowering)
+        edge = lower.to_cpu(quantised, sets[0], lowering)
     if lowering.xnnpack and not delegates(edge):
         raise NothingDelegated(request.model.name, request.compile_target)
     with stage("compute the expected outputs"):
-        expected = run_eagerly(quantised.module, sets) if lowering.quantised else real
+        expected = run_eagerly(quantised, sets) if lowering.quantised else real
+        model = "the quantised model" if lowering.quantised else "the model"
         return LoweredModel(
             edge,
-            expected_outputs.pytorch_name(work.versions, quantised=lowering.quantised),
+            f"{model} in PyTorch (torch {work.versions['torch']})",
             expected,
             rivals=rivals,
-            steps=lower.output_steps(quantised.module, expected),
-            not_reproducible=quantised.not_reproducible,
+            steps=lower.output_steps(quantised, expected),
+            not_reproducible=why,
         )
 
 
@@ -244,33 +244,33 @@ def _ethos_u(work: _Work) -> LoweredModel:
         real = run_eagerly(captured, sets)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec)
-        quantised = lower.quantise(captured, quantizer, calibration, request.calibration)
+        quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
-        lowered = lower.to_ethos_u(
-            quantised.module, sets[0], spec, direct_drive=options.direct_drive
-        )
+        edge, graphs = lower.to_ethos_u(quantised, sets[0], spec, direct_drive=options.direct_drive)
     with stage("compute the expected outputs"):
-        runs, by_python, by_design = _both_ways(request, lowered.edge, sets, lowered.graphs)
-        eager = run_eagerly(quantised.module, sets)
-        work_of_npu = tuple(_raw_delegates(lowered, runs))
+        runs, by_python, by_design = _both_ways(request, edge, sets, graphs)
+        eager = run_eagerly(quantised, sets)
+        work_of_npu = tuple(_raw_delegates(edge, graphs, runs))
     if not work_of_npu:
         raise NothingDelegated(request.model.name, request.compile_target)
     return LoweredModel(
-        lowered.edge,
-        expected_outputs.tosa_name(work.versions),
+        edge,
+        f"TOSA reference model (tosa-tools {work.versions['tosa-tools']})",
         [run.outputs for run in runs],
         (Rival("quantised eager model", eager), Rival("float model", real)),
         work_of_npu,
         by_design,
         by_python,
-        not_reproducible=quantised.not_reproducible,
+        not_reproducible=why,
     )
 
 
-def _raw_delegates(lowered: EthosULowering, runs: Sequence[ProgramRun]) -> Iterator[RawDelegate]:
-    for number, module in enumerate(delegates(lowered.edge)):
+def _raw_delegates(
+    edge: EdgeProgramManager, graphs: Mapping[bytes, bytes], runs: Sequence[ProgramRun]
+) -> Iterator[RawDelegate]:
+    for number, module in enumerate(delegates(edge)):
         blob = bytes(module.processed_bytes)
-        tosa = lowered.graphs[blob]
+        tosa = graphs[blob]
         calls = tuple(run.calls[number] for run in runs)
         yield RawDelegate(
             module.backend_id, blob, tosa, calls, check_operators(module, tosa, calls)

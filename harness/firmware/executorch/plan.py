@@ -12,7 +12,7 @@ of the bundled runner, and the library that speaks to the guest's NPU driver
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -28,15 +28,14 @@ from harness.firmware.executorch.checkout import (
     RevisionUnsupported,
 )
 from harness.firmware.executorch.overlay import Overlay
-from harness.firmware.step import cmake, launchers
+from harness.firmware.step import cmake, launchers, own_digest, toolchain_file
 from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
-from harness.system.files import content_digest
 
 _SAMPLE = "zephyr/samples/hello-executorch"
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
-_LAYOUT = 1  # raise it when what a build tree holds changes
+_LAYOUT = 2  # raise it when what a build tree holds changes
 _PREFIXES = ("corstone-300-", "corstone-320-")
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
@@ -53,22 +52,15 @@ _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
 @dataclass(frozen=True)
-class Flatc:
-    """An installed FlatBuffers compiler."""
-
-    path: Path
-    version: str
-
-
-@dataclass(frozen=True)
 class CheckoutPlan:
-    """Everything that decides what is built. ``platform``: ours, or None for the SDK's own."""
+    """Everything that decides what is built. ``platform``: ours, or None for the SDK's own;
+    ``flatc``: an installed FlatBuffers compiler of the version that the checkout has, if any."""
 
     checkout: Checkout
     platform: Path | None
     relinked: bool  # for QEMU's memory map
     toolchain_id: str
-    flatc: Flatc | None
+    flatc: Path | None
     torchgen: str  # version of torch, whose generators write the kernels' registration
     options: Mapping[str, str]  # without paths, which say nothing of the content
     runner: str = "arm_executor_runner"  # ExecuTorch's name for it
@@ -81,19 +73,13 @@ class CheckoutPlan:
         """Names the build tree: one for each checkout with its parts where they are, and each
         configuration, whatever their revisions."""
         there = [self.checkout.root, *(part.folder for part in self.checkout.parts.values())]
-        there += [self.flatc.path] if self.flatc is not None else []
+        there += [self.flatc] if self.flatc is not None else []
         return key_of([[str(path) for path in there], *self._facts()])
 
     def _facts(self) -> list[object]:
-        ours = (
-            [] if self.platform is None else [content_digest(self._own_files(), paths.data_root())]
-        )
-        flatc = "" if self.flatc is None else self.flatc.version
-        tools = [self.toolchain_id, flatc, self.torchgen]
+        ours = "" if self.platform is None else own_digest()
+        tools = [self.toolchain_id, self.flatc is not None, self.torchgen]
         return [_LAYOUT, *tools, dict(self.options), self.relinked, ours]
-
-    def _own_files(self) -> Iterator[Path]:
-        return _linux_files() if self.is_linux else _files(_ours())
 
     @property
     def is_linux(self) -> bool:
@@ -204,7 +190,7 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
         **plan.options,
         **places,
         "PYTHON_EXECUTABLE": str(python),
-        **({"FLATC_EXECUTABLE": str(plan.flatc.path)} if plan.flatc else {}),
+        **({"FLATC_EXECUTABLE": str(plan.flatc)} if plan.flatc else {}),
     }
     options |= launchers("C", "CXX")
     root = overlay.checkout
@@ -256,17 +242,14 @@ def _listed(checkout: Checkout, name: str) -> Sequence[str]:
     return _FUNCTION.findall((checkout.root / name).read_text("utf-8"))
 
 
-def _flatc(checkout: Checkout) -> Flatc | None:
+def _flatc(checkout: Checkout) -> Path | None:
     """One that fits the checkout's FlatBuffers. Without it its build makes one, which takes a
     minute."""
-    from harness.system.paths import executorch_package
-
     header = checkout.parts["flatbuffers"].folder / "include/flatbuffers/base.h"
     said = re.findall(r"#define FLATBUFFERS_VERSION_\w+ (\d+)", header.read_text("utf-8"))
-    found = executorch_package() / "data" / "bin" / "flatc"
-    if not found.is_file() or (version := toolchain.version_of(found)) != ".".join(said[:3]):
-        return None
-    return Flatc(found, version)
+    found = paths.executorch_package() / "data" / "bin" / "flatc"
+    fits = found.is_file() and toolchain.version_of(found) == ".".join(said[:3])
+    return found if fits else None
 
 
 def _version(distribution: str) -> str:
@@ -274,10 +257,6 @@ def _version(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def _linux_options(target: Target) -> Mapping[str, str]:
@@ -301,7 +280,7 @@ def _linux_places(overlay: Overlay) -> Mapping[str, str]:
     """Where the build finds things."""
     targets = paths.data_root() / "targets"
     return {
-        "CMAKE_TOOLCHAIN_FILE": str(_toolchain_file()),
+        "CMAKE_TOOLCHAIN_FILE": str(toolchain_file("linux")),
         "EXECUTORCH_BUILD_PRESET_FILE": str(overlay.checkout / LINUX_PRESET),
         "ETHOSU_LINUX_DRIVER_SOURCE_DIR": str(targets / "linux" / "ethosu"),
         "CMSIS_NN_LOCAL_PATH": str(overlay.sdk / "core_software" / "cmsis-nn"),
@@ -311,21 +290,3 @@ def _linux_places(overlay: Overlay) -> Mapping[str, str]:
 
 def _linux_platform() -> Path:
     return paths.data_root() / "targets" / "executorch" / "linux"
-
-
-def _linux_files() -> Iterator[Path]:
-    """All of ours that the build reads."""
-    targets = paths.data_root() / "targets"
-    driver, runner = targets / "linux" / "ethosu", targets / "runner"
-    yield _toolchain_file()
-    for folder in (_linux_platform(), driver / "driver_library", driver / "kernel"):
-        yield from sorted(path for path in folder.rglob("*") if path.is_file())
-    yield driver / "uapi.h"
-    yield from sorted((runner / "core").glob("*.h"))
-    for name in ("core/format.cpp", "ports/platform.h"):
-        yield runner / name
-    yield from sorted((runner / "ports" / "linux").glob("signals.*"))
-
-
-def _toolchain_file() -> Path:
-    return paths.data_root() / "cmake" / "toolchains" / "aarch64-linux.cmake"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +19,16 @@ from harness.firmware.build_tree import SourcesChanged
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.memory import has_room, memory_needs, pool_options
 from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
-from harness.firmware.step import build_with_cmake, launchers, take
+from harness.firmware.step import build_with_cmake, launchers, take, toolchain_file
 from harness.firmware.zephyr.west import PRODUCTS, Job, build_in_tree, in_kconfig
 from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.files import content_digest
+from harness.system.git import files_below
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
-_TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
 _OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
 _LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
@@ -64,10 +63,10 @@ class BuildPlan:
 
     def _own_files(self) -> list[Path]:
         root = paths.data_root()
-        files = [*_sources(self.sources), *_sources(root / "cmake")]
+        files = [*files_below(self.sources), *files_below(root / "cmake")]
         if self.options.get("HIL_ETHOSU") == "ON" and self.options.get("HIL_PORT") in DIRECT:
             driver = root / "targets" / "linux" / "ethosu"
-            files += [*_sources(driver / "driver_library"), *_sources(driver / "kernel")]
+            files += [*files_below(driver / "driver_library"), *files_below(driver / "kernel")]
             files.append(driver / "uapi.h")
         return files
 
@@ -78,7 +77,6 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
             raise UsageError(f"not a build option: {name}={value}")
     root = paths.data_root()
     schemas = executorch_package()
-    cross = _TOOLCHAINS.get(target.port)
     workspace = _workspace(target)
     options = {
         "HIL_PORT": target.port,
@@ -90,7 +88,7 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
     }
     return BuildPlan(
         sources=root / "targets" / "runner",
-        toolchain_file=None if cross is None else root / "cmake" / "toolchains" / cross,
+        toolchain_file=toolchain_file(target.port),
         toolchain_id=toolchain.toolchain_id(target.toolchain)
         if workspace is None
         else workspace.toolchain_id,
@@ -115,15 +113,6 @@ def _workspace(target: Target) -> Workspace | None:
 def _schema_files(package: Path) -> Iterator[Path]:
     for folder in ("schema", "devtools/bundled_program/schema"):
         yield from (package / folder).glob("*.fbs")
-
-
-def _sources(folder: Path) -> list[Path]:
-    """All files below but hidden ones (an editor's)."""
-    files = []
-    for directory, below, names in os.walk(folder):
-        below[:] = [name for name in below if not name.startswith((".", "__"))]
-        files += [f"{directory}/{name}" for name in names if not name.startswith(".")]
-    return [Path(file) for file in sorted(files, key=lambda file: file.split("/"))]
 
 
 class Bundled(FirmwareSource):

@@ -30,10 +30,10 @@ from harness.core.errors import BuildError, InfraError, UsageError
 from harness.firmware.firmware import ROOT, RUNNER, Firmware, described, obtain
 from harness.firmware.memory import pool_options
 from harness.firmware.source import BuildRequest, FirmwareSource
-from harness.firmware.step import build_with_cmake, launchers
+from harness.firmware.step import build_with_cmake, launchers, own_digest, toolchain_file
 from harness.formats.elf import read_elf
 from harness.system import artifact_cache, paths, toolchain
-from harness.system.files import content_digest, disk_errors, sha256_of
+from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress, silent
 
 _LAYOUT = 2  # raise it when what a directory of the cache holds changes
@@ -167,10 +167,8 @@ class WheelPlan:
     options: dict[str, str]
 
     def key(self) -> str:
-        own = content_digest(_own_files(), paths.data_root())
-        return artifact_cache.key_of(
-            [_LAYOUT, self.wheel.sha256, self.toolchain_id, self.options, own]
-        )
+        facts = [self.wheel.sha256, self.toolchain_id, self.options]
+        return artifact_cache.key_of([_LAYOUT, *facts, own_digest()])
 
 
 def make_plan(target: Target) -> WheelPlan:
@@ -223,11 +221,12 @@ def _build(plan: WheelPlan, directory: Path, target: Target, progress: Progress)
     options = {
         **plan.options,
         "HIL_WHEEL": str(plan.wheel.root),
-        "CMAKE_TOOLCHAIN_FILE": str(_toolchain_file()),
+        "CMAKE_TOOLCHAIN_FILE": str(toolchain_file(target.port)),
         **launchers("CXX"),
     }
     name = f"{target.name} (ExecuTorch {plan.wheel.version})"
-    build_with_cmake(_sources(), directory, options, name, progress)
+    sources = paths.data_root() / "targets" / "executorch" / "wheel"
+    build_with_cmake(sources, directory, options, name, progress)
     given = [plan.wheel.root / "lib" / library for library in LIBRARIES]
     lay_out(directory / RUNNER, given, compiler, directory / ROOT)
     describe_cpu(target.cpu, directory / ROOT)
@@ -239,29 +238,6 @@ def _build(plan: WheelPlan, directory: Path, target: Target, progress: Progress)
         source=SOURCE,
         notes=(plan.wheel.note,),
     )
-
-
-def _sources() -> Path:
-    return paths.data_root() / "targets" / "executorch" / "wheel"
-
-
-def _toolchain_file() -> Path:
-    return paths.data_root() / "cmake" / "toolchains" / "aarch64-linux.cmake"
-
-
-def _own_files() -> list[Path]:
-    """All of ours that the build reads."""
-    runner = paths.data_root() / "targets" / "runner"
-    return [
-        _toolchain_file(),
-        *sorted(path for path in _sources().iterdir() if path.is_file()),
-        *sorted(runner.glob("*.h")),
-        runner / "arguments.cpp",
-        *sorted((runner / "core").glob("*.h")),
-        *(runner / "core" / f"{name}.cpp" for name in ("arena", "format", "log")),
-        *sorted(path for path in (runner / "ports").iterdir() if path.is_file()),
-        *sorted((runner / "ports" / "linux").iterdir()),
-    ]
 
 
 def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) -> None:

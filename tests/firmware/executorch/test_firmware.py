@@ -19,7 +19,7 @@ from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.core.errors import BuildError, LinkError, ToolMissing
 from harness.firmware.executorch.checkout import SPECS, find_checkout
-from harness.firmware.firmware import Firmware, load_firmware
+from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.firmware.step import LinkFailed, StepFailed
 from harness.formats.elf import read_elf
@@ -38,6 +38,7 @@ from tests.firmware.executorch.products import (
     stack_limit,
 )
 from tests.firmware.executorch.small import KERNEL, OPS, edit, git, sdk_platform
+from tests.firmware.sealed import load_firmware
 
 Home = Callable[[str], Path]
 

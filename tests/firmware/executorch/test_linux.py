@@ -22,7 +22,7 @@ from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.executorch.checkout import LINUX_PRESET, RevisionUnsupported
 from harness.firmware.executorch.overlay import lay
-from harness.firmware.executorch.plan import LINUX_RUNNER, _linux_files, configure, make_plan
+from harness.firmware.executorch.plan import LINUX_RUNNER, configure, make_plan
 from harness.firmware.firmware import Firmware
 from harness.firmware.operators import needs_of, require
 from harness.firmware.source import BuildRequest, source_named
@@ -30,6 +30,7 @@ from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.run_files import flag_arguments
 from harness.sim.simulator import pick
+from harness.system import paths
 from tests.export.conftest import user_model  # noqa: F401
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import BATCH, STAGE, commit, edit
@@ -79,20 +80,27 @@ def test_every_simulator_has_the_same_program(small: Source, name: str, other: s
     assert plan.key() == small.plan(name).key()
 
 
-def test_our_own_part_is_in_the_key() -> None:
+@pytest.mark.parametrize(
+    "file",
+    [
+        "cmake/toolchains/aarch64-linux.cmake",
+        "targets/executorch/linux/runner.cmake",
+        "targets/linux/ethosu/uapi.h",
+        "targets/runner/ports/linux/signals.cpp",
+    ],
+)
+def test_our_own_part_is_in_the_key(
+    small: Source, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
     """An edit of any of them is another firmware."""
-    names = {path.name for path in _linux_files()}
-    assert {
-        "runner.cmake",
-        "platform.cpp",
-        "temp_memory.h",
-        "signals.cpp",
-        "format.cpp",
-        "ethosu.cpp",
-        "ethosu.hpp",
-        "uapi.h",
-        "aarch64-linux.cmake",
-    } <= names
+    before = small.plan(U85).key()
+    ours = small.folder / "data"
+    for name in ("cmake", "targets"):
+        shutil.copytree(paths.data_root() / name, ours / name)
+    monkeypatch.setattr(paths, "data_root", lambda: ours)
+    assert small.plan(U85).key() == before
+    (ours / file).write_text("")
+    assert small.plan(U85).key() != before
 
 
 def test_a_revision_of_before(small: Source) -> None:
