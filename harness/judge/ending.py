@@ -11,9 +11,9 @@ from typing import Any
 
 from harness.core.judgement import Cause, Finding, Reason
 from harness.core.verdict import Verdict
-from harness.judge.evidence import Ending
 from harness.log import Event, Kind, Observation
 from harness.log.events import LAUNCH
+from harness.sim.transcript import Ending
 from harness.system.process import Stop
 from harness.system.quota import QUOTA, Excess
 

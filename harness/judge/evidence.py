@@ -14,8 +14,7 @@ from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
 from harness.sim.npu_use import NpuUse
-from harness.system.process import Stop
-from harness.system.quota import Excess
+from harness.sim.transcript import Ending
 
 if TYPE_CHECKING:  # imported where needed: equal bytes need no numpy
     import numpy as np
@@ -114,29 +113,6 @@ def _distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float6
     distance[nan_a != nan_b] = np.inf
     distance[(nan_a & nan_b) | (wide_a == wide_b)] = 0.0
     return distance
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How the simulator's process ended.
-
-    ``exit_status`` is None when a signal ended it, and when it is not known.
-    ``native``: the process was the runner itself, no simulator. ``where``: what the CPU was doing
-    when a limit ended the run.
-    ``excess``: what the guest wrote too much of. ``console_complete`` is False when the console
-    was still open after the end, so that its rest is not known.
-    ``console_bytes``: how many it had; None when it was not counted.
-    """
-
-    stop: Stop
-    exit_status: int | None
-    signal: int | None
-    seconds: float
-    native: bool = False
-    where: dict[str, Any] | None = None
-    console_complete: bool = True
-    console_bytes: int | None = None
-    excess: Excess | None = None
 
 
 @dataclass(frozen=True)

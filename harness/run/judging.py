@@ -22,7 +22,6 @@ from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.judge.evidence import (
     ByDesign,
-    Ending,
     Evidence,
     Expectation,
     Outputs,
@@ -41,13 +40,12 @@ from harness.run.record import (
     FirmwareFacts,
     ProgramFacts,
     RunRecord,
-    SimulatorFacts,
     harness_revision,
     host,
 )
 from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
-from harness.sim.transcript import Transcript
+from harness.sim.transcript import Ending, Transcript
 from harness.size.budgeted_figures import figures_of_firmware
 from harness.size.elf_anatomy import section_parts
 from harness.system.files import MALFORMED, read_regular, sha256_of
@@ -84,7 +82,7 @@ def record_run(
         judgement=Judgement(Verdict.NO_VERDICT),
         static_metrics=plan.static,
         run_dir=str(transcript.run_dir),
-        simulator=SimulatorFacts.of(transcript, differences),
+        simulator=replace(transcript.simulator, differences=differences),
         npu=transcript.npu,
         ending=ending(transcript, firmware.elf),
         expectation=plan.expectation,
@@ -131,7 +129,7 @@ def judge_again(run_dir: Path) -> RunRecord:
 
 def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:
     """Seconds of the simulation, and until its cause, or the last line, was on the console."""
-    found = {"simulate": transcript.seconds}
+    found = {"simulate": transcript.ending.seconds}
     if judgement.cause is not None:
         found["cause"] = transcript.came(judgement.cause.line)
     return {name: round(seconds, 4) for name, seconds in found.items()}
@@ -329,18 +327,10 @@ def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff,
 
 
 def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
+    """With what the CPU was doing, by the functions of ``elf``."""
     cpu = transcript.cpu
-    return Ending(
-        transcript.stop,
-        transcript.exit_status,
-        transcript.signal,
-        transcript.seconds,
-        native=transcript.native,
-        where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
-        console_complete=transcript.console_complete,
-        console_bytes=transcript.console_bytes,
-        excess=transcript.excess,
-    )
+    where = None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf)
+    return replace(transcript.ending, where=where)
 
 
 def static_metrics(firmware: Firmware, pte: Path) -> dict[str, int]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.case import Case
-from harness.config.model import SimulatorName
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import ExitCode, Verdict, together
@@ -18,12 +17,12 @@ from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BUNDLED, CheckoutFacts, label
-from harness.judge.evidence import Ending, Evidence, Expectation, TensorDiff
+from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
 from harness.judge.rules import worst
 from harness.log import Observation
 from harness.sim.npu_use import NpuUse
-from harness.sim.transcript import Transcript
+from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.git import git, is_work_tree
 from harness.system.git import revision as git_revision
 from harness.system.paths import import_root
@@ -31,33 +30,6 @@ from harness.system.paths import import_root
 SCHEMA = 1
 _SHOWN = 12  # characters of a commit
 _EDITS = 8
-
-
-@dataclass(frozen=True)
-class SimulatorFacts:
-    """Which simulator gave the result, and whether it could touch anything else."""
-
-    name: SimulatorName
-    version: str
-    confined: bool
-    unconfined_reason: str | None
-    argv: tuple[str, ...]
-    environment: dict[str, str]
-    eula: str | None = None  # how the user said that an FVP's licence is accepted
-    differences: tuple[str, ...] = ()  # what of the board it does not have
-
-    @classmethod
-    def of(cls, transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
-        return cls(
-            name=transcript.simulator,
-            version=transcript.version,
-            confined=transcript.confined,
-            unconfined_reason=transcript.unconfined_reason,
-            argv=transcript.argv,
-            environment=transcript.environment,
-            eula=transcript.licence,
-            differences=differences,
-        )
 
 
 @dataclass(frozen=True)

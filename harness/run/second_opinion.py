@@ -99,7 +99,7 @@ def _outputs(
         inputs = [program.directory / name for name in program.sets[input_set].inputs]
         try:
             ended = simulate(chosen, firmware, program=file, sets=[inputs], run_dir=run_dir)
-            if ended.stop is not Stop.EXITED or ended.exit_status != 0:
+            if (ended.ending.stop, ended.ending.exit_status) != (Stop.EXITED, 0):
                 return None
             output = read_output(run_dir / WORK / output_name(output_base(0), 0), QUOTA.file_bytes)
             return None if output is None else (output[0],)

@@ -15,7 +15,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -23,14 +22,6 @@ from harness.system.quota import remove
 
 CONSOLE = "console.log"  # in the run's directory
 WORK = "work"  # likewise: the guest's current directory
-
-
-@dataclass(frozen=True)
-class LeftFile:
-    """A regular file in the guest's directory after the run that the harness had not put there."""
-
-    name: str  # relative to ``work``
-    size: int
 
 
 def program_name(program: Path) -> str:
@@ -163,13 +154,3 @@ def discard(work: Path, placed: Set[Path]) -> None:
     for entry in os.scandir(work):
         if Path(entry.path) not in placed or entry.is_dir(follow_symlinks=False):
             remove(Path(entry.path))
-
-
-def left(work: Path, placed: Set[Path]) -> tuple[LeftFile, ...]:
-    """The regular files in and below a directory that we had not put there, by name."""
-    found = []
-    for folder, _, names in os.walk(work):
-        for path in (Path(folder) / name for name in names):
-            if path not in placed and path.is_file() and not path.is_symlink():
-                found.append(LeftFile(str(path.relative_to(work)), path.stat().st_size))
-    return tuple(sorted(found, key=lambda file: file.name))

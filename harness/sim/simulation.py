@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.config.loading import Limits
 from harness.core.errors import UsageError
 from harness.log import LogParser, Observation
+from harness.log.parser import parse_processes
 from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import CpuState, cpu_state
 from harness.sim.one_process import GuestWatch, ProcessRun, run_process
@@ -38,7 +40,6 @@ from harness.sim.run_files import (
     executorch_arguments,
     flag_arguments,
     input_name,
-    left,
     make,
     move_outputs,
     output_base,
@@ -46,16 +47,15 @@ from harness.sim.run_files import (
     runner_arguments,
 )
 from harness.sim.simulator import Chosen, Job
-from harness.system.clock import now
+from harness.sim.transcript import Ending, SimulatorFacts, Transcript
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess, remove
 from harness.system.settings import settings
 
-if TYPE_CHECKING:  # what is only said of a run that has ended
+if TYPE_CHECKING:
     from harness.sim.gdbstub.program import CountedOperators
     from harness.sim.npu_use import NpuUse
-    from harness.sim.transcript import Transcript
 
 
 class _Firmware(Protocol):
@@ -65,8 +65,6 @@ class _Firmware(Protocol):
     def elf(self) -> Path: ...
     @property
     def root(self) -> Path | None: ...
-    @property
-    def key(self) -> str: ...
     @property
     def variant(self) -> str: ...
     @property
@@ -88,9 +86,11 @@ class NoInputs(UsageError):
 
 @dataclass(frozen=True)
 class _Part:
-    """What one process runs, and where: the input sets ``numbers``."""
+    """What one process runs, and where: the input sets ``numbers``. ``files``: what it is given,
+    by name."""
 
     numbers: Sequence[int]
+    files: Mapping[str, Path]
     job: Job
     launch: Launch
     console: Path
@@ -140,29 +140,28 @@ def simulate(
     """
     limits = chosen.target.limits.scaled(limit_factor or settings().limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
-    started = now()
-
-    def run(part: _Part) -> _Done:
-        with disk_errors("preparing the run directory"):
-            files = _copies(program, sets, part.numbers)
-            placed = make(part.job.work, files, part.launch.files)
-            part.console.parent.mkdir(exist_ok=True)
-        limits = part.job.limits
-        bounds = Bounds(limits.host, limits.stall)
-        with (
-            chosen.simulator.beside(chosen.target, part.job) as companions,
-            closing(_Watch(part, companions)) as watch,
-        ):
-            process = run_process(
-                part.launch, part.job.work, part.console, bounds, watch, require_confinement
-            )
-        return _Done(part, placed, process, watch.parser.finish(), watch.cpu)
-
+    run = partial(_run, chosen, require_confinement)
     done = [run(parts[0])] if len(parts) == 1 else _side_by_side(parts, run)
     if len(parts) > 1:
         with disk_errors("keeping outputs"):
             _put_together(parts, done, run_dir.absolute())
-    return _transcript(chosen, firmware, sets, run_dir, started, done)
+    return _transcript(chosen, run_dir, done)
+
+
+def _run(chosen: Chosen, require_confinement: bool | None, part: _Part) -> _Done:
+    job = part.job
+    with disk_errors("preparing the run directory"):
+        placed = make(job.work, part.files, part.launch.files)
+        part.console.parent.mkdir(exist_ok=True)
+    bounds = Bounds(job.limits.host, job.limits.stall)
+    with (
+        chosen.simulator.beside(chosen.target, job) as companions,
+        closing(_Watch(part, companions)) as watch,
+    ):
+        process = run_process(
+            part.launch, job.work, part.console, bounds, watch, require_confinement
+        )
+    return _Done(part, placed, process, watch.parser.finish(), watch.cpu)
 
 
 class _Watch(GuestWatch):
@@ -216,25 +215,22 @@ def _parts(
             None if firmware.root is None else firmware.root.absolute(),
         )
         launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
-        parts.append(_Part(numbers, job, launch, run_dir / below / CONSOLE))
+        files = {input_name(n, i): path for n in numbers for i, path in enumerate(sets[n])}
+        files[program_name(program)] = program
+        parts.append(_Part(numbers, files, job, launch, run_dir / below / CONSOLE))
     return parts
 
 
 def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list[_Done]:
-    """Up to the first, in order, that does not end well; nothing is begun behind it."""
-    bad: list[int] = []
-
-    def one(number: int) -> _Done | None:
-        if any(earlier < number for earlier in bad):
-            return None
-        done = run(parts[number])
-        if not done.ended_well:
-            bad.append(number)
-        return done
-
+    """Up to the first, in order, that does not end well; what has not begun by then does not."""
+    done = []
     with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1), "process") as pool:
-        every = list(pool.map(one, range(len(parts))))
-    return [done for done in every[: min(bad, default=len(parts)) + 1] if done is not None]
+        for future in [pool.submit(run, part) for part in parts]:
+            done.append(future.result())
+            if not done[-1].ended_well:
+                pool.shutdown(cancel_futures=True)
+                break
+    return done
 
 
 def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) -> None:
@@ -254,57 +250,38 @@ def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) 
         remove(part.job.work)
 
 
-def _transcript(
-    chosen: Chosen,
-    firmware: _Firmware,
-    sets: Sequence[Sequence[Path]],
-    run_dir: Path,
-    started: str,
-    done: Sequence[_Done],
-) -> Transcript:
-    from harness.sim.transcript import Transcript
-
+def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcript:
     processes = [one.process for one in done]
     last = processes[-1]
     starts = (0, *accumulate(process.ended.output_bytes for process in processes))
     observation = done[-1].observation
     if len(processes) > 1:
-        from harness.log.parser import parse_processes
-
         observation = parse_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
-    with disk_errors("keeping outputs"):
-        work = run_dir.absolute() / WORK
-        placed = frozenset().union(*(one.placed for one in done))
-        if last.excess is not None:
-            discard(work, placed)
-        files = left(work, placed)
+    if last.excess is not None:
+        with disk_errors("keeping outputs"):
+            discard(run_dir.absolute() / WORK, frozenset().union(*(one.placed for one in done)))
     return Transcript(
         run_dir=run_dir,
-        target=chosen.target.name,
-        variant=firmware.variant,
-        build_key=firmware.key,
-        simulator=chosen.name,
-        native=chosen.simulator.native,
-        version=chosen.require().version,
-        arguments=done[-1].part.job.arguments,
-        argv=last.argv,
-        prefix=last.walls.prefix,
-        environment=last.environment,
-        confined=all(process.walls.confined for process in processes),
-        unconfined_reason=last.walls.missing,
-        licence=last.launch.licence,
-        stop=last.stop,
-        excess=last.excess,
-        exit_status=last.exit_status,
-        signal=last.signal,
-        seconds=sum(process.ended.wall_seconds for process in processes),
-        started=started,
-        ended=now(),
-        console_bytes=starts[-1],
+        simulator=SimulatorFacts(
+            name=chosen.name,
+            version=chosen.require().version,
+            confined=all(process.walls.confined for process in processes),
+            unconfined_reason=last.walls.missing,
+            argv=last.argv,
+            environment=last.environment,
+            eula=last.launch.licence,
+        ),
+        ending=Ending(
+            stop=last.stop,
+            exit_status=last.exit_status,
+            signal=last.signal,
+            seconds=sum(process.ended.wall_seconds for process in processes),
+            native=chosen.simulator.native,
+            console_complete=last.ended.complete,
+            console_bytes=starts[-1],
+            excess=last.excess,
+        ),
         console_times=_times(processes, starts),
-        console_complete=last.ended.complete,
-        outputs=tuple(map(output_base, range(len(sets)))),
-        files=files,
         cpu=done[-1].cpu,
         npu=_npu(processes),
         stands_in=last.launch.stands_in,
@@ -345,14 +322,6 @@ def _arguments(
         words = flag_arguments if firmware.takes_flags else executorch_arguments
         return words(program, number, counts[number])
     return runner_arguments(program, counts, profile)
-
-
-def _copies(
-    program: Path, sets: Sequence[Sequence[Path]], numbers: Sequence[int]
-) -> dict[str, Path]:
-    """What a process finds, by name."""
-    inputs = {input_name(n, i): path for n in numbers for i, path in enumerate(sets[n])}
-    return {program_name(program): program, **inputs}
 
 
 def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tuple[int, float], ...]:

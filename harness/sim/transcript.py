@@ -1,70 +1,77 @@
-"""Transcript: all that is known about one run, enough to judge it again without a simulator."""
+"""Transcript: what is known about one run, enough to judge it again without a simulator."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness.config.model import SimulatorName
 from harness.log import Observation
 from harness.sim.monitor import CpuState
 from harness.sim.npu_use import NpuUse
-from harness.sim.run_files import CONSOLE, WORK, LeftFile, output_name
+from harness.sim.run_files import CONSOLE
 from harness.system.process import Stop
 from harness.system.quota import Excess
 
 
 @dataclass(frozen=True)
+class SimulatorFacts:
+    """Which simulator gave the result, and whether it could touch anything else."""
+
+    name: SimulatorName
+    version: str
+    confined: bool
+    unconfined_reason: str | None  # or what the confinement lacks
+    argv: tuple[str, ...]
+    environment: dict[str, str]  # all of the child's environment
+    eula: str | None = None  # how the user said that an FVP's licence is accepted
+    differences: tuple[str, ...] = ()  # what of the board it does not have
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the simulator's process ended.
+
+    ``exit_status`` is None when a signal or one of our limits ended it, and when it is not known.
+    ``native``: the process was the runner itself, no simulator. ``where``: what the CPU was doing
+    when a limit ended the run.
+    ``excess``: what the guest wrote too much of; then its files are gone. ``console_complete`` is
+    False when the console was still open after the end, so that its rest is not known.
+    ``console_bytes``: how many it had; None when it was not counted.
+    """
+
+    stop: Stop
+    exit_status: int | None
+    signal: int | None
+    seconds: float
+    native: bool = False
+    where: dict[str, Any] | None = None
+    console_complete: bool = True
+    console_bytes: int | None = None
+    excess: Excess | None = None
+
+
+@dataclass(frozen=True)
 class Transcript:
     """Of a run in several processes, how it ended and how it was started is the last one's; the
-    seconds are those of all.
+    seconds are those of all. ``run_dir`` has the console and what the guest left.
     """
 
     run_dir: Path
-    target: str
-    variant: str
-    build_key: str
-    simulator: SimulatorName  # which one gave the result
-    native: bool  # no simulator: the process was the runner itself
-    version: str  # the simulator's
-    arguments: tuple[str, ...]  # the runner's own command line
-    argv: tuple[str, ...]  # the simulator's
-    prefix: tuple[str, ...]  # what was put in front of it to confine it
-    environment: dict[str, str]  # all of the child's environment
-    confined: bool
-    unconfined_reason: str | None  # or what the confinement lacks
-    licence: str | None  # how the user said that the simulator's licence is accepted
-    stop: Stop
-    exit_status: int | None  # None: a signal or one of our limits ended it
-    signal: int | None
-    seconds: float
-    started: str  # UTC, ISO 8601
-    ended: str
-    console_bytes: int
+    simulator: SimulatorFacts
+    ending: Ending
     console_times: tuple[tuple[int, float], ...]  # (bytes so far, seconds since the start)
-    console_complete: bool  # False: somebody kept the console open after the end
-    outputs: tuple[str, ...]  # the base of the output files of each input set: "s0"
-    files: tuple[LeftFile, ...]
     cpu: CpuState | None = None  # at the moment one of our limits ended the run
     npu: NpuUse | None = None  # None: no model of one was there
     stands_in: tuple[str, ...] = ()  # as in Launch
-    excess: Excess | None = None  # what the guest wrote too much of; then its files are gone
     starts: tuple[int, ...] = (0,)  # of each process: where its output begins in the console
     # What was read along; the same that reading the console again gives, and so not stored.
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
-    @property
-    def console_path(self) -> Path:
-        """Every byte of the target's stdout and stderr, and the simulator's, in order."""
-        return self.run_dir / CONSOLE
-
-    @property
-    def work(self) -> Path:
-        """The guest's current directory."""
-        return self.run_dir / WORK
-
     def console(self) -> bytes:
-        return self.console_path.read_bytes()
+        """Every byte of the target's stdout and stderr, and the simulator's, in order."""
+        return (self.run_dir / CONSOLE).read_bytes()
 
     def came(self, line: int | None) -> float:
         """Seconds from the start to the end of a line of the console, counted from 1, or to its
@@ -72,9 +79,4 @@ class Transcript:
         lines = self.console().split(b"\n")[:line]
         size = sum(len(text) + 1 for text in lines) - (line is None)
         late = [seconds for so_far, seconds in self.console_times if so_far >= size]
-        return min(late, default=self.seconds)
-
-    def output(self, input_set: int, index: int) -> Path | None:
-        """The file of one output if this run made it as a regular file."""
-        name = output_name(self.outputs[input_set], index)
-        return self.work / name if any(f.name == name for f in self.files) else None
+        return min(late, default=self.ending.seconds)

@@ -37,7 +37,7 @@ def result(host: tuple[Chosen, Firmware], program: Program, pte: bytes, folder: 
     (folder / "program.pte").write_bytes(pte)
     inputs = [program.directory / name for name in program.sets[0].inputs]
     ended = simulate(*host, program=folder / "program.pte", sets=[inputs], run_dir=folder)
-    assert (ended.stop, ended.exit_status) == (Stop.EXITED, 0)
+    assert (ended.ending.stop, ended.ending.exit_status) == (Stop.EXITED, 0)
     return (folder / WORK / output_name(output_base(0), 0)).read_bytes()
 
 

@@ -13,12 +13,13 @@ import pytest
 from harness.config.budget import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
-from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs, TensorDiff
+from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
 from harness.log import parse_console
 from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
+from harness.sim.transcript import Ending
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from tests.judge.published_logs import PUBLISHED

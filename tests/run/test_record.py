@@ -17,7 +17,7 @@ from harness.config.model import SimulatorName
 from harness.core.errors import BadModel, ExportError, UsageError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.judge.evidence import Ending, Expectation
+from harness.judge.evidence import Expectation
 from harness.judge.reference import Reference
 from harness.report.summary import summarise, summary_of_runs
 from harness.report.terminal import overall, print_records
@@ -26,7 +26,6 @@ from harness.run.record import (
     FirmwareFacts,
     ProgramFacts,
     RunRecord,
-    SimulatorFacts,
     exact_harness_revision,
     exit_code,
     failed_record,
@@ -34,6 +33,7 @@ from harness.run.record import (
     host,
 )
 from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
+from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.files import DiskError
 from harness.system.process import Stop
 

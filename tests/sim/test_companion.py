@@ -15,7 +15,6 @@ from harness.config.loading import Limits, Target, load_target, target_directori
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
-from harness.judge.evidence import Ending
 from harness.sim import qemu
 from harness.sim.companion import npu_of, served
 from harness.sim.gdbstub.program import HeapInfo, Program, SymbolsMissing
@@ -84,9 +83,9 @@ def test_newlibs_start_up(run: Callable[..., Transcript], tmp_path: Path) -> Non
         "malloc behind the program",
         "file 1",
     ]
-    assert [file.name for file in transcript.files] == ["out.txt"]
-    assert (transcript.stop, transcript.exit_status, transcript.npu) == (Stop.EXITED, 0, None)
-    assert "-gdb" in transcript.argv
+    assert (transcript.run_dir / "work" / "out.txt").is_file()
+    assert (transcript.ending.stop, transcript.ending.exit_status, transcript.npu) == (Stop.EXITED, 0, None)
+    assert "-gdb" in transcript.simulator.argv
 
 
 @pytest.mark.parametrize("status", [255, 134])
@@ -95,11 +94,10 @@ def test_a_status_is_the_programs_own(
 ) -> None:
     """Under bubblewrap 134 is also a QEMU that aborted; the debugger interface knows better."""
     transcript = run(M55, guests.newlib(tmp_path / "e", STATUS=status))
-    assert (transcript.stop, transcript.exit_status) == (Stop.EXITED, status)
-    assert transcript.signal is None
-    ending = Ending(transcript.stop, transcript.exit_status, transcript.signal, transcript.seconds)
+    assert (transcript.ending.stop, transcript.ending.exit_status) == (Stop.EXITED, status)
+    assert transcript.ending.signal is None
     assert transcript.observation is not None
-    finding = execution_cause(transcript.observation, ending, None)
+    finding = execution_cause(transcript.observation, transcript.ending, None)
     assert finding is not None
     assert (finding[0], finding[1].kind) == (Verdict.FAULT, Reason.EXIT_STATUS)
 
@@ -128,8 +126,8 @@ def test_the_drivers_calls_reach_the_model(
         "copied 16",
     ]
     assert transcript.npu == NpuUse(2)
-    assert transcript.exit_status == 0
-    assert transcript.files == ()
+    assert transcript.ending.exit_status == 0
+    assert [path.name for path in (transcript.run_dir / "work").iterdir()] == ["program.pte"]
 
 
 def test_a_stream_for_another_npu(run: Callable[..., Transcript], tmp_path: Path) -> None:
@@ -171,7 +169,7 @@ def test_a_guest_that_would_wait_for_ever_is_ended(
     run: Callable[..., Transcript], tmp_path: Path, macros: dict[str, object], message: str
 ) -> None:
     transcript = run(U55, guest(tmp_path, **macros))
-    assert transcript.stop is Stop.EXITED
+    assert transcript.ending.stop is Stop.EXITED
     assert transcript.npu is not None
     assert transcript.npu.stop is not None
     assert transcript.npu.stop.result is NpuResult.REFUSED
@@ -194,7 +192,7 @@ def test_nothing_is_left_of_a_guest_that_is_killed(
     """Our limit ends QEMU while it runs: no thread waits for it, no socket stays."""
     before = threading.active_count()
     transcript = run(U55, guest(tmp_path, ENDLESS=1), host=1.5)
-    assert transcript.stop is Stop.DEADLINE
+    assert transcript.ending.stop is Stop.DEADLINE
     assert threading.active_count() == before
     assert sorted(path.name for path in (tmp_path / "run" / "work").iterdir()) == ["program.pte"]
 

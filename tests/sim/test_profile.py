@@ -54,7 +54,7 @@ def test_each_operator_has_its_count(exported: Callable[..., Program], tmp_path:
     steps = CuttableProgram(program.pte_path).instructions()
     elf = guests.newlib(tmp_path / "e", "steps.c", STEPS=len(steps))
     transcript = run(elf, program, tmp_path / "run", profile=True)
-    assert transcript.exit_status == 0
+    assert transcript.ending.exit_status == 0
     seen = parse_console((tmp_path / "run" / CONSOLE).read_bytes())
     first = [entry for entry in seen.op_ticks if entry.input_set == 0]
     assert [entry.operator for entry in first] == [step.operator for step in steps]
@@ -78,5 +78,5 @@ def test_a_runtime_without_that_name_is_not_counted(
     program = exported("deep_autoencoder")
     elf = guests.newlib(tmp_path / "e", "steps.c", STEPS=3, NAME='"another"')
     transcript = run(elf, program, tmp_path / "run", profile=True)
-    assert transcript.exit_status == 0
+    assert transcript.ending.exit_status == 0
     assert b"op_ticks" not in (tmp_path / "run" / CONSOLE).read_bytes()

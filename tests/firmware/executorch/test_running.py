@@ -59,7 +59,7 @@ def run(tmp_path: Path) -> Run:
         transcript = simulate(
             chosen, firmware, program=program.pte_path, sets=[inputs], run_dir=directory
         )
-        assert transcript.exit_status == 0
+        assert transcript.ending.exit_status == 0
         outputs = sorted((directory / WORK).glob("s0-*.bin"))
         return (directory / CONSOLE).read_text(), [path.read_bytes() for path in outputs]
 

@@ -104,7 +104,7 @@ def test_a_program_runs_through_zephyrs_driver(module: With, tmp_path: Path) -> 
         ON_QEMU, firmware, tmp_path / "m.pte", [inputs, inputs], run_dir=tmp_path / "run"
     )
     console = transcript.console().decode("utf-8", "replace")
-    assert (transcript.stop, transcript.exit_status) == (Stop.EXITED, 0), console
+    assert (transcript.ending.stop, transcript.ending.exit_status) == (Stop.EXITED, 0), console
     assert transcript.npu == NpuUse(2)
     made = [sorted((tmp_path / "run").rglob(f"*{n}-0.bin")) for n in range(2)]
     assert [[p.read_bytes() for p in paths] for paths in made] == [list(what.expected())] * 2
