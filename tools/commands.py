@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, verb, wants_json
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.system.progress import Progress
@@ -31,9 +31,7 @@ _WHAT = (
 @click.option("--only", multiple=True, help="Only these steps; `--only list` names them.")
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 @verb
-def test(
-    fuzz_seconds: int, only: tuple[str, ...], pytest_args: tuple[str, ...], as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def test(fuzz_seconds: int, only: tuple[str, ...], pytest_args: tuple[str, ...]) -> Answer:
     """Run the project's whole test suite: style, types, C++ and Python tests, fuzzing.
 
     \b
@@ -41,7 +39,7 @@ def test(
       hil test
       hil test --only pytest -m cortex_m55
     """
-    return run_steps(only, Options(fuzz_seconds, pytest_args), as_json=as_json)
+    return run_steps(only, Options(fuzz_seconds, pytest_args), as_json=wants_json())
 
 
 @click.command()
@@ -71,8 +69,7 @@ def bench(
     resume: bool,
     checkout: Path | None,
     parts: tuple[str, ...],
-    as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:
+) -> Answer:
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
@@ -101,7 +98,7 @@ def bench(
         raise UsageError("-j and --resume are for the project's own mutants, not a checkout's")
     if checkout is None and parts:
         raise UsageError("--part belongs to --executorch")
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         if what == "mutants":
             if checkout is None:
                 from tools.bench.own_ground import measure_own
@@ -115,8 +112,7 @@ def bench(
                 found = measure_mutants(firmware, only, word, progress)
         else:
             found = _measure(what, endings, progress)
-    if not as_json:
-        echo(found.text())
+    echo(found.text())
     return found.summary(), getattr(found, "exit_code", ExitCode.PASSED)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.verb import echo, tell_ci, verb
+from harness.cli.verb import Answer, echo, tell_ci, terminal, verb
 from harness.core.errors import NotThere, ToolMissing, Unknown, UsageError
 from harness.core.verdict import ExitCode
 
@@ -92,10 +92,9 @@ def show_night(
     night: Night,
     html: Path | None,
     junit: Path | None,
-    as_json: bool,
     *,
     only: Collection[str] | None = None,
-) -> tuple[dict[str, Any], ExitCode]:
+) -> Answer:
     """The night printed, or as data, and in its files; on GitHub also as annotations and in the
     summary of the step. ``only``: the cases of a shard. Raises NoPackage without Jinja,
     DiskError."""
@@ -114,12 +113,9 @@ def show_night(
     if junit is not None:
         write_junit(junit, page)
     for line in workflow_commands(page, os.environ):
-        tell_ci(line, err=as_json)
+        tell_ci(line)
     append_to_step_summary(summary(page), os.environ)
-    if not as_json:
-        from harness.report.console import Terminal
-
-        print_night(Terminal(), page)
+    print_night(terminal(), page)
     return summary_of(page), page.code
 
 
@@ -177,9 +173,8 @@ def show_(
     most: int,
     cause: str,
     url: str | None,
-    as_json: bool,
     **place: str | None,
-) -> tuple[Any, ExitCode]:
+) -> Answer:
     """The runs of a case; or without one, the flaky cases. `hil history CASE` is the same.
 
     If the case fails, or failed once, also the run since which, the last good run before it, and
@@ -191,7 +186,7 @@ def show_(
     A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]".
     """
     if case is None:
-        return _flaky(most, url, as_json)
+        return _flaky(most, url)
     with opened(url) as database:
         from harness.nightly.history.standing import first_bad
         from harness.report.history import first_bad_summary, print_case
@@ -203,10 +198,7 @@ def show_(
             raise Unknown(message, case, known[:5], close=close, listing="some that it has: ")
         rows = database.of_case(case, **newest_of)
     failure, newest = first_bad(rows, cause), rows[-most:]
-    if not as_json:
-        from harness.report.console import Terminal
-
-        print_case(Terminal(), case, newest, failure)
+    print_case(terminal(), case, newest, failure)
     summary = {"case": case, **newest_of, "runs": [asdict(row) for row in newest]}
     if failure is None:
         return {**summary, "first_bad": None}, ExitCode.PASSED
@@ -214,16 +206,14 @@ def show_(
     return {**summary, **first_bad_summary(failure)}, code
 
 
-def _flaky(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+def _flaky(nights: int, url: str | None) -> Answer:
     with opened(url) as database:
         from harness.nightly.history.flaky import flaky
 
         cases = flaky(database.rows([night.id for night in database.nights(most=nights)]))
-    if not as_json:
-        from harness.report.console import Terminal
-        from harness.report.history import print_flaky
+    from harness.report.history import print_flaky
 
-        print_flaky(Terminal(), cases)
+    print_flaky(terminal(), cases)
     names = ("case", "verdicts", "outputs", "rescued", "score")
     summary = [{name: getattr(case, name) for name in names} for case in cases]
     return {"flaky": summary}, ExitCode.FAILED if cases else ExitCode.PASSED
@@ -234,9 +224,7 @@ def _flaky(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
 @click.option("--to", "destination", metavar="URL|FILE.db", help="Where they are added.")
 @click.option("--night", metavar="ID", help="That night alone.")
 @verb
-def copy_(
-    source: str | None, destination: str | None, night: str | None, as_json: bool
-) -> tuple[Any, ExitCode]:
+def copy_(source: str | None, destination: str | None, night: str | None) -> Answer:
     """Add the nights of one history to another. What that has already stays as it is.
 
     One of --from and --to may be left out: it is then $HIL_HISTORY, or history.db in the state
@@ -258,9 +246,8 @@ def copy_(
             known_night(old, night)
         with opened(_url(destination)) as new:
             copied = old.copy_to(new, night)
-    if not as_json:
-        counts = f"{copied['nights']} nights and {copied['rows']} rows are new"
-        echo(f"{counts}, {copied['known']} were known")
+    counts = f"{copied['nights']} nights and {copied['rows']} rows are new"
+    echo(f"{counts}, {copied['known']} were known")
     return copied, ExitCode.PASSED
 
 

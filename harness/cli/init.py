@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 # Of the repository in `examples`, which has references besides.
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.init import UPSTREAM, InitPlan, plan_init
@@ -52,7 +51,7 @@ class AlreadyThere(UsageError):
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[DIR]")
 @verb
-def init(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def init(folder: Path) -> Answer:
     """Make a working example in DIR (default: here): settings, a target, a model, a test.
 
     \b
@@ -67,13 +66,12 @@ def init(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
         for path, text in example.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-    if not as_json:
-        for path in example:
-            echo(f"written: {path}")
-        echo("\nWhat to try there:")
-        width = max(len(command) for command, _ in _NEXT)
-        for command, purpose in _NEXT:
-            echo(f"  {command:{width}}  # {purpose}")
+    for path in example:
+        echo(f"written: {path}")
+    echo("\nWhat to try there:")
+    width = max(len(command) for command, _ in _NEXT)
+    for command, purpose in _NEXT:
+        echo(f"  {command:{width}}  # {purpose}")
     return {"written": [str(path) for path in example]}, ExitCode.PASSED
 
 
@@ -123,25 +121,21 @@ def zephyr() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be downloaded, and write nothing.")
 @verb
-def init_(
-    folder: Path, version: str, url: str, packages: bool, dry_run: bool, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def init_(folder: Path, version: str, url: str, packages: bool, dry_run: bool) -> Answer:
     """Make a west workspace in DIR with Zephyr and the four modules that our targets need.
 
     Only files, no history. What there is of an earlier attempt is kept: the same command goes on.
     """
     plan = plan_init(folder, version, url, packages=packages)
-    if not as_json:
-        _print_plan(plan)
+    _print_plan(plan)
     result = {**plan.summary(), "done": not dry_run}
     if not dry_run:
-        with progress_shown(as_json) as progress:
+        with progress_shown() as progress:
             make_workspace(plan, progress)
-    if not as_json:
-        echo("nothing was written (--dry-run)" if dry_run else "done. Before a build:")
-        for line in [] if dry_run else plan.activation():
-            echo(f"  {line}")
-        echo("" if dry_run else "`hil doctor` then says whether a compiler or dtc is missing.")
+    echo("nothing was written (--dry-run)" if dry_run else "done. Before a build:")
+    for line in [] if dry_run else plan.activation():
+        echo(f"  {line}")
+    echo("" if dry_run else "`hil doctor` then says whether a compiler or dtc is missing.")
     return result, ExitCode.PASSED
 
 

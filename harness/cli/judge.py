@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.options import firmware_options, limit_factor_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="A LOG whose outputs nobody compared fails (exit 1).")
 @click.option("--verbose", is_flag=True, help="Also list what no LOG can tell.")
 @verb
-def judge_(
-    run_dir: Path, elf: Path | None, strict: bool, verbose: bool, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def judge_(run_dir: Path, elf: Path | None, strict: bool, verbose: bool) -> Answer:
     """Judge a finished run again, offline, from its directory; or a lone console log.
 
     A LOG is from anybody's CI. It is PASS only when a runner in it completed and compared its
@@ -51,17 +49,14 @@ def judge_(
         from harness.report.terminal import log_text
 
         log = judge_file(run_dir, elf)
-        if not as_json:
-            echo(log_text(log, verbose))
+        echo(log_text(log, verbose))
         return log.summary(), log.exit_code(strict)
     from harness.run.judging import judge_again
 
     record = judge_again(run_dir)
-    if not as_json:
-        from harness.report.console import Terminal
-        from harness.report.terminal import print_records
+    from harness.report.terminal import print_records
 
-        print_records(Terminal(), [record])
+    print_records(terminal(), [record])
     return record.summary(), record.verdict.exit_code
 
 
@@ -90,8 +85,7 @@ def accept(
     dry_run: bool,
     limit_factor: float | None,
     firmware: FirmwareChoice,
-    as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:
+) -> Answer:
     """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
     The file under references/ (in your repository for a model of yours, which is named by its path
@@ -113,12 +107,11 @@ def accept(
     from harness.run.pipeline import RunOptions
 
     options = RunOptions(limit_factor=limit_factor, firmware=firmware)
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         proposal = accept_case(
             subject, reason, options, only=only, truth=truth, dry_run=dry_run, progress=progress
         )
-    if not as_json:
-        echo(proposal.text())
+    echo(proposal.text())
     return proposal.summary(), ExitCode.PASSED
 
 
@@ -129,7 +122,7 @@ _WIDEST = 300
 @click.command()
 @click.argument("subject", required=False, metavar="[TARGET/MODEL|RUN_DIR]")
 @verb
-def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def why(subject: str | None) -> Answer:
     """Explain the last recorded run, of a case or of any: verdict, cause, evidence, what to do.
 
     A case that ended before its program ran has no record; `hil run` said then why it did.
@@ -146,9 +139,8 @@ def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     record = last_run(subject)
     explained = advice(record.verdict, None if record.cause is None else record.cause.kind)
     console = list(_console(record))
-    if not as_json:
-        for line in _explanation(record, explained, console):
-            echo(line)
+    for line in _explanation(record, explained, console):
+        echo(line)
     return {
         **record.summary(),
         "time": record.time,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, verb
 from harness.core.verdict import ExitCode
 from harness.link.build_failure import BuildFailure
 from harness.link.diagnose.explain import Explanation
@@ -31,9 +31,7 @@ def link() -> None:
 )
 @verb
 @firmware_options
-def explain_(
-    log_or_build: Path, firmware: FirmwareChoice, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def explain_(log_or_build: Path, firmware: FirmwareChoice) -> Answer:
     """Explain why a link failed and how to fix it, from a log or a build directory.
 
     Reads GNU ld, lld, armlink and IAR's ilink; of other linkers the error lines. The objects are
@@ -51,10 +49,9 @@ def explain_(
     from harness.link.diagnose.explain import explain
     from harness.run.artifacts import tree_of
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         explanation = explain(tree_of(log_or_build, firmware), progress)
-    if not as_json:
-        print_explanation(explanation)
+    print_explanation(explanation)
     return explanation.summary(), ExitCode.PASSED if explanation.well else ExitCode.FAILED
 
 
@@ -70,9 +67,7 @@ def explain_(
 @click.option("--pytest", "with_test", is_flag=True, help="Also write a regression test.")
 @verb
 @firmware_options
-def reduce_(
-    build: Path, out: Path | None, with_test: bool, firmware: FirmwareChoice, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def reduce_(build: Path, out: Path | None, with_test: bool, firmware: FirmwareChoice) -> Answer:
     """Reduce a failing link to a folder that fails in the same way and needs only the toolchain.
 
     \b
@@ -86,10 +81,9 @@ def reduce_(
     tree = tree_of(build, firmware)
     if out is None:
         out = build.parent / f"{build.name}-reduced" if tree == build else Path("runner-reduced")
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         reduced = reduce_build(tree, out, with_test=with_test, progress=progress)
-    if not as_json:
-        echo(reduced.text())
+    echo(reduced.text())
     return reduced.summary(), ExitCode.PASSED
 
 
@@ -107,9 +101,7 @@ def reduce_(
 )
 @verb
 @firmware_options
-def check_(
-    elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def check_(elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice) -> Answer:
     """Prove that a weak hook can be overridden, in every program of a build directory.
 
     \b
@@ -120,10 +112,9 @@ def check_(
     from harness.link.check import check
     from harness.run.artifacts import tree_of
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         result = check(tree_of(elf_or_build, firmware), symbols, progress)
-    if not as_json:
-        echo(result.text())
+    echo(result.text())
     return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED
 
 

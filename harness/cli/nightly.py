@@ -24,7 +24,7 @@ from harness.cli.history import (
 )
 from harness.cli.options import executorch_option, limit_factor_option, part_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.source import firmware_words
@@ -209,9 +209,7 @@ class NightOptions:
 @html_option
 @junit_option
 @verb
-def run_(
-    url: str | None, html: Path | None, junit: Path | None, as_json: bool, **words: Any
-) -> tuple[Any, ExitCode]:
+def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -> Answer:
     """Run SUITE.yaml, or without one the default matrix.
 
     Each result is in the history as soon as it is known. INFRA is tried once more, and both tries
@@ -242,13 +240,13 @@ def run_(
     base = base_branch(os.environ) if options.base is None else options.base
     origin = origin_of(folder, os.environ)
     rows: list[Row] = []
-    with opened(url) as history, progress_shown(as_json) as progress:
+    with opened(url) as history, progress_shown() as progress:
         from harness.nightly.history.database import Recorder
         from harness.nightly.night import NightRequest, begin, run_night, unfinished
 
         request = NightRequest(shard, options.night, options.resume, folder, origin, base)
         left = unfinished(suite, history, origin)
-        if left is not None and not options.resume and left.id != options.night and not as_json:
+        if left is not None and not options.resume and left.id != options.night:
             echo(f"hil: the night {left.id} did not end; --resume continues it", err=True)
         for quarantine in suite.expired:
             progress(f"a quarantine is over: {quarantine}")
@@ -257,19 +255,19 @@ def run_(
             night = begin(suite, history, request)
             mine = {planned.case for planned in night.of_shard(shard.number)}
             progress(f"night {night.id}: {suite.name}, {len(mine)} cases")
-            on_row = _row_printer(rows, quiet=as_json)
+            on_row = _row_printer(rows)
             run_night(suite, night, shard, run_options, pool, recorder, on_row)
         finally:
             pool.close()
         if recorder.error is not None:
-            summary, code = _undelivered(night, recorder, rows, as_json=as_json)
+            summary, code = _undelivered(night, recorder, rows)
         else:
             only = mine if shard.count > 1 else None  # what is gone is no shard's
-            summary, code = show_night(history, night, html, junit, as_json, only=only)
-    return {**summary, **_bundled(rows, options.bundles, as_json)}, code
+            summary, code = show_night(history, night, html, junit, only=only)
+    return {**summary, **_bundled(rows, options.bundles)}, code
 
 
-def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, list[str]]:
+def _bundled(rows: list[Row], folder: Path | None) -> dict[str, list[str]]:
     """Bundles of what failed now, not of what was judged before a kill."""
     if folder is None:
         return {}
@@ -279,12 +277,12 @@ def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, l
     for case, bundle in pack_failures(rows, folder):
         if isinstance(bundle, Path):
             made.append(str(bundle))
-        elif not as_json:
+        else:
             echo(f"hil: no bundle of {case}: {bundle}", err=True)
     return {"bundles": made}
 
 
-def _row_printer(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], None]:
+def _row_printer(rows: list[Row]) -> Callable[[Row, int, int], None]:
     """Prints a line for each row, and each note on the store once."""
     from harness.nightly.pool import StoreNote
 
@@ -292,8 +290,6 @@ def _row_printer(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], N
 
     def on_row(row: Row, done: int, total: int) -> None:
         rows.append(row)
-        if quiet:
-            return
         for note in row.notes:
             if isinstance(note, StoreNote) and note not in printed:
                 printed.add(note)
@@ -307,13 +303,11 @@ def _row_printer(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], N
     return on_row
 
 
-def _undelivered(
-    night: Night, recorder: Recorder, rows: list[Row], *, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
     """The database was gone at the end: nothing is lost, and nothing can be compared."""
     from harness.core.verdict import exit_code
 
-    if not as_json and recorder.error is not None:
+    if recorder.error is not None:
         echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
         echo(
             f"hil: {recorder.waiting()} results wait in {recorder.outbox}; the next `hil nightly` "
@@ -346,8 +340,7 @@ def merge_(
     url: str | None,
     html: Path | None,
     junit: Path | None,
-    as_json: bool,
-) -> tuple[Any, ExitCode]:
+) -> Answer:
     """Make one night of shards that ran on machines of their own.
 
     DIR is the state directory of a shard, or a folder with one, or with the SQLite file that
@@ -362,12 +355,11 @@ def merge_(
         from harness.nightly.shards import merge
 
         night, missing, doubled = merge(folders, history)
-        summary, code = show_night(history, night, html, junit, as_json)
-    if not as_json:
-        for shard in missing:
-            echo(f"hil: shard {shard} is missing, or did not end", err=True, fg="red")
-        for case in doubled:
-            echo(f"hil: {case}: more than one shard ran it; the first is kept", err=True, fg="red")
+        summary, code = show_night(history, night, html, junit)
+    for shard in missing:
+        echo(f"hil: shard {shard} is missing, or did not end", err=True, fg="red")
+    for case in doubled:
+        echo(f"hil: {case}: more than one shard ran it; the first is kept", err=True, fg="red")
     if (missing or doubled) and code is ExitCode.PASSED:
         code = ExitCode.INFRASTRUCTURE
     shards = {"missing_shards": list(map(str, missing)), "doubled_cases": doubled}
@@ -388,9 +380,7 @@ def merge_(
 @junit_option
 @history_option
 @verb
-def page_(
-    night: str | None, out: Path, junit: Path | None, url: str | None, as_json: bool
-) -> tuple[Any, ExitCode]:
+def page_(night: str | None, out: Path, junit: Path | None, url: str | None) -> Answer:
     """Write a night as one HTML page: what broke, since when, what changed, how to see it.
 
     NIGHT is an id (default: the newest). The page needs no network and no other file, so that it
@@ -404,7 +394,6 @@ def page_(
     """
     with opened(url) as history:
         night_ = known_night(history, night)
-        summary, _ = show_night(history, night_, out, junit, as_json)
-    if not as_json:
-        echo(str(out))
+        summary, _ = show_night(history, night_, out, junit)
+    echo(str(out))
     return {**summary, "page": str(out)}, ExitCode.PASSED

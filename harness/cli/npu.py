@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.plain import counted
 from harness.core.verdict import ExitCode
@@ -38,18 +38,15 @@ def npu() -> None:
 @click.option("-o", "--output", "base", default="out", help="Outputs go to BASE-0.bin and so on.")
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
-def run_(
-    file: Path, inputs: tuple[Path, ...], base: str, delegate: int, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answer:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
     network = Network(_delegate(file, delegate))
     outputs, stats = network.run([path.read_bytes() for path in inputs])
     names = [f"{base}-{index}.bin" for index in range(len(outputs))]
     for name, content in zip(names, outputs, strict=True):
         Path(name).write_bytes(content)
-    if not as_json:
-        for name, content in zip(names, outputs, strict=True):
-            echo(f"{name}  {len(content)} bytes")
+    for name, content in zip(names, outputs, strict=True):
+        echo(f"{name}  {len(content)} bytes")
     return {"outputs": names, **_as_dict(stats)}, ExitCode.PASSED
 
 
@@ -57,12 +54,11 @@ def run_(
 @click.argument("file", type=_File)
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
-def disasm(file: Path, delegate: int, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def disasm(file: Path, delegate: int) -> Answer:
     """List the command stream: hil npu disasm add.pte"""
     actions = read_actions(read_blob(_delegate(file, delegate)).commands)
     lines = list(disassemble(actions))
-    if not as_json:
-        echo("\n".join(lines))
+    echo("\n".join(lines))
     return {"npu": actions.config.name, "lines": lines}, ExitCode.PASSED
 
 
@@ -75,9 +71,7 @@ _target = click.option("--target", help="For a model: the target that it is expo
 @_target
 @click.option("--cycles", is_flag=True, help="Also Vela's estimate of the time.")
 @verb
-def stats(
-    subject: Path, target: str | None, cycles: bool, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
     """Operations, MACs, bytes moved, with zeros as input, and memory: hil npu stats model.pte
 
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
@@ -90,7 +84,7 @@ def stats(
 
     file, program = subject, None
     if cycles or not subject.is_file() or subject.suffix == ".py":
-        with progress_shown(as_json) as progress:
+        with progress_shown() as progress:
             program = program_of(subject, target, "hil npu stats", progress)
         file = program.pte_path
     found = []
@@ -98,18 +92,17 @@ def stats(
         network = Network(blob)
         _, result = network.run([bytes(t.size) for t in network.blob.inputs])
         found.append(_as_dict(result))
-        if not as_json:
-            _print(index, result)
+        _print(index, result)
     if not cycles or program is None:
         return {"delegates": found}, ExitCode.PASSED
-    return {"delegates": found, "estimates": _estimates(program, as_json)}, ExitCode.PASSED
+    return {"delegates": found, "estimates": _estimates(program)}, ExitCode.PASSED
 
 
-def _estimates(program: Program, as_json: bool) -> list[dict[str, Any]]:
+def _estimates(program: Program) -> list[dict[str, Any]]:
     from harness.export.estimates import estimates_of
 
     estimates = estimates_of(program)
-    for index, estimate in enumerate(() if as_json else estimates):
+    for index, estimate in enumerate(estimates):
         echo(f"delegate {index}: {estimate.text()}")
     return [asdict(estimate) for estimate in estimates]
 
@@ -126,9 +119,7 @@ def _estimates(program: Program, as_json: bool) -> list[dict[str, Any]]:
     help="At most so many compilations by Vela.",
 )
 @verb
-def reduce(
-    subject: Path, target: str | None, base: str, tries: int, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
     """Shrink a program that the NPU computes wrongly to the smallest that still is wrong.
 
     FILE.pte is one that hil exported; a MODEL, by name or as a .py file, is exported for --target.
@@ -141,15 +132,13 @@ def reduce(
     """
     from harness.run.artifacts import program_of, reduce_program
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         program = program_of(subject, target, "hil npu reduce", progress)
         found = reduce_program(program, Path(base), tries)
     if found is None:
-        if not as_json:
-            echo("nothing to reduce: every delegate computes what TOSA means")
+        echo("nothing to reduce: every delegate computes what TOSA means")
         return {"reduced": None}, ExitCode.PASSED
-    if not as_json:
-        _print_reduced(found)
+    _print_reduced(found)
     summary = {
         "delegate": found.delegate,
         "input_set": found.input_set,

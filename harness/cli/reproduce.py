@@ -15,7 +15,7 @@ from harness.cli.options import (
     tolerance_option,
 )
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode, Verdict
 
 
@@ -29,7 +29,7 @@ from harness.core.verdict import ExitCode, Verdict
     help="Where to write it (default: the run's name with .tar.zst, in the current directory).",
 )
 @verb
-def bundle(run_dir: Path, out: Path | None, as_json: bool) -> tuple[Any, ExitCode]:
+def bundle(run_dir: Path, out: Path | None) -> Answer:
     """Pack a run into one file, to run it again elsewhere with `hil replay`.
 
     It holds program, firmware, inputs, expected outputs, outputs, console, record and repro.sh.
@@ -45,10 +45,9 @@ def bundle(run_dir: Path, out: Path | None, as_json: bool) -> tuple[Any, ExitCod
 
     path = out or Path(f"{run_dir.absolute().name}.tar.zst")
     manifest = pack(run_dir, path)
-    if not as_json:
-        echo(f"{path}: {manifest['run']}, {path.stat().st_size} bytes")
-        for name in manifest["naming"]:
-            echo(f"hil: {name} in it names a folder of this machine", err=True)
+    echo(f"{path}: {manifest['run']}, {path.stat().st_size} bytes")
+    for name in manifest["naming"]:
+        echo(f"hil: {name} in it names a folder of this machine", err=True)
     return {"bundle": str(path), **manifest}, ExitCode.PASSED
 
 
@@ -67,7 +66,7 @@ def bundle(run_dir: Path, out: Path | None, as_json: bool) -> tuple[Any, ExitCod
     help="Run it also where it cannot be wholly confined: only a bundle you trust.",
 )
 @verb
-def replay(bundle_file: Path, trusted: bool, as_json: bool, **options: Any) -> tuple[Any, ExitCode]:
+def replay(bundle_file: Path, trusted: bool, **options: Any) -> Answer:
     """Run BUNDLE again here and compare verdict, outputs and figures.
 
     BUNDLE is a file made by `hil bundle`. It is treated as hostile: its program is confined as
@@ -83,13 +82,11 @@ def replay(bundle_file: Path, trusted: bool, as_json: bool, **options: Any) -> t
     """
     from harness.run.replay import replay as run_again
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         replayed = run_again(bundle_file, progress, require_confinement=not trusted, **options)
-    if not as_json:
-        from harness.report.console import Terminal
-        from harness.report.terminal import print_replay
+    from harness.report.terminal import print_replay
 
-        print_replay(Terminal(), replayed)
+    print_replay(terminal(), replayed)
     return replayed.summary(), replayed.exit_code
 
 
@@ -127,9 +124,7 @@ def _undecided_options(command: Any) -> Any:
 @tolerance_option
 @limit_factor_option
 @verb
-def bisect(
-    target: str, model: str, as_json: bool, **options: Any
-) -> tuple[dict[str, Any], ExitCode]:
+def bisect(target: str, model: str, **options: Any) -> Answer:
     """Find the commit of a checkout from which on MODEL fails on TARGET.
 
     Steps through `git bisect`: each revision is built and run as `hil run --executorch` does. PASS
@@ -153,7 +148,7 @@ def bisect(
     case = Case(target, model)
     bad_too = [stage for stage in _UNDECIDED if options[f"{stage}_error"] == "bad"]
     counted_bad = frozenset(Verdict[f"{stage.upper()}_ERROR"] for stage in bad_too)
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         bisection = run_bisect.bisect(
             case,
             options["good"],
@@ -162,11 +157,9 @@ def bisect(
             counted_bad=counted_bad,
             progress=progress,
         )
-    if not as_json:
-        from harness.report.console import Terminal
-        from harness.report.terminal import print_bisection
+    from harness.report.terminal import print_bisection
 
-        print_bisection(Terminal(), bisection)
+    print_bisection(terminal(), bisection)
     code = ExitCode.FAILED if bisection.first_bad is None else ExitCode.PASSED
     return {"case": case.id, **bisection.summary()}, code
 

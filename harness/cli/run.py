@@ -19,11 +19,10 @@ from harness.cli.options import (
     tolerance_option,
 )
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, terminal, verb
 from harness.config.loading import target_files
 from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
-from harness.core.verdict import ExitCode
 from harness.firmware.source import Arithmetic
 
 if TYPE_CHECKING:
@@ -84,9 +83,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 @verb
 @exporter_option
 @firmware_options
-def run(
-    target: str, models: tuple[str, ...], as_json: bool, **options: Any
-) -> tuple[dict[str, Any], ExitCode]:
+def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
@@ -127,29 +124,23 @@ def run(
             "--isolate-export is for the installed wheel, not for a checkout's exporter",
             hint="leave one of the two out",
         )
-    return _run([Case(target, model) for model in models], run_options, as_json)
+    return _run([Case(target, model) for model in models], run_options)
 
 
-def _run(
-    cases: Sequence[Case], options: RunOptions, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def _run(cases: Sequence[Case], options: RunOptions) -> Answer:
     from harness.run.pipeline import run_cases
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         records = run_cases(cases, options, progress)
     from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
-    from harness.report.terminal import overall
+    from harness.report.terminal import overall, print_differentials, print_profile, print_records
     from harness.run.prune import prune_when_due
     from harness.run.record import exit_code
 
-    if not as_json:
-        from harness.report.console import Terminal
-        from harness.report.terminal import print_differentials, print_profile, print_records
-
-        print_records(Terminal(), records)
-        print_differentials(Terminal(), records)
-        if options.profile:
-            print_profile(Terminal(), records)
+    print_records(terminal(), records)
+    print_differentials(terminal(), records)
+    if options.profile:
+        print_profile(terminal(), records)
     append_to_step_summary(summary_of_runs(map(summarise, records)), os.environ)
     prune_when_due()
     speaker = overall(records)
@@ -186,9 +177,8 @@ def exec_(
     program: Path,
     inputs: tuple[Path, ...],
     base: Path,
-    as_json: bool,
     **options: Any,
-) -> tuple[dict[str, Any], ExitCode]:
+) -> Answer:
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,
@@ -204,11 +194,10 @@ def exec_(
     from harness.run.execute import execute
     from harness.run.pipeline import RunOptions
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         results = execute(target, program, inputs, base, RunOptions(**options), progress)
-    if not as_json:
-        for result in results:
-            _print_execution(result, several=len(results) > 1)
+    for result in results:
+        _print_execution(result, several=len(results) > 1)
     speaker = next((r for r in results if r.verdict is not None), results[0])
     more = {"runs": [r.summary() for r in results]} if len(results) > 1 else {}
     return {**speaker.summary(), **more}, speaker.exit_code

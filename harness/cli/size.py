@@ -12,7 +12,7 @@ import click
 
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, tell_ci, verb
+from harness.cli.verb import Answer, echo, tell_ci, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice, full_label
@@ -83,9 +83,7 @@ _FILE = click.Path(exists=True, path_type=Path)
 )
 @verb
 @firmware_options
-def size(
-    file: Path, new: Path | None, as_json: bool, **options: Any
-) -> tuple[dict[str, Any], ExitCode]:
+def size(file: Path, new: Path | None, **options: Any) -> Answer:
     """Account for every byte of a .pte, .bpte, .ptd or ELF; or, with NEW, say what changed.
 
     A RUN_DIR shows what a run used. TARGET/runner is the firmware of a target, built where it is
@@ -102,30 +100,27 @@ def size(
     given = _Options(**options)
     given.validate(comparing=new is not None)
     if new is not None:
-        return _compare(file, new, given, as_json)
+        return _compare(file, new, given)
     if file.is_dir():
-        return _use_of_run(file, as_json)
-    return _anatomy(file, given, as_json)
+        return _use_of_run(file)
+    return _anatomy(file, given)
 
 
-def _use_of_run(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
-    from harness.report.console import Terminal
+def _use_of_run(folder: Path) -> Answer:
     from harness.report.size import print_use
     from harness.run.measure import run_use
 
     used = run_use(folder)
-    if not as_json:
-        print_use(Terminal(), used)
+    print_use(terminal(), used)
     return used, ExitCode.PASSED
 
 
-def _anatomy(file: Path, options: _Options, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
-    from harness.report.console import Terminal
+def _anatomy(file: Path, options: _Options) -> Answer:
     from harness.report.size import print_anatomy
     from harness.run.artifacts import firmware_of
     from harness.run.measure import measure
 
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         built = firmware_of(file, options.firmware, progress)
     if options.html is not None and len(built) > 1:
         raise UsageError("--html writes one page, so --firmware both makes no sense with it")
@@ -136,8 +131,7 @@ def _anatomy(file: Path, options: _Options, as_json: bool) -> tuple[dict[str, An
             from harness.size.page import write_page
 
             write_page(options.html, title, anatomy)
-        if not as_json:
-            print_anatomy(Terminal(), title, anatomy, options.depth, options.top)
+        print_anatomy(terminal(), title, anatomy, options.depth, options.top)
         results.append({"file": str(path), **facts, **anatomy.to_fields()})
     return results[0] if len(results) == 1 else {"firmware": results}, ExitCode.PASSED
 
@@ -152,11 +146,8 @@ def _subjects(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, di
     ]
 
 
-def _compare(
-    old: Path, new: Path, options: _Options, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def _compare(old: Path, new: Path, options: _Options) -> Answer:
     from harness.report import size as render
-    from harness.report.console import Terminal
     from harness.run.measure import measure
     from harness.size.difference import difference, reasons
 
@@ -172,11 +163,11 @@ def _compare(
         from harness.size.page import write_page
 
         write_page(options.html, f"{old.name} to {new.name}", after, before)
-    if options.as_markdown and not as_json:
+    if options.as_markdown:
         echo(render.markdown(f"{old.name} → {new.name}", changes, options.top, sentences))
-    elif not as_json:
+    else:
         if options.why is None:
-            render.print_difference(Terminal(), changes, options.top)
+            render.print_difference(terminal(), changes, options.top)
         for sentence in sentences:
             echo(sentence)
     return {
@@ -201,9 +192,7 @@ def _compare(
     help="A model or TARGET/MODEL that may have no reference yet; * stands for anything.",
 )
 @verb
-def gate(
-    subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...], as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) -> Answer:
     """Hold sizes against budgets and accepted references; without names, all of them.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
@@ -224,16 +213,15 @@ def gate(
 
     strict = strict or is_strict()
     cases = [parse_case(s) for s in subjects] or every_subject()
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         gates = gate_cases(cases, progress, strict=strict, allow_new=allow_new)
         rest = [] if subjects else left_over(gates, strict=strict)
     for line in workflow_commands([*gates, *rest], os.environ):
-        tell_ci(line, err=as_json)
+        tell_ci(line)
     append_to_step_summary(summary(gates, rest), os.environ)
-    if not as_json:
-        _say_gates(gates)
-        for one in rest:
-            echo(one.message(), fg="red" if one.failed else "yellow")
+    _say_gates(gates)
+    for one in rest:
+        echo(one.message(), fg="red" if one.failed else "yellow")
     failed = any(g.failed for g in gates) or any(one.failed for one in rest)
     return {
         "failed": failed,

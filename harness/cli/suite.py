@@ -10,12 +10,11 @@ import click
 
 from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice, FirmwareSource
-from harness.report.console import Terminal
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
@@ -47,9 +46,7 @@ from harness.suites.suites import SUITES
 @verb
 @exporter_option
 @firmware_options
-def suite(
-    name: str, firmware: FirmwareChoice, exporter: ExporterChoice, as_json: bool, **words: Any
-) -> tuple[dict[str, Any], ExitCode]:
+def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words: Any) -> Answer:
     """Runs ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
     The suite is the installed wheel's. With --exporter checkout it is the checkout's, whose Python
@@ -86,18 +83,17 @@ def suite(
         use_store=not words["no_cache"],
     )
     reports: list[SuiteReport] = []
-    with progress_shown(as_json) as progress:
+    with progress_shown() as progress:
         for source in firmware.sources:
             report = run_suite(name, replace(options, source=source), progress)
             for write, path in ((write_json, words["report"]), (write_junit, words["junit"])):
                 if path is not None:
                     write(report, _beside(path, source) if reports else path)
             reports.append(report)
-    if not as_json:
-        if sample is not None:
-            echo(f"a sample of {sample} tests, seed {words['seed']}")
-        for report in reports:
-            print_report(Terminal(), report)
+    if sample is not None:
+        echo(f"a sample of {sample} tests, seed {words['seed']}")
+    for report in reports:
+        print_report(terminal(), report)
     answers = [report.as_json() for report in reports]
     code = max(report.exit_code for report in reports)
     return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
@@ -125,7 +121,7 @@ def standin() -> None:
 @standin.command("install")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @verb
-def install_(directory: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def install_(directory: Path) -> Answer:
     """Writes commands with the names of Arm's models into DIR.
 
     They take the models' options and run the program on QEMU's mps3-an547 (Corstone-300 with a
@@ -136,7 +132,6 @@ def install_(directory: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
       hil standin install /tmp/fvp && PATH=/tmp/fvp:$PATH run_fvp.sh --elf=...
     """
     written = install(directory)
-    if not as_json:
-        for path in written:
-            echo(path)
+    for path in written:
+        echo(path)
     return {"commands": [str(path) for path in written]}, ExitCode.PASSED

@@ -10,15 +10,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import click
-from rich.table import Table
 
 from harness.cli.history import history_option, opened
-from harness.cli.verb import echo, verb
+from harness.cli.verb import Answer, echo, terminal, verb
 from harness.config.loading import Target, load_targets
 from harness.config.models import known_models, unavailable
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
-from harness.report.console import Terminal
+from harness.report.console import columns
 from harness.run.prune import Bounds, Kind, bounds, kinds
 from harness.run.prune import prune as bring_within
 from harness.sim.simulator import available_simulators
@@ -31,37 +30,35 @@ _MIB, _DAY = 1 << 20, 86400
 
 @click.command()
 @verb
-def targets(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def targets() -> Answer:
     """List the targets and which of their simulators are installed."""
     rows = [_target_row(target) for target in load_targets()]
-    if not as_json:
-        _print_targets(rows)
-        _print_notes(rows)
+    _print_targets(rows)
+    _print_notes(rows)
     return {"targets": rows}, ExitCode.PASSED
 
 
 @click.command()
 @verb
-def models(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def models() -> Answer:
     """List the models, and why some that ExecuTorch names are not among them."""
     available = [{"name": m.name, "description": m.description} for m in known_models().values()]
     others = [{"name": name, "reason": why} for name, why in unavailable().items()]
-    if not as_json:
-        table = _table("model", "what it is")
-        for model in available:
-            table.add_row(model["name"], model["description"])
-        Terminal().print(table)
-        Terminal().print("\nnamed by ExecuTorch, not available here:", style="dim")
-        table = _table("model", "why not")
-        for other in others:
-            table.add_row(other["name"], other["reason"])
-        Terminal().print(table)
+    table = columns("model", "what it is")
+    for model in available:
+        table.add_row(model["name"], model["description"])
+    terminal().print(table)
+    terminal().print("\nnamed by ExecuTorch, not available here:", style="dim")
+    table = columns("model", "why not")
+    for other in others:
+        table.add_row(other["name"], other["reason"])
+    terminal().print(table)
     return {"models": available, "unavailable": others}, ExitCode.PASSED
 
 
 @click.command()
 @verb
-def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def doctor() -> Answer:
     """Show each tool, its version, and how to get what is missing (FVPs included).
 
     Where ZEPHYR_BASE is set, what its workspace lacks, too; and how much is in .hil, which
@@ -73,13 +70,12 @@ def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     missing = [t.name for t in tools if t.required and t.path is None]
     missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
     kinds_kept, limits = kinds(), bounds()
-    if not as_json:
-        _print_tools(tools)
-        if zephyr:
-            _print_workspace(zephyr)
-        if missing:
-            Terminal().print(f"missing: {', '.join(missing)}", style="red")
-        _print_state(kinds_kept, limits)
+    _print_tools(tools)
+    if zephyr:
+        _print_workspace(zephyr)
+    if missing:
+        terminal().print(f"missing: {', '.join(missing)}", style="red")
+    _print_state(kinds_kept, limits)
     return {
         "tools": [asdict(tool) for tool in tools],
         "zephyr": [asdict(finding) for finding in zephyr],
@@ -95,7 +91,7 @@ def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:
     """Two lines each: a column of descriptions would have no room beside the other three."""
-    console = Terminal(highlight=False)
+    console = terminal(highlight=False)
     name, marker = (max(len(row[key]) for row in rows) + 2 for key in ("name", "marker"))
     head = f"{'target':{name}}{'marker':{marker}}simulators (* = installed)"
     console.print(head, style="bold")
@@ -117,7 +113,7 @@ def _print_notes(rows: list[dict[str, Any]]) -> None:
         for note in notes:
             targets_of.setdefault(note, []).append(row["name"])
     for note, names in targets_of.items():
-        Terminal().print(f"{note}: {', '.join(names)}", style="dim", highlight=False)
+        terminal().print(f"{note}: {', '.join(names)}", style="dim", highlight=False)
 
 
 def _target_row(target: Target) -> dict[str, Any]:
@@ -148,7 +144,7 @@ def _modes(target: Target) -> list[str]:
 
 def _print_tools(tools: Sequence[Inspected]) -> None:
     """What is there, a line each; then what is not, the same advice once. No path is cut."""
-    console = Terminal(highlight=False)
+    console = terminal(highlight=False)
     rows = [("tool", "for", "version", "where")]
     rows += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
     widths = [max(len(row[column]) for row in rows) + 2 for column in range(3)]
@@ -187,13 +183,13 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def _print_state(kinds_kept: Sequence[Kind], limits: Bounds) -> None:
     """How much is in the state directory, and what of it is bounded."""
-    table = _table("kept in .hil", "entries", "MiB", "")
+    table = columns("kept in .hil", "entries", "MiB", "")
     for kind in kinds_kept:
         how = "" if kind.bounded else "not bounded"
         table.add_row(kind.name, str(kind.entries), f"{kind.bytes / _MIB:.1f}", how)
-    Terminal().print()
-    Terminal().print(table)
-    Terminal().print(
+    terminal().print()
+    terminal().print(table)
+    terminal().print(
         f"{state_dir()}: {sum(kind.bytes for kind in kinds_kept) / _MIB:.1f} MiB; the cache is "
         f"held to {limits.cache / _MIB:.0f} MiB, runs stay {limits.runs / _DAY:g} days (hil prune)",
         style="dim",
@@ -202,19 +198,12 @@ def _print_state(kinds_kept: Sequence[Kind], limits: Bounds) -> None:
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:
-    table = _table("Zephyr workspace", "state", "what for, or how to get it")
+    table = columns("Zephyr workspace", "state", "what for, or how to get it")
     for finding in findings:
         absent = "missing" if finding.required else "not there (optional)"
         table.add_row(finding.name, finding.state or absent, finding.text)
-    Terminal().print()
-    Terminal().print(table)
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    return table
+    terminal().print()
+    terminal().print(table)
 
 
 def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
@@ -260,8 +249,7 @@ def prune(
     nights_age: float | None,
     url: str | None,
     dry_run: bool,
-    as_json: bool,
-) -> tuple[Any, ExitCode]:
+) -> Answer:
     """Make .hil smaller: old runs, and what was not used for longest of programs, firmware, builds.
 
     What another process uses stays, whatever the bound; a builder or exporter at work is not
@@ -283,18 +271,17 @@ def prune(
     )
     nights = None if nights_age is None else _prune_nights(nights_age, url, dry_run=dry_run)
     done = bring_within(within, dry_run=dry_run)
-    if not as_json:
-        would = "would remove" if dry_run else "removed"
-        counts = Counter(entry.kind for entry in done.gone)
-        what = ", ".join(f"{number} of {kind}" for kind, number in sorted(counts.items()))
-        echo(f"{would} {done.bytes / _MIB:.1f} MiB: {what or 'nothing'}")
-        if done.kept:
-            echo(f"in use, and kept: {len(done.kept)}")
-        if nights is not None:
-            echo(f"{would} {nights[0]} nights with {nights[1]} rows of the history")
-        echo(f"left in the cache: {done.left / _MIB:.1f} MiB of {within.cache / _MIB:.1f}")
-        for path, reason in done.undeleted:
-            echo(f"could not be deleted: {path} ({reason})")
+    would = "would remove" if dry_run else "removed"
+    counts = Counter(entry.kind for entry in done.gone)
+    what = ", ".join(f"{number} of {kind}" for kind, number in sorted(counts.items()))
+    echo(f"{would} {done.bytes / _MIB:.1f} MiB: {what or 'nothing'}")
+    if done.kept:
+        echo(f"in use, and kept: {len(done.kept)}")
+    if nights is not None:
+        echo(f"{would} {nights[0]} nights with {nights[1]} rows of the history")
+    echo(f"left in the cache: {done.left / _MIB:.1f} MiB of {within.cache / _MIB:.1f}")
+    for path, reason in done.undeleted:
+        echo(f"could not be deleted: {path} ({reason})")
     return {
         "dry_run": dry_run,
         "bounds": asdict(within),

@@ -1,4 +1,4 @@
-"""What verbs have in common: ``--json`` and errors with exit codes."""
+"""What verbs have in common: ``--json``, what is printed without it, errors with exit codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
@@ -15,23 +15,30 @@ from harness.core.plain import plain
 from harness.core.verdict import ExitCode
 from harness.system.boundary import as_harness_error, traceback_of
 
+if TYPE_CHECKING:
+    from harness.report.console import Terminal
+
 # Of every answer of --json. Within a version a field keeps its name, type and meaning; fields may
 # be added.
 JSON_VERSION: Final = 1
-_Verb = TypeVar("_Verb", bound=Callable[..., tuple[dict[str, Any], ExitCode]])
+_JSON = "harness.json"  # in the meta of click's context: whether it was asked for
+Answer: TypeAlias = tuple[dict[str, Any], ExitCode]  # of --json, and how to end
+_Verb = TypeVar("_Verb", bound=Callable[..., Answer])
 
 
 def verb(function: _Verb) -> _Verb:
     """Give a command ``--json`` and the common way to fail, whatever the exception.
 
-    The function gets ``as_json`` and returns the object to print when it is set, and how to end.
+    The function returns the object to print, and how to end. With ``--json`` that is all of
+    stdout: what it prints by ``echo`` and ``terminal`` is for people, and is not printed then.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
     @functools.wraps(function)
     def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
+        click.get_current_context().meta[_JSON] = as_json
         try:
-            result, code = function(*args, as_json=as_json, **kwargs)
+            result, code = function(*args, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise  # click has words of its own for these
         except Exception as error:  # the boundary of this face
@@ -39,8 +46,7 @@ def verb(function: _Verb) -> _Verb:
             result, code = _error_object(failure), failure.exit_code
             if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
-            if not as_json:
-                say_error(error)
+            say_error(error)
         except KeyboardInterrupt:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
@@ -72,11 +78,25 @@ def say_error(error: Exception) -> None:
         echo(f"hil: {shown.hint}", err=True)
 
 
+def wants_json() -> bool:
+    """Whether the verb that is running was called with ``--json``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_JSON, False)
+
+
 def echo(text: object = "", *, err: bool = False, **style: Any) -> None:
     """Print for a person; whoever wrote the text, it does nothing to their terminal or CI."""
-    click.secho(plain(str(text)), err=err, **style)
+    if not wants_json():
+        click.secho(plain(str(text)), err=err, **style)
 
 
-def tell_ci(command: str, *, err: bool = False) -> None:
+def terminal(**options: Any) -> Terminal:
+    """rich's console, to print for a person."""
+    from harness.report.console import Terminal  # rich, which a verb that prints little needs not
+
+    return Terminal(quiet=wants_json(), **options)
+
+
+def tell_ci(command: str) -> None:
     """Print a workflow command of ours, whose texts are escaped already."""
-    click.echo(command, err=err)
+    click.echo(command, err=wants_json())

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
-from collections.abc import Callable
 
+import click
 import pytest
+from click.testing import CliRunner
+from rich.text import Text
 
-from harness.cli.progress import Step, progress_shown
+from harness.cli.progress import progress_shown, status_line
+from harness.cli.verb import JSON_VERSION, Answer, echo, terminal, verb
+from harness.core.verdict import ExitCode
+from harness.report.console import Terminal
 
 
 class Clock:
@@ -18,75 +24,61 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def said() -> Callable[[float, str], str]:
-    clock = Clock()
-    step = Step("starting", clock)
-
-    def at(seconds: float, message: str) -> str:
-        clock.now = seconds
-        if message:
-            step.say(message)
-        return str(step)
-
-    return at
+def shown(*said: tuple[float, str]) -> str:
+    """The status line after these messages, each at its time."""
+    clock, screen = Clock(), io.StringIO()
+    with status_line(Terminal(file=screen, force_terminal=True, width=100), clock) as say:
+        for clock.now, message in said:
+            say(message)
+    return Text.from_ansi(screen.getvalue()).plain
 
 
-def test_what_is_quickly_done_shows_no_time(said: Callable[[float, str], str]) -> None:
-    assert said(1, "") == "starting"
-    assert said(50, "a/b: simulating") == "a/b: simulating"
-
-
-def test_the_time_goes_on_while_nothing_is_said(said: Callable[[float, str], str]) -> None:
-    said(10, "exporting")
-    assert said(15, "") == "exporting (5 s)"
-    assert said(250, "") == "exporting (4 min)"
-    assert said(7510, "") == "exporting (2 h 05 min)"
-
-
-def test_a_count_says_how_long_yet_by_what_this_step_took(
-    said: Callable[[float, str], str],
-) -> None:
+def test_a_count_says_how_long_yet_by_what_this_step_took() -> None:
     """What was there before the first count (ninja's, of a build that is gone on with) took none
     of this time: 10 in 20 s leaves 40 s for 20, not 100 of 120."""
-    said(100, "suite 100/130")
-    assert said(120, "suite 110/130") == "suite 110/130 (20 s, about 40 s left)"
-    assert said(130, "") == "suite 110/130 (30 s, about 30 s left)"
-    assert said(900, "").endswith("about 1 s left)")  # late, and never below nothing
-    assert said(901, "suite 130/130") == "suite 130/130 (13 min)"
+    counted = (100, "suite 100/130"), (120, "suite 110/130")
+    assert "suite 110/130 0:00:20 0:00:40 left" in shown((50, "exporting"), *counted)
 
 
-def test_another_step_and_a_count_that_begins_again_have_times_of_their_own(
-    said: Callable[[float, str], str],
-) -> None:
-    said(0, "a: building [5/10]")
-    said(10, "a: building [9/10]")
-    assert said(11, "b: building [2/10]") == "b: building [2/10]"
-    said(20, "b: building [9/10]")
-    assert said(21, "b: building [1/10]") == "b: building [1/10]"
+def test_another_step_has_a_time_of_its_own() -> None:
+    said = shown((100, "suite 1/3"), (200, "suite 2/3"), (210, "comparing"), (215, "comparing"))
+    assert "comparing 0:00:05 -:--:-- left" in said
 
 
 def test_a_terminal_shows_the_step_and_a_log_each_step_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress_shown(as_json=False) as progress:
+    with progress_shown() as progress:
         for count in range(1, 4):
             progress(f"suite {count}/3")
     assert capsys.readouterr().err == "hil: suite\n"
 
-    class Terminal(io.StringIO):
+    class Screen(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    screen = Terminal()
+    screen = Screen()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", screen)
-    with progress_shown(as_json=False) as progress:
+    with progress_shown() as progress:
         progress("suite 1/3")
     assert "suite 1/3" in screen.getvalue()
 
 
-def test_json_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_shown(as_json=True) as progress:
-        progress("exporting")
-    assert capsys.readouterr() == ("", "")
+def test_json_is_all_that_is_printed() -> None:
+    """What a verb prints for people is printed without it only."""
+
+    @click.command()
+    @verb
+    def talkative() -> Answer:
+        with progress_shown() as progress:
+            progress("exporting")
+        echo("a line")
+        echo("a warning", err=True)
+        terminal().print("a table")
+        return {"found": 1}, ExitCode.PASSED
+
+    for_people = CliRunner().invoke(talkative).output
+    assert all(text in for_people for text in ("exporting", "a line", "a warning", "a table"))
+    answer = CliRunner().invoke(talkative, ["--json"]).output
+    assert json.loads(answer) == {"version": JSON_VERSION, "found": 1}

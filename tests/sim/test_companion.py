@@ -84,7 +84,11 @@ def test_newlibs_start_up(run: Callable[..., Transcript], tmp_path: Path) -> Non
         "file 1",
     ]
     assert (transcript.run_dir / "work" / "out.txt").is_file()
-    assert (transcript.ending.stop, transcript.ending.exit_status, transcript.npu) == (Stop.EXITED, 0, None)
+    assert (transcript.ending.stop, transcript.ending.exit_status, transcript.npu) == (
+        Stop.EXITED,
+        0,
+        None,
+    )
     assert "-gdb" in transcript.simulator.argv
 
 

@@ -93,6 +93,11 @@ def script(tmp_path: Path, native: Target) -> Callable[..., Transcript]:
     return run
 
 
+def how(transcript: Transcript) -> tuple[Stop, int | None, int | None]:
+    ending = transcript.ending
+    return ending.stop, ending.exit_status, ending.signal
+
+
 def test_run_directory(script: Callable[..., Transcript]) -> None:
     """The guest finds the program and its inputs under short names; what it leaves is
     in its directory."""
@@ -100,7 +105,11 @@ def test_run_directory(script: Callable[..., Transcript]) -> None:
     said = transcript.console().decode().splitlines()
     assert said[0] == "-m program.pte -o s0 -i s0i0.bin -o s1 -i s1i0.bin"
     assert said[1:] == ["program.pte", "s0i0.bin", "s1i0.bin"]
-    assert (transcript.ending.stop, transcript.ending.exit_status, transcript.ending.signal) == ("exited", 3, None)
+    assert (transcript.ending.stop, transcript.ending.exit_status, transcript.ending.signal) == (
+        "exited",
+        3,
+        None,
+    )
     assert (transcript.run_dir / "work" / "s0-0.bin").read_bytes() == b"programab"
     assert transcript.simulator.name == "host"
 
@@ -135,10 +144,18 @@ def test_used_directory_is_refused(script: Callable[..., Transcript]) -> None:
 def test_signal_and_limits(script: Callable[..., Transcript], native: Target) -> None:
     """A signal is reported as one also through bubblewrap; a limit leaves no status."""
     crashed = script("kill -SEGV $$", run_dir="crashed")
-    assert (crashed.ending.stop, crashed.ending.exit_status, crashed.ending.signal) == ("exited", None, signal.SIGSEGV)
+    assert (crashed.ending.stop, crashed.ending.exit_status, crashed.ending.signal) == (
+        "exited",
+        None,
+        signal.SIGSEGV,
+    )
     short = replace(native, limits=native.limits.scaled(0.005))
     late = script("while :; do :; done", target=short, run_dir="late")
-    assert (late.ending.stop, late.ending.exit_status, late.ending.signal) == ("deadline", None, None)
+    assert (late.ending.stop, late.ending.exit_status, late.ending.signal) == (
+        "deadline",
+        None,
+        None,
+    )
 
 
 MARKER = 'echo "I [executorch:x.cpp:1 main()] Program complete, exiting."'
@@ -343,5 +360,8 @@ def test_folders_of_a_guest_deeper_than_a_path_are_not_kept(
     name = "d" * 250
     deeper = f"mkdir {name}; cd {name}; head -c 10000 /dev/zero > f; chmod 0300 ."
     transcript = script(f"i=0; while [ $i -lt 30 ]; do {deeper}; i=$((i+1)); done")
-    assert (transcript.ending.stop, transcript.ending.excess) == (Stop.OUTPUT_LIMIT, Excess.UNCOUNTED)
+    assert (transcript.ending.stop, transcript.ending.excess) == (
+        Stop.OUTPUT_LIMIT,
+        Excess.UNCOUNTED,
+    )
     assert not (transcript.run_dir / "work" / name).exists()
