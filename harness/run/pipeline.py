@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
@@ -203,18 +203,20 @@ def run_case(
     if options.skips_missing_fvp:
         skip_without_fvp(chosen)
     plan = plan_run(case, chosen, program, firmware, options, progress)
-    program, run_dir = plan.program, new_run_dir(case.slug)
+    run_dir = new_run_dir(case.slug)
+    return run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+
+
+def run_planned(
+    plan: RunPlan, run_dir: Path, known: RunRecord | None = None, **how: Any
+) -> RunRecord:
+    """Simulate, judge, and save the record in ``run_dir``. ``known``: as in ``record_run``,
+    ``how``: as in ``simulate``. Raises InfraError when there is no run to be had."""
+    program = plan.program
     keep_expectations(program, run_dir)
-    transcript = simulate(
-        chosen,
-        plan.firmware,
-        program=plan.pte,
-        sets=[[program.directory / name for name in s.inputs] for s in program.sets],
-        run_dir=run_dir,
-        profile=options.profile,
-        limit_factor=options.limit_factor,
-    )
-    record = record_run(plan, transcript, now())
+    sets = [[program.directory / name for name in s.inputs] for s in program.sets]
+    transcript = simulate(plan.chosen, plan.firmware, plan.pte, sets, run_dir=run_dir, **how)
+    record = record_run(plan, transcript, now(), known)
     save_record(record)
     return record
 

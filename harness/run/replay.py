@@ -14,20 +14,12 @@ from harness.core.verdict import ExitCode
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.run.bundle import FIRMWARE, TARGET, BadBundle, target_fields, unpack
-from harness.run.directory import (
-    EXPECTED,
-    keep_expectations,
-    kept_expectations,
-    load_record,
-    new_run_dir,
-    save_record,
-)
-from harness.run.judging import RunPlan, record_run, static_metrics
+from harness.run.directory import EXPECTED, kept_expectations, load_record, new_run_dir
+from harness.run.judging import RunPlan, static_metrics
+from harness.run.pipeline import run_planned
 from harness.run.record import RunRecord
 from harness.sim.run_files import WORK, input_name, output_base, output_name, program_name
-from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
-from harness.system.clock import now
 from harness.system.files import MALFORMED, read_json
 from harness.system.progress import Progress, silent
 
@@ -88,23 +80,18 @@ def replay(
         target = target_from(fields) if bundled_target else _known_target(there, fields)
         chosen = pick(target, str(there.simulator.name))
         progress(f"{there.case.id}: simulating")
-        transcript = simulate(
-            chosen,
-            firmware,
-            program=pte,
-            sets=[[program.directory / name for name in s.inputs] for s in program.sets],
-            run_dir=run_dir,
+        static = static_metrics(firmware, pte)
+        plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
+        here = run_planned(
+            plan,
+            run_dir,
+            known=there,
             profile=bool(there.op_ticks),
             limit_factor=limit_factor,
             require_confinement=require_confinement,
         )
-        keep_expectations(program, run_dir)
-        static = static_metrics(firmware, pte)
-        plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
-        here = record_run(plan, transcript, now(), known=there)
     except MALFORMED as error:  # of facts in it that only their use shows to be wrong
         raise BadBundle(bundle, f"what it describes cannot be run ({error!r})") from error
-    save_record(here)
     differing = _differing(_facts(there), _facts(here))
     if chosen.simulator.native:  # its times are this machine's
         differing = {n: pair for n, pair in differing.items() if not n.startswith("ticks_")}

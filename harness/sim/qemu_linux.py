@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 from harness.config.loading import Qemu, Target
 from harness.npu.doorbell import Run, SharedMemory, answering
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
-from harness.sim.guest.console import COMMANDS, commands, talking
+from harness.sim.guest.console import COMMANDS, LinuxConsole, commands
 from harness.sim.guest.image import RUNNER, Image, Settings, image
 from harness.sim.launch import Companion
 from harness.sim.simulator import Job
@@ -68,7 +68,7 @@ def readable(words: tuple[str, ...]) -> tuple[Path, ...]:
 def beside(target: Target, settings: Qemu, job: Job) -> Iterator[Sequence[Companion]]:
     assert target.linux is not None, "asked only of a target with Linux"
     npu = npu_of(target.npu, settings.shared_memory)
-    with talking(target.linux, job, _MOUNT) as console:
+    with closing(LinuxConsole(target.linux, job, _MOUNT)) as console:
         if npu is None:
             yield (console,)
             return

@@ -29,7 +29,7 @@ def board() -> Target:
 def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The image in, the run's directory by virtio-9p, the runner's command line as a file; what
     the simulator's own status says is not believed."""
-    made = Image(tmp_path / "vmlinuz", tmp_path / "i.cpio", "a Linux")
+    made = Image(tmp_path / "vmlinuz", tmp_path / "i.cpio")
     asked: list[tuple[Settings, Path]] = []
 
     def image_of(settings: Settings, runner: Path, root: Path | None) -> Image:

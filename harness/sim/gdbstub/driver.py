@@ -41,14 +41,7 @@ class DriverError(Exception):
         self.lines = lines
 
 
-@dataclass(frozen=True)
-class Payload:
-    config: tuple[int, int] | None  # the words of OPTIMIZER_CONFIG: config, id
-    start: int  # of the command stream, from the beginning of the payload
-    size: int
-
-
-def read_payload(data: bytes) -> Payload:
+def read_payload(data: bytes) -> ethosu.CommandStream:
     """The first command stream; of the two containers the driver knows only COP1."""
     if data[:4] != ethosu.COP1:
         first, wanted = (int.from_bytes(magic, "little") for magic in (data[:4], ethosu.COP1))
@@ -65,7 +58,7 @@ def read_payload(data: bytes) -> Payload:
         ) from None
     if stream is None:
         raise DriverError("Custom Operator Payload: there is no command stream in it")
-    return Payload(stream.npu, stream.start, stream.size)
+    return stream
 
 
 def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
@@ -250,13 +243,13 @@ class Driver:
 
     def _start(self, handle: int, words: Sequence[int], user_argument: int) -> Outcome:
         custom, custom_size, bases, sizes, count = words
-        payload = read_payload(self._memory.read(custom, custom_size))
+        stream = read_payload(self._memory.read(custom, custom_size))
         if count > _MOST_REGIONS:
             raise DriverError(f"{count} base addresses, and the NPU has {_MOST_REGIONS}")
         regions = self._regions(handle, bases, sizes, count)
-        if payload.config is not None and self._identity is not None:
-            verify_config((self._identity.config, self._identity.id), payload.config)
-        commands = custom + payload.start
+        if stream.npu is not None and self._identity is not None:
+            verify_config((self._identity.config, self._identity.id), stream.npu)
+        commands = custom + stream.start
         if commands % _ALIGN:
             raise DriverError(f"Command stream addr 0x{commands:x} not aligned to 16 bytes")
         for number, (address, _) in enumerate(regions):
@@ -264,7 +257,7 @@ class Driver:
                 raise DriverError(f"Base addr {number}: 0x{address:x} not aligned to 16 bytes")
         self._call_back(BEGIN, handle, user_argument)
         views = [self._memory.view(*region) if region[1] else None for region in regions]
-        outcome = self._run(self._memory.view(commands, payload.size), views)
+        outcome = self._run(self._memory.view(commands, stream.size), views)
         for (address, _), view in zip(regions, views, strict=True):
             if view is not None:
                 self._memory.commit(address, view)

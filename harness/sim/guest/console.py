@@ -15,15 +15,14 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Thread
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.config.model import Linux
+from harness.config.model import Limits, Linux
 from harness.sim.launch import Companion
 from harness.sim.simulator import Job
 
@@ -39,17 +38,6 @@ _REFUSED = rb"Login incorrect"
 COMMANDS = "run.sh"
 
 
-@dataclass(frozen=True)
-class Login:
-    """``prompt``: the end of what the user's shell says when it waits. ``boot``: seconds from the
-    start to the login; ``shell``: for each command but the one that is to be run."""
-
-    user: str
-    prompt: str
-    boot: float
-    shell: float
-
-
 class Trouble(Exception):
     """Why the talk cannot go on, in a sentence of ours."""
 
@@ -62,26 +50,29 @@ class GuestConsole:
     """``descriptor`` is a connected stream; ``record`` is given all that comes from it. Everything
     raises Closed when its other end goes."""
 
-    def __init__(self, descriptor: int, login: Login, record: Callable[[bytes], None]) -> None:
-        self._login = login
+    def __init__(
+        self, descriptor: int, linux: Linux, limits: Limits, record: Callable[[bytes], None]
+    ) -> None:
+        self._linux = linux
+        self._limits = limits
         self._stream = _Stream(descriptor, record)
         self._asked = 0
 
     def log_in(self) -> None:
         """Raises Trouble when the guest does not get so far, or refuses the user."""
-        login = self._login
-        self._expect([_LOGIN], login.boot, "its login prompt")
-        self._send(login.user)
-        prompt = re.escape(login.prompt.encode()) + rb"(?:\x1b\[6n)?\Z"
+        user, limits = self._linux.user, self._limits
+        self._expect([_LOGIN], limits.boot, "its login prompt")
+        self._send(user)
+        prompt = re.escape(self._linux.prompt.encode()) + rb"(?:\x1b\[6n)?\Z"
         asks = (_LOGIN, _PASSWORD, _REFUSED, prompt)
         for _ in range(2):  # of the first answer a character may have been lost
-            found = asks[self._expect([*asks], login.shell, "its shell's prompt")]
+            found = asks[self._expect([*asks], limits.shell, "its shell's prompt")]
             if found == prompt:
                 return
             if found != _LOGIN:
                 break
-            self._send(login.user)
-        raise Trouble(f"the guest refuses the login of {login.user}")
+            self._send(user)
+        raise Trouble(f"the guest refuses the login of {user}")
 
     def command(self, words: str, seconds: float | None) -> int:
         """The exit status of a shell command. The words that carry it are typed in two parts, so
@@ -97,9 +88,9 @@ class GuestConsole:
         """Raises Trouble when it does not."""
         self._send("poweroff -f")
         try:
-            self._stream.expect([EOF], timeout=self._login.shell)
+            self._stream.expect([EOF], timeout=self._limits.shell)
         except TIMEOUT:
-            raise Trouble(f"the guest did not power off within {self._login.shell:g} s") from None
+            raise Trouble(f"the guest did not power off within {self._limits.shell:g} s") from None
 
     def _send(self, words: str) -> None:
         try:
@@ -148,8 +139,8 @@ class LinuxConsole(Companion):
     """``status`` is what the shell said that the runner ended with."""
 
     def __init__(self, linux: Linux, job: Job, mount: str) -> None:
-        limits = job.limits
-        self._login = Login(linux.user, linux.prompt, limits.boot, limits.shell)
+        self._linux = linux
+        self._limits = job.limits
         self._mount = mount
         self._ours, self._guests = socket.socketpair()
         self._pipe = -1
@@ -177,12 +168,12 @@ class LinuxConsole(Companion):
 
     def _talk(self) -> None:
         try:
-            console = GuestConsole(self._ours.fileno(), self._login, self._record)
+            console = GuestConsole(self._ours.fileno(), self._linux, self._limits, self._record)
             console.log_in()
-            if console.command(f"cd {self._mount}", self._login.shell):
+            if console.command(f"cd {self._mount}", self._limits.shell):
                 raise Trouble(f"the guest has no directory {self._mount}")
             self.status = console.command(f"sh {COMMANDS}", None)
-            console.command("sync", self._login.shell)
+            console.command("sync", self._limits.shell)
             console.power_off()
         except Closed:
             pass  # the simulator has ended, or was ended; whoever reads the record sees how
@@ -205,13 +196,3 @@ def commands(runner: str, arguments: Sequence[str]) -> bytes:
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
-
-
-@contextmanager
-def talking(linux: Linux, job: Job, mount: str) -> Iterator[LinuxConsole]:
-    """While the block runs, a simulator that is given the words has a console that is talked to."""
-    console = LinuxConsole(linux, job, mount)
-    try:
-        yield console
-    finally:
-        console.close()

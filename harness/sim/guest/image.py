@@ -36,11 +36,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Image:
-    """``source``: what it is made of, as a record should say."""
-
     kernel: Path
     initramfs: Path
-    source: str
 
 
 def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
@@ -58,7 +55,7 @@ def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
             (empty / _FILE).write_bytes(content)
 
         artifact_cache.cached(place, key, fill)
-    return Image(kernel.image, place / _FILE, f"Debian's Linux {kernel.version}")
+    return Image(kernel.image, place / _FILE)
 
 
 def initramfs(

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from harness.core.errors import InfraError
 from harness.sim.guest.packages import (
@@ -27,7 +28,6 @@ from harness.sim.guest.packages import (
     KBUILD,
     KERNEL,
     SHELL,
-    Package,
     identity,
     packages,
 )
@@ -58,7 +58,6 @@ class Kernel:
     image: Path
     modules: tuple[Path, ...]
     shell: Path
-    version: str
 
 
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
@@ -79,7 +78,7 @@ def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
     with disk_errors("making the guest's kernel"):
         made = artifact_cache.cached(place, key, lambda empty: _make(empty, modules, sources)).facts
     found = tuple(place / name for name in made["modules"])
-    return Kernel(place / "vmlinuz", found, place / "busybox", made["version"])
+    return Kernel(place / "vmlinuz", found, place / "busybox")
 
 
 def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> dict[str, Any]:
@@ -102,13 +101,13 @@ def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> 
             content[_FILE] = driver(parts, version, sources, Path(folder))
     for name, module in content.items():
         (place / name).write_bytes(module)
-    return {"version": version, "modules": list(content)}
+    return {"modules": list(content)}
 
 
-def unpack(package: Package, folder: Path) -> None:
+def unpack(package: Path, folder: Path) -> None:
     """All files of a package below ``folder``. Raises InfraError for what is none."""
     done = subprocess.run(
-        [str(toolchain.locate("dpkg-deb")), "-x", str(package.path), str(folder)],
+        [str(toolchain.locate("dpkg-deb")), "-x", str(package), str(folder)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_SECONDS,
@@ -116,10 +115,10 @@ def unpack(package: Package, folder: Path) -> None:
     )
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise InfraError(f"{package.path} cannot be unpacked: {said}", path=package.path)
+        raise InfraError(f"{package} cannot be unpacked: {said}", path=package)
 
 
-def _in_order(package: Package, whole: Path, wanted: Sequence[str]) -> dict[str, bytes]:
+def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, bytes]:
     """The content of modules, each behind those that it depends on."""
     (tree,) = (p for parent in ("lib", "usr/lib") for p in (whole / parent / "modules").glob("*"))
     files = {
@@ -134,7 +133,7 @@ def _in_order(package: Package, whole: Path, wanted: Sequence[str]) -> dict[str,
         if name in found or name in built_in:
             return
         if name not in files:
-            raise NotInKernel(package.name, name)
+            raise NotInKernel(unquote(package.stem), name)
         content = files[name].read_bytes()
         if files[name].suffix == ".xz":
             content = lzma.decompress(content)
@@ -173,7 +172,7 @@ def source_directory() -> Path:
 
 
 def driver(
-    parts: Sequence[Package], version: str, sources: Mapping[str, bytes], folder: Path
+    parts: Sequence[Path], version: str, sources: Mapping[str, bytes], folder: Path
 ) -> bytes:
     """The module for the kernel of this version, built in ``folder``. Raises DriverNotBuilt."""
     for package in parts:

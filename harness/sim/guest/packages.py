@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -45,19 +44,6 @@ class NoGuestPackages(InfraError):
         self.said = said
 
 
-@dataclass(frozen=True)
-class Package:
-    """A .deb file. ``wanted``: as the list names it, which may be a name for the newest of many."""
-
-    wanted: str
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """As Debian names the file: package, version and architecture."""
-        return unquote(self.path.stem)
-
-
 def wanted_packages() -> tuple[str, ...]:
     """The names in the list."""
     lines = (paths.data_root() / "docker" / "guest-packages.txt").read_text().splitlines()
@@ -73,8 +59,9 @@ def identity() -> list[object]:
     return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
 
 
-def packages() -> dict[str, Package]:
-    """Every package of the list, by its name there; fetched where they are not kept yet.
+def packages() -> dict[str, Path]:
+    """The .deb file of every package of the list, by its name there, which may stand for the newest
+    of many; fetched where they are not kept yet.
 
     Raises NoGuestPackages, ToolMissing without apt.
     """
@@ -86,10 +73,10 @@ def packages() -> dict[str, Package]:
     place = paths.cache_dir("guest") / "packages" / key
     with disk_errors("keeping the guest's packages"):
         files = artifact_cache.cached(place, key, lambda empty: _fetch(empty, names)).facts
-    return {name: Package(name, place / files[name]) for name in names}
+    return {name: place / files[name] for name in names}
 
 
-def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
+def _given(folder: Path, names: Sequence[str]) -> dict[str, Path]:
     found = {}
     for name in names:
         real = rf"(?:{re.escape(name)}|{_with_release(name)})"
@@ -97,7 +84,7 @@ def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
         files = sorted(p for p in folder.glob("*.deb") if pattern.fullmatch(unquote(p.name)))
         if not files:
             raise NoGuestPackages(f"looking into {folder}", f"it has no {name}")
-        found[name] = Package(name, files[-1])
+        found[name] = files[-1]
     return found
 
 

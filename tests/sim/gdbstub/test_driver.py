@@ -15,7 +15,7 @@ PAYLOAD = cop1(U55_128, [1, 2])
 
 def test_the_stream_and_its_configuration() -> None:
     found = read_payload(PAYLOAD)
-    assert (found.config, found.size) == ((U55_128, 0), 8)
+    assert (found.npu, found.size) == ((U55_128, 0), 8)
     assert PAYLOAD[found.start :] == struct.pack("<2I", 1, 2)
 
 

@@ -8,10 +8,12 @@ from threading import Thread
 
 import pytest
 
-from harness.sim.guest.console import Closed, GuestConsole, Login, Trouble, without_kernel
+from harness.config.model import Limits, Linux
+from harness.sim.guest.console import Closed, GuestConsole, Trouble, without_kernel
 
-LOGIN = Login("root", "# ", boot=5.0, shell=5.0)
-SHORT = Login("root", "# ", boot=0.3, shell=0.3)
+LINUX = Linux(hostname="board", prompt="# ")
+LIMITS = Limits(host=5.0, stall=5.0, boot=5.0, shell=5.0)
+SHORT = Limits(host=5.0, stall=5.0, boot=0.3, shell=0.3)
 
 
 class Guest:
@@ -34,8 +36,8 @@ class Guest:
         line, _, self._heard = self._heard.partition(b"\r")
         return line
 
-    def console(self, login: Login = LOGIN) -> GuestConsole:
-        return GuestConsole(self.ours.fileno(), login, self.record.extend)
+    def console(self, limits: Limits = LIMITS) -> GuestConsole:
+        return GuestConsole(self.ours.fileno(), LINUX, limits, self.record.extend)
 
 
 @pytest.fixture
