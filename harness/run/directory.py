@@ -30,12 +30,13 @@ from harness.firmware.source import source_names
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
 from harness.sim.run_files import CONSOLE, by_design_name, expected_name
+from harness.system.artifact_cache import digest_of
 from harness.system.files import (
     MALFORMED,
     NotJson,
     disk_errors,
     read_json,
-    read_regular,
+    sha256_of,
     write_whole,
 )
 from harness.system.locks import alone, in_use, real
@@ -189,7 +190,7 @@ class SealBroken(HarnessError):
 def with_digests(fields: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:
     """The fields of a record with its seal. Raises OSError when a file cannot be read."""
     plain = json.loads(json.dumps(fields))  # as it will be read
-    files = {name: _digest(run_dir / name) for name in _judged_files(run_dir)}
+    files = {name: sha256_of(run_dir / name) for name in _judged_files(run_dir)}
     return {**plain, SEAL: {"files": files, "record": _record_digest(plain, files)}}
 
 
@@ -207,7 +208,7 @@ def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> 
     if whole:
         then = seal["files"]
         names = {*then, *_judged_files(run_dir)}
-        changed = sorted(n for n in names if then.get(n) != _digest_or_nothing(run_dir / n))
+        changed = sorted(n for n in names if then.get(n) != digest_of(run_dir / n))
         if changed:
             raise SealBroken(run_dir, tuple(changed))
 
@@ -221,17 +222,6 @@ def _judged_files(run_dir: Path) -> Iterator[str]:
     """What ``judge_again`` reads beside the record and the outputs."""
     found = (CONSOLE, *(f"{EXPECTED}/{path.name}" for path in (run_dir / EXPECTED).glob("*")))
     return (name for name in found if (run_dir / name).exists())
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(read_regular(path)).hexdigest()
-
-
-def _digest_or_nothing(path: Path) -> str | None:
-    try:
-        return _digest(path)
-    except OSError:
-        return None
 
 
 def last_run(wanted: str | None) -> RunRecord:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError
-from harness.system.files import MALFORMED, read_json, read_regular, sha256_of, write_whole
+from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
 from harness.system.locks import in_use
 
 ENTRY = "entry.json"
@@ -77,7 +77,7 @@ def check(place: Path) -> Entry | None:
     if not sealed:
         raise NotAsStored(ENTRY)
     for name, digest in entry.files.items():
-        if _digest(place / name) != digest:
+        if digest_of(place / name) != digest:
             raise NotAsStored(name)
     for name in files_below(place):
         if name not in entry.files:
@@ -164,9 +164,10 @@ def clear(place: Path) -> None:
         shutil.rmtree(trash, ignore_errors=True)
 
 
-def _digest(path: Path) -> str | None:
+def digest_of(path: Path) -> str | None:
+    """The sha256 of a file; None when it cannot be read."""
     try:
-        return hashlib.sha256(read_regular(path)).hexdigest()
+        return sha256_of(path)
     except OSError:
         return None
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from harness.core.errors import InfraError
 
-_PIECE = 1 << 20
 _HINTS = {
     errno.ENOSPC: "free some space, or point HIL_HOME at another disk",
     errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
@@ -56,12 +55,8 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file's content, in hex. Raises OSError."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
+    """The sha256 of a file's content, in hex. Raises OSError as ``read_regular`` does."""
+    return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 def content_digest(files: Iterable[Path], root: Path) -> str:
