@@ -96,8 +96,7 @@ def show_night(
     only: Collection[str] | None = None,
 ) -> Answer:
     """The night printed, or as data, and in its files; on GitHub also as annotations and in the
-    summary of the step. ``only``: the cases of a shard. Raises NoPackage without Jinja,
-    DiskError."""
+    summary of the step. ``only``: the cases of a shard. Raises DiskError."""
     from harness.nightly.history.compare import compare
     from harness.report.history import print_night, summary_of
     from harness.report.page.ci import summary, workflow_commands, write_junit
@@ -105,10 +104,8 @@ def show_night(
 
     page = compare(history, night, only)
     if html is not None:
-        try:
-            from harness.report.page.render import write_page
-        except ModuleNotFoundError as error:
-            raise NoPackage("the page", error.name) from error
+        from harness.report.page.render import write_page
+
         write_page(html, page)
     if junit is not None:
         write_junit(junit, page)

@@ -5,14 +5,15 @@ Workflow commands: https://docs.github.com/actions/reference/workflow-commands-f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from harness.core.plain import as_markdown, workflow_command
+from harness.core.plain import workflow_command
 from harness.report.console import columns
-from harness.report.summary import table as markdown_table
+from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, group, shown
 from harness.size.difference import Change, Difference
@@ -98,21 +99,6 @@ def _described(change: Change) -> str:
     return f"{shown(change.path)} (was {origin})"
 
 
-def markdown(title: str, difference: Difference, top: int, reasons: Sequence[str] = ()) -> str:
-    """For a pull request's comment or a step summary."""
-    lines = [f"### {as_markdown(title)}", ""]
-    lines += [
-        f"{difference.old_total:,} → {difference.new_total:,} bytes (**{difference.delta:+,}**)",
-        "",
-    ]
-    lines += [*(f"- {as_markdown(reason)}" for reason in reasons), *([""] if reasons else [])]
-    for heading, part in (("what", difference.parts), ("memory", difference.memory)):
-        if part:
-            heads = ("change", "old", "new", "", heading)
-            lines += [*markdown_table(heads, _rows(part, top), right=3), ""]
-    return "\n".join(lines)
-
-
 _MOST_CHANGES = 20
 
 
@@ -128,23 +114,19 @@ def workflow_commands(gates: Sequence[Gate | LeftOver], environ: Mapping[str, st
 
 
 def summary(gates: Sequence[Gate], rest: Sequence[LeftOver] = ()) -> str:
-    lines = [
-        "## Sizes",
-        "",
-        "| subject | figure | measured | accepted | limit | |",
-        "|---|---|--:|--:|--:|---|",
-    ]
-    for gate in gates:
-        subject = as_markdown(gate.subject)
-        for f in gate.findings:
-            cells = ["" if n is None else f"{n:,}" for n in (f.measured, f.accepted, f.limit)]
-            mark = "❌ " if f.failed or (gate.failed and gate.is_new) else ""
-            lines.append(f"| {subject} | {f.figure} | {' | '.join(cells)} | {mark}{f.state} |")
-    lines += ["", *(f"- {'❌ ' if one.failed else ''}{as_markdown(one.message())}" for one in rest)]
-    lines += [""] if rest else []
-    for gate in gates:
-        if gate.failed and gate.difference is not None:
-            reasons = [r for causes in gate.reasons.values() for r in causes]
-            lines.append(markdown(gate.subject, gate.difference, _MOST_CHANGES, reasons))
-            lines += [f"Accept it with `{gate.accept_command}`", ""]
-    return "\n".join(lines) + "\n"
+    """In Markdown, for the summary of a step."""
+    return _markdown("gate.md", _MOST_CHANGES, gates=gates, rest=rest)
+
+
+def markdown(title: str, difference: Difference, top: int, reasons: Sequence[str] = ()) -> str:
+    """For a pull request's comment."""
+    values = {"title": title, "difference": difference, "reasons": reasons}
+    return _markdown("difference.md", top, **values)
+
+
+def _markdown(template: str, top: int, **values: Any) -> str:
+    filters: dict[str, Callable[[Any], Any]] = {
+        "rows": lambda changes: _rows(changes, top),
+        "number": lambda value: "" if value is None else f"{value:,}",
+    }
+    return filled(Path(__file__).with_name(template), values, filters)

@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from harness.core.plain import plain
-from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, SuiteTest, worst_first
+from harness.report.templates import filled
+from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, worst_first
 from harness.system.files import disk_errors, write_whole
 
 _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}
@@ -88,7 +88,7 @@ def write_json(report: SuiteReport, path: Path) -> None:
     _write(path, json.dumps(report.as_json(), indent=1) + "\n")
 
 
-def _write(path: Path, content: str | bytes) -> None:
+def _write(path: Path, content: str) -> None:
     with disk_errors("writing the report"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
@@ -96,40 +96,5 @@ def _write(path: Path, content: str | bytes) -> None:
 
 def write_junit(report: SuiteReport, path: Path) -> None:
     """One ``testcase`` per test; expected failures and what is not installed are ``skipped``."""
-    counts = report.summary
-    suite = ElementTree.Element(
-        "testsuite",
-        name=report.suite,
-        tests=str(len(report.tests)),
-        failures=str(counts["failed"]),
-        errors=str(len(report.complaints)),
-        skipped=str(counts["xfailed"] + counts["skipped"] + counts["unsupported"]),
-        time=f"{report.seconds:.3f}",
-    )
-    properties = ElementTree.SubElement(suite, "properties")
-    ElementTree.SubElement(properties, "property", name="firmware", value=report.firmware)
-    suite.extend(_case(test) for test in report.tests)
-    suite.extend(_complaints(report))
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    _write(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
-
-
-def _case(test: SuiteTest) -> ElementTree.Element:
-    file, _, name = test.id.partition("::")
-    case = ElementTree.Element(
-        "testcase", classname=plain(file), name=plain(name or file), time=f"{test.seconds:.3f}"
-    )
-    if test.result == "failed":
-        ElementTree.SubElement(case, "failure", message=plain(test.cause))
-    elif test.result != "passed":
-        ElementTree.SubElement(case, "skipped", type=test.result, message=plain(test.cause))
-    return case
-
-
-def _complaints(report: SuiteReport) -> Iterator[ElementTree.Element]:
-    for complaint in report.complaints:
-        text = plain(complaint)
-        case = ElementTree.Element("testcase", classname="known failures", name=text, time="0")
-        ElementTree.SubElement(case, "error", message=text)
-        yield case
+    template = Path(__file__).with_name("suite.xml")
+    _write(path, filled(template, {"report": report}, {}))

@@ -52,19 +52,13 @@ def append_to_step_summary(markdown: str, environ: Mapping[str, str]) -> None:
             file.write(markdown)
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[object]], right: int = 0) -> list[str]:
-    """Lines of Markdown; the texts of the cells are shown as they are. ``right``: how many of the
-    first columns are numbers."""
-    heads = list(heads)
-    rule = "|--:" * right + "|---" * (len(heads) - right) + "|"
-    lines = [f"| {' | '.join(map(as_markdown, heads))} |", rule]
-    return lines + [f"| {' | '.join(as_markdown(str(cell)) for cell in row)} |" for row in rows]
-
-
 def summary_of_runs(runs: Iterable[RunSummary]) -> str:
     runs = list(runs)
-    cells = ((run.title, run.verdict_text, run.cause) for run in runs)
-    lines = ["## Runs", "", *table(("case", "verdict", "cause"), cells), ""]
+    lines = ["## Runs", "", "| case | verdict | cause |", "|---|---|---|"]
+    for run in runs:
+        cells = map(as_markdown, (run.title, run.verdict_text, run.cause))
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.append("")
     for note, titles in by_note(runs).items():
         lines.append(f"- note: {as_markdown(note)} ({as_markdown(', '.join(titles))})")
     return "\n".join(lines) + "\n\n"

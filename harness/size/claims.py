@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,14 +22,6 @@ INSIDE_TABLES = ("padding", "inside tables")
 _FLATBUFFER_ALIGNMENT = 32  # force_align of the program inside a .bpte
 _LARGEST_ALIGNMENT = 1 << 16  # larger than any page size that a file is aligned to
 _NOBODY = -1  # the owner of bytes that the caller accounts for itself
-
-
-@dataclass(frozen=True)
-class Gap:
-    """``[start, end)`` is claimed by nobody."""
-
-    start: int
-    end: int
 
 
 class Claims:
@@ -158,8 +149,8 @@ class Claims:
     def _label(self, path: Path) -> int:
         return self._labels.setdefault(path, len(self._labels))
 
-    def account(self, tally: Tally) -> list[Gap]:
-        """Adds everything that was claimed to ``tally`` and returns the gaps.
+    def account(self, tally: Tally) -> None:
+        """Adds everything that was claimed to ``tally``, and the gaps between.
 
         Raises MalformedFile when two objects claim one byte.
         """
@@ -181,7 +172,10 @@ class Claims:
             tally.add((*self._general, *INSIDE_TABLES), padding)
         lows = np.concatenate([[0], ends])
         highs = np.concatenate([starts, [self.buffer.limit]])
-        return [Gap(int(lows[i]), int(highs[i])) for i in np.flatnonzero(highs > lows)]
+        view, foreign = self.buffer.view, self.buffer.has_unknown_fields
+        for i in np.flatnonzero(highs > lows):
+            low, high = int(lows[i]), int(highs[i])
+            classify_gap(view, low, high, self._general, tally, foreign=foreign)
 
 
 def classify_gap(

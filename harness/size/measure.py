@@ -17,7 +17,7 @@ from harness.formats.linker_map import MapRegion
 from harness.formats.schema import Schema
 from harness.size import elf_anatomy, pte
 from harness.size.anatomy import Anatomy, Tally
-from harness.size.claims import Claims, classify_gap
+from harness.size.claims import Claims
 
 _BUNDLE, _TABLES = ("bundle",), ("tables",)
 _PTD_MAGIC, _PTD_HEADER = b"FH01", 40
@@ -84,9 +84,7 @@ def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
     for suite in root.items("method_test_suites"):
         _claim_suite(suite, claims)
     claims.table(root, (*_BUNDLE, "root"))
-    for gap in claims.account(tally):
-        foreign = buffer.has_unknown_fields
-        classify_gap(view, gap.start, gap.end, _BUNDLE, tally, foreign=foreign)
+    claims.account(tally)
     try:
         inner = pte.anatomy(program.raw(), of_program)
     except MalformedFile as error:
@@ -138,9 +136,7 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
         claims.table(item, (*_TABLES, "named data", key))
     claims.field(root, "segments", (*_TABLES, "index of segments"))
     claims.table(root, (*_TABLES, "root"))
-    for gap in claims.account(tally):
-        foreign = buffer.has_unknown_fields
-        classify_gap(buffer.view, gap.start, gap.end, _TABLES, tally, foreign=foreign)
+    claims.account(tally)
     listed = pte.segments_of(root, base, len(view))
     pte.account_segments(view, listed, owners, limit, tally)
     return Anatomy("ptd", len(view), tally.parts())

@@ -46,9 +46,7 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
     blobs = _Blobs(view, tally)
     reserved = _inline_data(program, claims)
     plans = claim_program(program, claims, _GENERAL)
-    for gap in claims.account(tally):
-        foreign = buffer.has_unknown_fields
-        classify_gap(buffer.view, gap.start, gap.end, _GENERAL, tally, foreign=foreign)
+    claims.account(tally)
     blobs.name(program, plans)
     blobs.inline(reserved, plans)
     listed = segments_of(program, header.base, len(view))

@@ -1,9 +1,9 @@
 """The pytest plugin in the processes of a suite: selects tests, reports phases, records exports.
 
 The process that starts the workers (pytest-xdist's controller) writes one JSON line per phase of
-a test to the descriptor ``--hil-events``. A worker gives every test a folder for what the stand-in
-simulates in it, and attaches the consoles to the test's report. The folder of a test that fails
-stays, as evidence; that of any other becomes a recording (``store``).
+a test to the descriptor ``events`` of ``session``'s request. A worker gives every test a folder for
+what the stand-in simulates in it, and attaches the consoles to the test's report. The folder of a
+test that fails stays, as evidence; that of any other becomes a recording (``store``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ import pytest
 from harness.suites.results import Selection
 from harness.suites.standin.record import RECORD
 from harness.suites.store import ExportStore
+from harness.system.files import read_json
 
-DONE = "done.txt"  # in the workspace: ids of tests to leave out
+REQUEST = "request.json"  # in the workspace: what ``session`` asks for
 KEPT = "kept"  # in the workspace: what failing tests simulated
 _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
@@ -37,14 +38,7 @@ _CONSOLE_BYTES = 16384  # of a console that is reported, half from each end
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("hil suite")
-    group.addoption("--hil-events", type=int, help="descriptor that gets a line per phase")
-    group.addoption("--hil-workspace", help="folder of the run (``workspace``)")
-    group.addoption("--hil-store", help="folder of the recordings (``store``)")
-    group.addoption("--hil-only", default="", help="part of the names of the suite's tests")
-    group.addoption("--hil-shard", type=int, nargs=2)
-    group.addoption("--hil-sample", type=int)
-    group.addoption("--hil-seed", type=int, default=0)
+    parser.getgroup("hil suite").addoption("--hil-workspace", help="folder of the run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,31 +50,30 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """After ``-k``: the tests of the suite, of the shard and of the sample that are not done yet.
     Every worker must come to the same list."""
-    option = config.getoption
-    only, shard = option("--hil-only"), option("--hil-shard")
+    request = _request(config)
     by_id = {
         item.nodeid: item
         for item in items
-        if only in item.nodeid.rpartition("::")[2].partition("[")[0]
+        if request["only"] in item.nodeid.rpartition("::")[2].partition("[")[0]
     }
     config.stash[_COLLECTED] = list(by_id)
-    selection = Selection(
-        shard=(shard[0], shard[1]) if shard else None,
-        sample=option("--hil-sample"),
-        seed=option("--hil-seed"),
-    )
-    done = set(Path(option("--hil-workspace"), DONE).read_text("utf-8").splitlines())
-    chosen = [test for test in selection.choose(list(by_id)) if test not in done]
+    selected, done = Selection(**request["selection"]).choose(list(by_id)), set(request["done"])
+    chosen = [test for test in selected if test not in done]
     if deselected := [item for item in items if item.nodeid not in set(chosen)]:
         config.hook.pytest_deselected(items=deselected)
     items[:] = [by_id[test] for test in chosen]
+
+
+def _request(config: pytest.Config) -> dict[str, Any]:
+    content: dict[str, Any] = read_json(Path(config.getoption("--hil-workspace"), REQUEST))
+    return content
 
 
 class _Worker:
     def __init__(self, config: pytest.Config) -> None:
         self._workspace = Path(config.getoption("--hil-workspace"))
         self._kept = self._workspace / KEPT
-        self._store = ExportStore(Path(config.getoption("--hil-store")))
+        self._store = ExportStore(Path(_request(config)["store"]))
         self._numbers = itertools.count()
         self._simulated = self._kept  # folder of the current test
         self._phases: list[dict[str, Any]] = []  # of the current test
@@ -163,7 +156,7 @@ def _difference(output: Any, reference: Any) -> float:
 
 class _Controller:
     def __init__(self, config: pytest.Config) -> None:
-        self._events = os.fdopen(config.getoption("--hil-events"), "w", encoding="utf-8")
+        self._events = os.fdopen(_request(config)["events"], "w", encoding="utf-8")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:

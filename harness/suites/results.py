@@ -9,7 +9,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -140,39 +140,20 @@ class SuiteReport:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "suite": self.suite,
-            "simulator": self.simulator,
-            "elf": self.elf,
-            "firmware": self.firmware,
-            "exporter": self.exporter,
+            **asdict(self),
+            "log": str(self.log),
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
             "on_target": self.on_target,
             "simulated_again": self.simulated_again,
             "not_repeated": self.not_repeated,
             "bit_exact": dict(zip(("exact", "of"), self.exact, strict=True)),
-            "note": self.note,
-            "tests": [_test_as_json(test) for test in self.tests],
+            "tests": [{**asdict(test), "bit_exact": test.exact} for test in self.tests],
             "operators_missing": [
                 {"operator": operator, "tests": tests}
                 for operator, tests in self.operators_missing().items()
             ],
-            "complaints": list(self.complaints),
-            "log": str(self.log),
         }
-
-
-def _test_as_json(test: SuiteTest) -> Mapping[str, Any]:
-    return {
-        "id": test.id,
-        "result": test.result,
-        "cause": test.cause,
-        "seconds": round(test.seconds, 3),
-        "simulated": test.simulated,
-        "from_store": test.from_store,
-        "bit_exact": test.exact,
-        "difference": test.difference,
-    }
 
 
 def worst_first(tests: Sequence[SuiteTest]) -> list[SuiteTest]:

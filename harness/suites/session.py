@@ -15,14 +15,14 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
 from harness.export.checkout import CheckoutExporter
-from harness.suites.recorder import DONE, KEPT
+from harness.suites.recorder import KEPT, REQUEST
 from harness.suites.results import Selection, StandinMissing
 from harness.suites.standin.command_line import model_names
 from harness.suites.standin.install import install
@@ -30,7 +30,7 @@ from harness.suites.standin.main import RUNNERS
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 from harness.system import paths, toolchain
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, write_whole
 from harness.system.progress import Progress
 
 _START_SECONDS = 60
@@ -65,11 +65,6 @@ class Workspace:
         return self.directory / "pytest.ini"
 
     @property
-    def done(self) -> Path:
-        """Ids of tests that pytest leaves out."""
-        return self.directory / DONE
-
-    @property
     def kept(self) -> Path:
         """By test, the files of its simulations, of tests that failed."""
         return self.directory / KEPT
@@ -96,7 +91,6 @@ def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -
         for folder in (workspace.scratch, workspace.kept):
             folder.mkdir(parents=True)
         workspace.ini.write_text("[pytest]\n")
-        workspace.done.write_text("")
     install(workspace.standins)
     return workspace
 
@@ -160,14 +154,19 @@ def run_session(
     when pytest itself fails.
     """
     done = sorted(set(done))
-    argv = _argv(workspace, selection, workers)
-    argv += ["--hil-store", str(store.folder)]
     read, write = os.pipe()
+    request = {
+        "only": workspace.suite.only,
+        "selection": asdict(selection),
+        "done": done,
+        "store": str(store.folder),
+        "events": write,
+    }
     setpriv = str(toolchain.locate("setpriv"))
     with disk_errors("running the suite"), workspace.log.open("wb") as log:
-        workspace.done.write_text("".join(f"{test}\n" for test in done))
+        write_whole(workspace.directory / REQUEST, json.dumps(request))
         child = subprocess.Popen(
-            [setpriv, "--pdeathsig", "KILL", "--", *argv, "--hil-events", str(write)],
+            [setpriv, "--pdeathsig", "KILL", "--", *_argv(workspace, selection.keyword, workers)],
             cwd=workspace.directory,
             env=workspace.environment,
             stdin=subprocess.DEVNULL,
@@ -191,7 +190,7 @@ def run_session(
     return phases
 
 
-def _argv(workspace: Workspace, selection: Selection, workers: int) -> list[str]:
+def _argv(workspace: Workspace, keyword: str | None, workers: int) -> list[str]:
     words = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"]
     root = str(workspace.root)
     words += ["-c", str(workspace.ini), "--rootdir", root, "--confcutdir", root]
@@ -200,13 +199,8 @@ def _argv(workspace: Workspace, selection: Selection, workers: int) -> list[str]
     words += ["-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"]
     words += ["--continue-on-collection-errors"]
     words += ["--hil-workspace", str(workspace.directory)]
-    words += ["--hil-only", workspace.suite.only, "--hil-seed", str(selection.seed)]
-    if selection.shard is not None:
-        words += ["--hil-shard", *map(str, selection.shard)]
-    if selection.sample is not None:
-        words += ["--hil-sample", str(selection.sample)]
-    if selection.keyword is not None:
-        words += ["-k", selection.keyword]
+    if keyword is not None:
+        words += ["-k", keyword]
     return [*words, str(workspace.root / workspace.suite.tests)]
 
 

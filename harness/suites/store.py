@@ -31,6 +31,7 @@ from harness.suites.standin.record import REFUSED, Simulation, read_simulation
 from harness.suites.suites import Suite
 from harness.system import artifact_cache
 from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
+from harness.system.git import files_below
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
@@ -151,12 +152,8 @@ def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
 
 def _contents(package: Path) -> Iterator[tuple[str, object]]:
     """Each file that Python may import or read, with the sha256 of its content."""
-    for folder, below, names in os.walk(package):
-        below[:] = sorted(name for name in below if name != "__pycache__")
-        for name in sorted(names):
-            path = Path(folder, name)
-            if name.endswith(_NOT_PYTHON) or not path.is_file():
-                continue
+    for path in files_below(package):
+        if path.is_file() and not path.name.endswith(_NOT_PYTHON):
             status = path.stat()
             large = status.st_size > _LARGE
             content = (status.st_size, status.st_mtime_ns) if large else sha256_of(path)

@@ -19,6 +19,7 @@ from pathlib import Path
 from harness.config import strict_yaml
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
+from harness.config.schema import Data, Text, checked_document
 from harness.core.errors import InfraError, MalformedFile, UsageError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.executorch.checkout import Checkout
@@ -32,8 +33,6 @@ from harness.system.progress import Progress
 
 _RUNNERS = "arm_test/arm_semihosting_executor_runner_"
 _MIB = 1 << 20
-_REQUIRED = frozenset({"reason", "finding"})
-_CONDITIONS = frozenset({"elf_has", "elf_lacks"})
 # Single operators on large tensors: more memory than any board has, all of it shared with the NPU.
 _ROOMY = {
     **{f"HIL_{pool}_POOL_PLACE": "DDR" for pool in ("METHOD", "TEMP", "FILE")},
@@ -117,15 +116,15 @@ SUITES: Mapping[str, Suite] = {
 }
 
 
-@dataclass(frozen=True)
-class KnownFailure:
+@dataclass(frozen=True, kw_only=True)
+class KnownFailure(Data):
     """A failure that is explained. It is strict: a test that passes nevertheless is an error.
     ``elf_has``, ``elf_lacks``: only for runners with, or without, these bytes in their ELF."""
 
-    reason: str
-    finding: str  # the heading of docs/findings.md
-    elf_has: str | None = None
-    elf_lacks: str | None = None
+    reason: Text
+    finding: Text  # the heading of docs/findings.md
+    elf_has: Text | None = None
+    elf_lacks: Text | None = None
 
     def applies_to(self, elf: bytes) -> bool:
         return (self.elf_has is None or self.elf_has.encode() in elf) and (
@@ -133,20 +132,16 @@ class KnownFailure:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownFailures(Data):
+    """``failures``: by test id."""
+
+    failures: dict[Text, KnownFailure]
+
+
 def read_known_failures(path: Path) -> dict[str, KnownFailure]:
     """By test id. Raises TargetError (file and line) when the file is malformed."""
-    document = strict_yaml.read(path)
-    known: dict[str, KnownFailure] = {}
-    for test, entry in document.data.items():
-        place = document.place((test,))
-        if not isinstance(entry, dict) or not (_REQUIRED <= set(entry) <= _REQUIRED | _CONDITIONS):
-            raise place.error(
-                f"{test} needs the keys reason and finding, and may have elf_has and elf_lacks"
-            )
-        if not all(isinstance(value, str) and value.strip() for value in entry.values()):
-            raise place.error(f"the values of {test} are texts")
-        known[test] = KnownFailure(**{key: value.strip() for key, value in entry.items()})
-    return known
+    return checked_document(KnownFailures, strict_yaml.read(path)).failures
 
 
 def known_failures_for(known: dict[str, KnownFailure], elf: Path) -> dict[str, KnownFailure]:

@@ -206,5 +206,7 @@ def test_github_annotations_and_summary(tmp_path: Path) -> None:
     append_to_step_summary(summary([gate]), {"GITHUB_STEP_SUMMARY": str(page)})
     text = page.read_text()
     assert text.startswith("before\n## Sizes")
-    assert "| t/m | pte_bytes | 1,300 | 1,000 | 1,256 | ❌ grown |" in text
+    assert "| t/m | pte\\_bytes | 1,300 | 1,000 | 1,256 | ❌ grown |" in text
+    assert "- +300 B: added the operator name a::b.\n\n| change | old | new |  | what |" in text
+    assert 'Accept it with `./hil accept t/m --only size --reason "..."`' in text
     assert summary([gate]) in text

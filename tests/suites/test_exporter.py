@@ -90,7 +90,7 @@ def test_a_checkout_without_the_suite(exporter: CheckoutExporter) -> None:
 
 
 def test_what_the_wheel_is_known_to_fail_may_pass_elsewhere() -> None:
-    known = {"a::t": KnownFailure("why", "finding")}
+    known = {"a::t": KnownFailure(reason="why", finding="finding")}
     for result, become in (("passed", "passed"), ("failed", "xfailed")):
         (verdict,) = apply_known_failures([SuiteTest("a::t", result, "c", 1)], known, strict=False)
         assert verdict.result == become

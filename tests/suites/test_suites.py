@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def test_a_wheel_without_the_suite(
 
 def expected(tmp_path: Path, text: str) -> dict[str, KnownFailure]:
     file = tmp_path / "e.yaml"
-    file.write_text(text)
+    file.write_text("failures:\n" + textwrap.indent(text, "  "))
     return read_known_failures(file)
 
 
@@ -73,10 +74,10 @@ def test_some_are_for_some_runners(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("t: x\n", "t needs the keys reason and finding"),
-        ("t:\n  reason: r\n", "t needs the keys reason and finding"),
-        ("t:\n  reason: r\n  finding: f\n  more: x\n", "t needs the keys"),
-        ("t:\n  reason: 3\n  finding: f\n", "the values of t are texts"),
+        ("t: x\n", "failures.t: a mapping is wanted"),
+        ("t:\n  reason: r\n", "required key 'failures.t.finding' is missing"),
+        ("t:\n  reason: r\n  finding: f\n  more: x\n", "unknown key 'failures.t.more'"),
+        ("t:\n  reason: 3\n  finding: f\n", "failures.t.reason: a string is wanted"),
     ],
 )
 def test_a_malformed_file_is_an_error_with_its_line(

@@ -191,6 +191,10 @@ class Standing:
         return max(self.tries, key=lambda row: row.attempt, default=None)
 
     @property
+    def seconds(self) -> float:
+        return 0.0 if self.row is None else self.row.seconds.get("total", 0.0)
+
+    @property
     def baseline(self) -> Row | None:
         """What the case is compared with: the last earlier row that says something of the product,
         as neither INFRA nor SKIPPED does."""

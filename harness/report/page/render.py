@@ -1,20 +1,19 @@
-"""The page as HTML. Names, logs and reasons are shown as text, whatever they hold."""
+"""A night as a file by a template: the page, and what CI services read of it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
-from harness.core.plain import plain
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.groups import short
 from harness.nightly.history.standing import NO_ROW, State
 from harness.report.history import reproducing
-from harness.report.page.view import lines_of, matrix_of, trends_of, words_of
+from harness.report.page.view import lines_of, matrix_of, trends_of
+from harness.report.templates import filled
 from harness.system.files import disk_errors, write_whole
 
 _HERE = Path(__file__).parent
@@ -26,20 +25,21 @@ def write_page(file: Path, page: Comparison) -> None:
         write_whole(file, render(page))
 
 
-def render(page: Comparison) -> str:
-    """One file: nothing is fetched, and no script runs but the page's own, which the policy names
-    by its digest (Content Security Policy Level 3, section 2.3.1)."""
+def render(page: Comparison, template: str = "night.html") -> str:
+    """The page is one file: nothing is fetched, and no script runs but its own, which the policy
+    names by its digest (Content Security Policy Level 3, section 2.3.1)."""
     script = (_HERE / "night.js").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_harmless,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    values = {
+        "page": page,
+        "matrix": matrix_of(page.cases),
+        "anchors": {case.case: f"case-{number}" for number, case in enumerate(page.cases)},
+        "State": State,
+        "NO_ROW": NO_ROW,
+        "style": (_HERE / "night.css").read_text("utf-8"),
+        "script": script,
+        "script_digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+    filters: dict[str, Callable[..., Any]] = {
         "short": short,
         "number": _number,
         "signed": _signed,
@@ -47,25 +47,9 @@ def render(page: Comparison) -> str:
         "command": reproducing,
         "lines": lines_of,
         "trends": trends_of,
-        "words": words_of,
         "key": lambda state: state.name.lower(),
     }
-    anchors = {case.case: f"case-{number}" for number, case in enumerate(page.cases)}
-    return environment.get_template("night.html").render(
-        page=page,
-        matrix=matrix_of(page.cases),
-        anchors=anchors,
-        State=State,
-        NO_ROW=NO_ROW,
-        style=(_HERE / "night.css").read_text("utf-8"),
-        script=script,
-        script_digest=digest,
-    )
-
-
-def _harmless(value: Any) -> Any:
-    """Removes what escaping leaves: control characters, and what reverses text."""
-    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return filled(_HERE / template, values, filters)
 
 
 def _number(value: float | None) -> str:

@@ -27,14 +27,6 @@ def lines_of(case: Standing) -> list[Line]:
     return [Line(number, text, number == marked) for number, text in numbered]
 
 
-def words_of(case: Standing) -> str:
-    """What a search finds it by."""
-    row = case.row
-    cause = "" if row is None or row.cause is None else row.cause.kind
-    of_row = () if row is None else (row.verdict, row.owner, cause)
-    return " ".join(map(str, (case.case, case.state, *of_row))).lower()
-
-
 def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]:
     """Cells by target and model: a target may have a model with more than one firmware."""
     models = dict.fromkeys(_place(case)[1] for case in cases)

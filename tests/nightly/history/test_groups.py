@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,18 +11,23 @@ from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.groups import grouped
 from harness.nightly.history.model import Difference
 from harness.nightly.history.standing import Standing, State
-from tests.report.page.nights import CONV, KNOWN, LINEAR, M55, PAD, U85, many, row, two_nights
+from tests.report.page.nights import (
+    CONV,
+    KNOWN,
+    LINEAR,
+    M55,
+    PAD,
+    U85,
+    case,
+    compared,
+    many,
+    row,
+)
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
-    history, night = two_nights(tmp_path_factory.mktemp("nights"))
-    yield compare(history, night)
-    history.close()
-
-
-def case(page: Comparison, name: str) -> Standing:
-    return next(one for one in page.cases if one.case == name)
+def page(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return compared(tmp_path_factory.mktemp("nights"))
 
 
 def failing(model: str, operators: tuple[str, ...], kind: str = "MISMATCH") -> Standing:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.core.judgement import Blame, Cause
 from harness.core.verdict import Verdict
+from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Excerpt, Excluded, Identity, Night, Planned, Row
+from harness.nightly.history.standing import Standing
 from harness.nightly.history.store import History
 
 EVIL = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'
@@ -173,3 +176,14 @@ def many(folder: Path, cases: int, nights: int) -> tuple[History, Night]:
         history.begin(planned)
         history.append(rows)
     return history, planned
+
+
+def compared(folder: Path) -> Comparison:
+    """The second night with the first."""
+    history, of = two_nights(folder)
+    with closing(history):
+        return compare(history, of)
+
+
+def case(page: Comparison, name: str) -> Standing:
+    return next(one for one in page.cases if one.case == name)

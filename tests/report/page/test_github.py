@@ -3,7 +3,6 @@ which nothing that others wrote does anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,16 +14,14 @@ from harness.nightly.history.compare import Comparison, compare
 from harness.report.page.ci import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
 
-from .nights import M55, U55, U85, many, night, row, two_nights
+from .nights import M55, U55, U85, compared, many, night, row
 
 ON_GITHUB = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/home/runner/work/it"}
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
-    history, of = two_nights(tmp_path_factory.mktemp("github"))
-    yield compare(history, of)
-    history.close()
+def page(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return compared(tmp_path_factory.mktemp("github"))
 
 
 def test_an_annotation_for_what_they_share(page: Comparison) -> None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.model import Difference
-from harness.nightly.history.standing import Standing, State
+from harness.nightly.history.standing import State
 from harness.report.page.view import trends_of
-from tests.report.page.nights import U55, two_nights
+from tests.report.page.nights import U55, case, compared, two_nights
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
-    history, night = two_nights(tmp_path_factory.mktemp("nights"))
-    yield compare(history, night)
-    history.close()
-
-
-def case(page: Comparison, name: str) -> Standing:
-    return next(one for one in page.cases if one.case == name)
+def page(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return compared(tmp_path_factory.mktemp("nights"))
 
 
 def test_each_state_is_counted_and_infrastructure_is_no_regression(page: Comparison) -> None:

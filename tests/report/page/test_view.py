@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from harness.nightly.history.compare import Comparison, compare
+from harness.nightly.history.compare import Comparison
 from harness.nightly.history.standing import Standing
 from harness.report.page.view import lines_of, matrix_of, trends_of
-from tests.report.page.nights import M55, row, two_nights
+from tests.report.page.nights import M55, case, compared, row
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
-    history, night = two_nights(tmp_path_factory.mktemp("nights"))
-    yield compare(history, night)
-    history.close()
-
-
-def case(page: Comparison, name: str) -> Standing:
-    return next(one for one in page.cases if one.case == name)
+def page(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return compared(tmp_path_factory.mktemp("nights"))
 
 
 def test_the_line_that_the_cause_names_is_marked(page: Comparison) -> None:
