@@ -80,7 +80,7 @@ def _wheel() -> Path:
     if found is None or not found.submodule_search_locations:
         raise ToolMissing(
             "ExecuTorch's wheel is not installed, and the schemas of its files are in it",
-            hint="pip install executorch==1.5.1",
+            hint="pip install 'executorch-hil[export]'",
         )
     return Path(next(iter(found.submodule_search_locations)))
 

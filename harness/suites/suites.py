@@ -68,7 +68,7 @@ class Suite:
                 f"(no {directory}/ops)",
                 hint="run the wheel's: --exporter wheel"
                 if theirs
-                else "pip install executorch==1.5.1",
+                else "pip install 'executorch-hil[export]'",
             )
         return directory
 

@@ -126,7 +126,7 @@ def _wanted(archive: zipfile.ZipFile, wheel: str) -> list[str]:
         if not any(name.startswith(wanted) for name in members):
             raise InfraError(
                 f"{wheel} has no {wanted}, and no program can be linked with it",
-                hint="the wheels of ExecuTorch 1.5.1 have it; which version is installed decides",
+                hint="the pinned version has it: pip install 'executorch-hil[export]'",
                 kind="wheel_lacks",
                 wheel=wheel,
                 missing=wanted,
