@@ -104,10 +104,8 @@ def differences(old: Wheel, new: Wheel) -> Iterator[str]:
     for name, follower in FOLLOWED.items():
         if (text := _of_file(old.package / name, new.package / name)) is not None:
             yield f"{name} {text}; it is followed by {follower}"
-    for suite in SUITES.values():
-        before, after = (_tests(w.package / suite.root) for w in (old, new))
-        for test in sorted(before ^ after):
-            yield f"suite {suite.name}: {test} is {'new' if test in after else 'gone'}"
+    for folder in sorted({suite.root for suite in SUITES.values()}):
+        yield from _of_tests(folder, old.package / folder, new.package / folder)
     for name, reason in TOOLS.items():
         before, after = old.requires.get(name, "none"), new.requires.get(name, "none")
         if before != after:
@@ -151,13 +149,27 @@ def _code(file: Path) -> str:
     return ast.dump(ast.parse(file.read_bytes()))
 
 
-def _tests(folder: Path) -> set[str]:
-    """The names of a suite's tests, by file; parameters are not known without running it."""
+def _of_tests(name: str, old: Path, new: Path) -> Iterator[str]:
+    """The functions of each file; which parameters they have is not known without a run."""
+    before, after = _test_functions(old), _test_functions(new)
+    for file in sorted(before.keys() | after.keys()):
+        gone = before.get(file, set()) - after.get(file, set())
+        fresh = after.get(file, set()) - before.get(file, set())
+        texts = (
+            f"{what}: {', '.join(sorted(t))}" for what, t in (("new", fresh), ("gone", gone)) if t
+        )
+        if text := "; ".join(texts):
+            yield f"suite {name}/{file}: {text}"
+
+
+def _test_functions(folder: Path) -> dict[Path, set[str]]:
     return {
-        f"{file.relative_to(folder)}::{node.name}"
+        file.relative_to(folder): {
+            node.name
+            for node in ast.walk(ast.parse(file.read_bytes()))
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        }
         for file in folder.rglob("test_*.py")
-        for node in ast.walk(ast.parse(file.read_bytes()))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
 
 
