@@ -104,7 +104,7 @@ def differences(old: Wheel, new: Wheel) -> Iterator[str]:
     for name, follower in FOLLOWED.items():
         if (text := _of_file(old.package / name, new.package / name)) is not None:
             yield f"{name} {text}; it is followed by {follower}"
-    for folder in sorted({suite.root for suite in SUITES.values()}):
+    for folder in sorted({f"{suite.root}/{suite.tests}" for suite in SUITES.values()}):
         yield from _of_tests(folder, old.package / folder, new.package / folder)
     for name, reason in TOOLS.items():
         before, after = old.requires.get(name, "none"), new.requires.get(name, "none")
@@ -159,7 +159,7 @@ def _of_tests(name: str, old: Path, new: Path) -> Iterator[str]:
             f"{what}: {', '.join(sorted(t))}" for what, t in (("new", fresh), ("gone", gone)) if t
         )
         if text := "; ".join(texts):
-            yield f"suite {name}/{file}: {text}"
+            yield f"suite {Path(name) / file}: {text}"
 
 
 def _test_functions(folder: Path) -> dict[Path, set[str]]:
