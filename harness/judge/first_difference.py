@@ -172,7 +172,7 @@ def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) ->
     names = register_set(actions.config.product)
     stream = struct.pack(f"<{len(actions.words)}I", *actions.words)
     start = blob.index(stream)
-    done = [(offset, name) for offset, name, _ in walk(actions.words, names, State())]
+    done = [(found.offset, found.name) for found in walk(actions.words, names, State())]
     if any(name == "BRANCH" for _, name in done):
         return ""
 

@@ -243,7 +243,8 @@ def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
     state, found = State(), []
     times: list[int] = []
     last: tuple[str, int, int] | None = None
-    for _, name, parameter in walk(actions.words, register_set(actions.config.product), state):
+    for operation in walk(actions.words, register_set(actions.config.product), state):
+        name, parameter = operation.name, operation.parameter
         if name == "BRANCH":
             return None
         if (name, parameter, state.changes) == last:

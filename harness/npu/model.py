@@ -123,8 +123,8 @@ class DecodedStream:
         state, totals, carried = State(), Totals(), Carried()
         total = work.Work(min(self._work_limit, work.LOOPING))
         commands, steps, condition = walk(self._words, self._names, state), 0, None
-        while found := next(commands, None):
-            operation, steps = Operation(*found), steps + 1
+        while operation := next(commands, None):
+            steps += 1
             if steps > _MAX_OPERATIONS:
                 raise StreamError(f"no STOP after {_MAX_OPERATIONS} operations", operation.offset)
             if operation.name == "BRANCH":
@@ -144,7 +144,7 @@ class DecodedStream:
 
     def _branch(self, branch: Operation) -> int:
         """The word that it goes to."""
-        target = self._words[branch.offset // 4 + 1]
+        target = branch.target
         if target % 4 or target >= 4 * len(self._words):
             raise StreamError(f"BRANCH goes to {target:#x}", branch.offset)
         return target // 4

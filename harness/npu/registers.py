@@ -135,7 +135,7 @@ SIGNED_40 = (
     | {"DMA0_DST_STRIDE1", "DMA0_IDX_SKIP1"}
 )
 # Operations that differ in these addresses only are the same work at another place.
-RELOCATABLE_ADDRESSES = ("IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST")
+RELOCATABLE_ADDRESSES = frozenset({"IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST"})
 SCALES = frozenset({"OFM_SCALE", "OPA_SCALE", "OPB_SCALE", "IFM_SCALE", "IFM2_SCALE"})
 # The parameter holds bits 32 to 47 of the value, not only a number beside it.
 FULL_WIDTH = frozenset({"OP_SCALAR", "DMA0_IDX_MAX", "RESIZE_X", "RESIZE_Y"})

@@ -91,7 +91,8 @@ class Operations:
         state, rows = State(), array("q")
         kinds: dict[tuple[object, ...], _Kind] = {}
         last, kind = ("", 0, -1), None
-        for offset, name, parameter in walk(words, names, state):
+        for operation in walk(words, names, state):
+            offset, name, parameter = operation.offset, operation.name, operation.parameter
             if name == "BRANCH":
                 self.branches = True
                 return
@@ -102,7 +103,7 @@ class Operations:
                 last, kind = now, kinds.get((name, parameter, *state.others.values()))
             if kind is None:
                 rows.extend((len(self.jobs), 0, 0, 0, 0))
-                kind = self._first(Operation(offset, name, parameter), state, total)
+                kind = self._first(operation, state, total)
                 if kind is not None:
                     kinds[(name, parameter, *state.others.values())] = kind
                 continue

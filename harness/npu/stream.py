@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from harness.npu.blob import Actions
 from harness.npu.errors import StreamError, Unsupported
@@ -59,7 +58,7 @@ class Write:
     """One register write."""
 
     offset: int
-    register: str
+    name: str
     value: int
 
 
@@ -127,17 +126,17 @@ def disassemble(actions: Actions) -> Iterator[str]:
     while at < len(words):
         item, at = decode_at(words, at, names)
         if isinstance(item, Write):
-            yield f"{item.offset:6x}    {item.register:<20} {_value_text(item)}"
+            yield f"{item.offset:6x}    {item.name:<20} {_value_text(item)}"
         else:
             yield f"{item.offset:6x}  {_operation_text(item, names)}"
 
 
 def _value_text(item: Write) -> str:
-    if item.register in SCALES:
+    if item.name in SCALES:
         return f"{item.value & 0xFFFFFFFF} >> {item.value >> 32 & 63} ({item.value >> 38:#x})"
-    if item.register.endswith("ZERO_POINT") or item.register.startswith("ACTIVATION_M"):
+    if item.name.endswith("ZERO_POINT") or item.name.startswith("ACTIVATION_M"):
         return str(item.value - 0x10000 if item.value & 0x8000 else item.value)
-    hexadecimal = any(part in item.register for part in _HEX)
+    hexadecimal = any(part in item.name for part in _HEX)
     return f"{item.value:#x}" if hexadecimal else str(item.value)
 
 
@@ -152,35 +151,6 @@ def _operation_text(item: Operation, names: RegisterSet) -> str:
         condition = "RF_TRUE" if item.parameter & 1 else "ALWAYS"
         return f"BRANCH {condition} {item.target:#x}"
     return f"{item.name} {item.parameter}" if item.parameter else item.name
-
-
-class _Form(Enum):
-    """Of a command, by what it is to a reader."""
-
-    WRITE = auto()
-    WIDE = auto()
-    ADDRESS = auto()
-    OPERATION = auto()
-    IDLE = auto()
-    STOP = auto()
-    BRANCH = auto()
-
-
-_Forms = dict[int, tuple[_Form, str]]
-
-
-def _learned(forms: _Forms, words: Sequence[int], at: int, names: RegisterSet) -> tuple[_Form, str]:
-    """What stands at word ``at``, kept by the low half of its first word, which has everything but
-    values. Raises StreamError."""
-    item, after = decode_at(words, at, names)
-    if isinstance(item, Write):
-        wide = _Form.ADDRESS if item.register in RELOCATABLE_ADDRESSES else _Form.WIDE
-        found = _Form.WRITE if after == at + 1 else wide, item.register
-    else:
-        idle = _Form.IDLE if item.name in NO_EFFECT else _Form.OPERATION
-        found = {"STOP": _Form.STOP, "BRANCH": _Form.BRANCH}.get(item.name, idle), item.name
-    forms[words[at] & 0xFFFF] = found
-    return found
 
 
 @dataclass
@@ -198,31 +168,21 @@ class State:
 
 def walk(
     words: Sequence[int], names: RegisterSet, state: State, at: int = 0
-) -> Iterator[tuple[int, str, int]]:
-    """From word ``at`` to STOP, the byte, name and parameter of each operation that does something
-    and of each BRANCH, which is not followed; ``state`` is as it is then. Raises StreamError."""
-    forms: _Forms = {}
+) -> Iterator[Operation]:
+    """From word ``at`` to STOP, each operation that does something and each BRANCH, which is not
+    followed; ``state`` is as it is then. Raises StreamError."""
     others, addresses = state.others, state.addresses
     while at < len(words):
-        word = words[at]
-        form, name = forms.get(word & 0xFFFF) or _learned(forms, words, at, names)
-        at += 1
-        if form is _Form.OPERATION:
-            yield 4 * at - 4, name, word >> 16
-        elif form is _Form.ADDRESS:
-            addresses[name] = _wide(name, words, at)
-            at += 1
-        elif form is _Form.WRITE or form is _Form.WIDE:
-            value = word >> 16
-            if form is _Form.WIDE:
-                value = _wide(name, words, at)
-                at += 1
-            if others.get(name) != value:
-                others[name] = value
+        item, at = decode_at(words, at, names)
+        name = item.name
+        if isinstance(item, Write):
+            if name in RELOCATABLE_ADDRESSES:
+                addresses[name] = item.value
+            elif others.get(name) != item.value:
+                others[name] = item.value
                 state.changes += 1
-        elif form is _Form.STOP:
+        elif name == "STOP":
             return
-        elif form is _Form.BRANCH:
-            yield 4 * at - 4, name, word >> 16
-            at += 1
+        elif name not in NO_EFFECT:
+            yield item
     raise StreamError("the stream has no STOP", 4 * len(words))

@@ -35,7 +35,7 @@ def decoded(product: str, register: str, high: int, low: int) -> int:
     code = next(code for code, name in names.cmd1.items() if name == register)
     item, after = decode_at([code | 1 << 14 | high << 16, low], 0, names)
     assert isinstance(item, Write)
-    assert (item.register, after) == (register, 2)
+    assert (item.name, after) == (register, 2)
     return item.value
 
 
