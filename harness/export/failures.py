@@ -23,20 +23,6 @@ _OTHER_TIME = (
 )
 
 
-class NotTheCheckout(InfraError):
-    """``packages``: where the package came from instead."""
-
-    def __init__(self, expected: Path, packages: list[str]) -> None:
-        self.packages = tuple(packages)
-        super().__init__(
-            f"Python took the package {expected.name} from {', '.join(packages) or 'nowhere'} and "
-            f"not from the checkout's environment {expected}",
-            hint="something puts it in front: a sitecustomize.py, or a .pth file of an editable "
-            "install; take it out, or export with --exporter wheel",
-            path=expected,
-        )
-
-
 class ImportFailed(InfraError):
     """torch or ExecuTorch cannot be imported. ``cause``: the exception's name, ``detail`` its
     text, ``place``: the innermost file and line. ``missing``: the name that the harness wanted of
@@ -154,19 +140,6 @@ class UnsupportedTensor(ExportError):
         self.type = kind
         super().__init__(
             f"the method's '{tensor}' is a {kind}; the runner passes plain tensors only"
-        )
-
-
-class NotFinite(ExportError):
-    """What the model computes before anything is quantised. ``output``, ``set``: by number."""
-
-    def __init__(self, model: str, output: int, number: int) -> None:
-        self.model = model
-        self.output = output
-        self.set = number
-        super().__init__(
-            f"model '{model}' gives NaN or infinity: output {output}, for input set {number}",
-            hint="nothing like that can be quantised; check its weights and its ModelInputs",
         )
 
 

@@ -18,7 +18,6 @@ from harness.npu.blob import (
     FAST_SCRATCH,
     INPUTS,
     OUTPUTS,
-    REGION_NAMES,
     SCRATCH,
     WEIGHTS,
     Actions,
@@ -197,8 +196,8 @@ class Network:
         if strict:
             self._require_written(memory)
         outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
-        stats = _stats(self.config, totals, memory_of(self.blob, self.actions))
-        return outputs, stats
+        needed = memory_of(self.blob, self.actions)
+        return outputs, Stats(self.config, totals.counts, totals.macs, totals.moved, needed)
 
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
@@ -228,13 +227,6 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     if region is None or end > len(region):
         raise BlobError(f"a tensor ends at {end:#x} of region {tensor.region}, beyond its end", 0)
     return region[tensor.offset : end]
-
-
-def _stats(config: NpuConfig, totals: Totals, needed: Mapping[str, int]) -> Stats:
-    moved: dict[str, dict[str, int]] = {}
-    for (region, kind), count in sorted(totals.moved.items()):
-        moved.setdefault(REGION_NAMES.get(region, str(region)), {})[kind] = count
-    return Stats(config, dict(totals.counts), totals.macs, moved, needed)
 
 
 def npu(product: str, macs: int, *, strict: bool = True) -> Run:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from harness.formats.ethosu import NpuConfig
 from harness.npu import work
+from harness.npu.blob import REGION_NAMES
 from harness.npu.errors import check_limit
 from harness.npu.executor import Carried
 from harness.npu.job import Job
@@ -33,14 +34,14 @@ class Totals:
 
     counts: dict[str, int] = field(default_factory=dict)
     macs: int = 0
-    moved: dict[tuple[int, str], int] = field(default_factory=dict)
+    moved: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def add(self, name: str, job: Job, times: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + times
         self.macs += job.macs * times
         for region, kind, length in _accesses(job):
-            key = region, kind
-            self.moved[key] = self.moved.get(key, 0) + length * times
+            kinds = self.moved.setdefault(REGION_NAMES.get(region, str(region)), {})
+            kinds[kind] = kinds.get(kind, 0) + length * times
 
 
 def _accesses(job: Job) -> list[tuple[int, str, int]]:

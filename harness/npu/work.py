@@ -15,7 +15,6 @@ from harness.npu.errors import check_limit
 from harness.npu.feature_map import ELEMENTS
 from harness.npu.job import Job, Window
 
-WEIGHTS = 1 << 27  # of all commands
 UNITS = 1 << 33  # of all commands: about a minute
 LOOPING = 1 << 26  # of a stream with branches, whose end nobody knows: some seconds
 OPERATIONS = 5 << 17  # of a stream without branches
@@ -36,7 +35,6 @@ class Request:
     """What one job asks for. ``kept``: bytes."""
 
     units: int
-    weights: int
     kept: int
 
 
@@ -45,8 +43,8 @@ def request(job: Job) -> Request:
     if job.copy is not None:
         moved, rows = job.copy.total, job.copy.rows * job.copy.planes
         check_limit("DMA", moved, 8 * ELEMENTS, "bytes", job.offset)
-        return Request(moved // 8 + rows * _DMA_ROW, 0, 0)
-    return Request(_units(job), *_parameters(job))
+        return Request(moved // 8 + rows * _DMA_ROW, 0)
+    return Request(_units(job), _kept(job))
 
 
 @dataclass
@@ -55,14 +53,11 @@ class Work:
 
     limit: int = UNITS
     units: int = 0
-    weights: int = 0
     kept: int = 0
 
     def add(self, request: Request, offset: int) -> None:
         """Raises WorkLimit, before any of it is done."""
-        self.weights += request.weights
         self.kept += request.kept
-        check_limit("the stream", self.weights, WEIGHTS, "weights", offset)
         check_limit("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
         self._add_units(request.units + _COMMAND, offset)
 
@@ -109,20 +104,19 @@ def _reached(window: Window, axis: int) -> int:
     return window.needed[axis] + window.pads[axis] + window.pads[axis + 2]
 
 
-def _parameters(job: Job) -> tuple[int, int]:
-    """How many weights, and the bytes of what is there and of what is made of it: weights of 16
-    bits, in vectors of output channels and in pairs of input channels, and five numbers of a scale
-    for each channel. Those of an average are for each position, and made from two others."""
+def _kept(job: Job) -> int:
+    """The bytes of what is there and of what is made of it: weights of 16 bits, in vectors of
+    output channels and in pairs of input channels, and five numbers of a scale for each channel.
+    Those of an average are for each position, and made from two others."""
     divisors = 0 if job.scaling.multiplier.size == 1 else 7 * 8 * job.scaling.multiplier.size
     if job.parameters is None or job.output is None:
-        return 0, divisors
+        return divisors
     channels = _up(job.output.shape[2], _VECTOR)
     kept = divisors + 5 * 8 * channels + sum(length for _, _, length in job.parameters.spans)
     if not job.parameters.weight_spans or job.window is None or job.first is None:
-        return 0, kept
-    kernel = job.window.elements
+        return kept
     read = 1 if job.kind == "kDepthwise" else job.first.shape[2]
-    return kernel * job.output.shape[2] * read, kept + 2 * kernel * channels * _up(read, 2)
+    return kept + 2 * job.window.elements * channels * _up(read, 2)
 
 
 def _up(count: int, unit: int) -> int:

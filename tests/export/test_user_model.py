@@ -13,7 +13,6 @@ from harness.core.errors import BadModel, ExportError, HarnessError, UsageError
 from harness.export.batch import ExportOptions, export
 from harness.export.failures import (
     DeadModelError,
-    NotFinite,
     StageFailed,
     UnsupportedTensor,
 )
@@ -300,7 +299,7 @@ ONE = "(torch.ones(1, 4),)"
         ("return x * 0 + 1", ONE, DeadModelError, "3 different inputs give the same"),
         ("return 3", ONE, UnsupportedTensor, "'output0' is a int"),
         ("return x, None", ONE, UnsupportedTensor, "'output1' is a NoneType"),
-        ("return x / 0", ONE, NotFinite, "gives NaN or infinity: output 0, for input set 0"),
+        ("return x / 0", ONE, ExportError, "gives NaN or infinity: output 0, for input set 0"),
         ("return x", "(torch.ones(2), torch.ones(2))", StageFailed, "but 3 were given"),
     ],
 )

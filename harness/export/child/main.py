@@ -17,8 +17,8 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import HarnessError
-from harness.export.failures import ImportFailed, NotTheCheckout
+from harness.core.errors import HarnessError, InfraError
+from harness.export.failures import ImportFailed
 from harness.export.fork_server import TEMPORARY
 from harness.export.wire import answer, error_fields
 from harness.system.boundary import as_harness_error
@@ -109,13 +109,21 @@ def _answer(function: str, *arguments: Any) -> dict[str, Any]:
 
 
 def _import_exporter(environment: str) -> None:
-    """Raises NotTheCheckout, ImportFailed."""
+    """Raises ImportFailed, and InfraError for the package of another place."""
     try:
         if environment:
             expected = Path(environment) / PACKAGE
             paths = [Path(path) for path in importlib.import_module(PACKAGE).__path__]
             if paths != [expected]:
-                raise NotTheCheckout(expected, [str(path) for path in paths])
+                packages = tuple(map(str, paths))
+                raise InfraError(
+                    f"Python took the package {PACKAGE} from {', '.join(packages) or 'nowhere'} "
+                    f"and not from the checkout's environment {expected}",
+                    hint="something puts it in front: a sitecustomize.py, or a .pth file of an "
+                    "editable install; take it out, or export with --exporter wheel",
+                    path=expected,
+                    packages=packages,
+                )
         importlib.import_module("harness.export.child.worker")
     except HarnessError:
         raise

@@ -21,8 +21,9 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from harness.core.errors import ExportError
 from harness.export.child.samples import InputRange, Sample, draw
-from harness.export.failures import DeadModelError, NotFinite, UnsupportedTensor
+from harness.export.failures import DeadModelError, UnsupportedTensor
 from harness.export.program import RawSet
 
 BATCH = 64  # samples that the batch-norm statistics are taken over
@@ -89,14 +90,22 @@ def require_sensitivity(model: str, sets: Sequence[RawSet]) -> None:
 def try_out(name: str, module: torch.nn.Module, sets: Sequence[Sample]) -> tuple[int, ...]:
     """The outputs, by number, that are the same for every input set.
 
-    Raises UnsupportedTensor, NotFinite, DeadModelError, and whatever the model raises.
+    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and whatever the
+    model raises.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]), _buffers_restored(module):
         outputs = [_tensors(module(*(value.clone() for value in inputs))) for inputs in sets]
     for number, values in enumerate(outputs):
         for index, value in enumerate(values):
             if value.is_floating_point() and not value.isfinite().all():
-                raise NotFinite(name, index, number)
+                raise ExportError(
+                    f"model '{name}' gives NaN or infinity: output {index}, for input set {number}",
+                    hint="nothing like that can be quantised; check its weights and its "
+                    "ModelInputs",
+                    model=name,
+                    output=index,
+                    set=number,
+                )
     raw = [RawSet(_raw(i), _raw(o)) for i, o in zip(sets, outputs, strict=True)]
     require_sensitivity(name, raw)
     same = zip(*(values.expected for values in raw), strict=True)

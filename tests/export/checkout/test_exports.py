@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from harness.config.models import NamesMissing, find_model
+from harness.core.errors import InfraError
 from harness.export import cache
 from harness.export.batch import ExportOptions, ExportResult, export
 from harness.export.checkout import find_exporter
 from harness.export.exporter import ExporterFacts
-from harness.export.failures import ExporterUnusable, ImportFailed, NotTheCheckout, StageFailed
+from harness.export.failures import ExporterUnusable, ImportFailed, StageFailed
 from harness.export.process import ExportProcessFailed
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.paths import project_root
@@ -171,8 +172,8 @@ def test_a_package_from_elsewhere(tree: Tree, worker: Worker, tmp_path: Path) ->
     (tmp_path / "other" / "executorch" / "__init__.py").touch()
     worker(whole=f"import sys; sys.path.insert(0, {str(tmp_path / 'other')!r}); import executorch")
     (result,) = run(tree, "add")
-    assert isinstance(result.error, NotTheCheckout)
-    assert result.error.packages == (str(tmp_path / "other" / "executorch"),)
+    assert isinstance(result.error, InfraError)
+    assert result.error.facts["packages"] == (str(tmp_path / "other" / "executorch"),)
     assert "sitecustomize.py" in str(result.error.hint)
 
 
