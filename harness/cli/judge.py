@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,12 +12,17 @@ from harness.cli.options import firmware_options, limit_factor_option
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
-
-if TYPE_CHECKING:
-    from harness.firmware.source import FirmwareChoice
-    from harness.report.causes import Advice
-    from harness.run.accept import Only
-    from harness.run.record import RunRecord
+from harness.firmware.source import FirmwareChoice
+from harness.judge.console_log import judge_file
+from harness.log.pattern import text
+from harness.report.causes import Advice, advice
+from harness.report.terminal import fault_place, log_text, print_records
+from harness.run.accept import Only, accept_case
+from harness.run.directory import last_run
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions
+from harness.run.record import RunRecord
+from harness.sim.run_files import CONSOLE
 
 
 @click.command("judge")
@@ -45,17 +49,10 @@ def judge_(run_dir: Path, elf: Path | None, strict: bool, verbose: bool) -> Answ
       hil judge fvp.log --strict
     """
     if run_dir.is_file():
-        from harness.judge.console_log import judge_file
-        from harness.report.terminal import log_text
-
         log = judge_file(run_dir, elf)
         echo(log_text(log, verbose))
         return log.summary(), log.exit_code(strict)
-    from harness.run.judging import judge_again
-
     record = judge_again(run_dir)
-    from harness.report.terminal import print_records
-
     print_records(terminal(), [record])
     return record.summary(), record.verdict.exit_code
 
@@ -103,9 +100,6 @@ def accept(
       hil accept corstone-300-m55/runner --reason "first footprint of gcc 14"
       hil accept corstone-300-m55/ds_cnn --executorch ~/executorch --reason "ExecuTorch 1.5"
     """
-    from harness.run.accept import accept_case
-    from harness.run.pipeline import RunOptions
-
     options = RunOptions(limit_factor=limit_factor, firmware=firmware)
     with progress_shown() as progress:
         proposal = accept_case(
@@ -133,9 +127,6 @@ def why(subject: str | None) -> Answer:
       hil why corstone-300-m55/ds_cnn
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
-    from harness.report.causes import advice
-    from harness.run.directory import last_run
-
     record = last_run(subject)
     explained = advice(record.verdict, None if record.cause is None else record.cause.kind)
     console = list(_console(record))
@@ -151,8 +142,6 @@ def why(subject: str | None) -> Answer:
 
 
 def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> Iterator[str]:
-    from harness.report.terminal import fault_place
-
     cause = record.cause
     yield f"{record.title}: {record.verdict_text}, {record.time}"
     yield f"  {record.verdict}: {record.verdict.meaning}"
@@ -187,9 +176,6 @@ def again(record: RunRecord) -> str:
 
 def _console(record: RunRecord) -> Iterator[str]:
     """The lines around the one that the cause names, with their numbers."""
-    from harness.log.pattern import text
-    from harness.sim.run_files import CONSOLE
-
     if record.cause is None or record.cause.line is None or record.run_dir is None:
         return
     try:

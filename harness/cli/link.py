@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +11,13 @@ from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, verb
 from harness.core.verdict import ExitCode
+from harness.firmware.source import FirmwareChoice
 from harness.link.build_failure import BuildFailure
-from harness.link.diagnose.explain import Explanation
+from harness.link.check import check
+from harness.link.diagnose.explain import Explanation, explain
 from harness.link.failure import Failure
-
-if TYPE_CHECKING:
-    from harness.firmware.source import FirmwareChoice
+from harness.link.reduce import reduce_build
+from harness.run.artifacts import tree_of
 
 
 @click.group()
@@ -46,9 +46,6 @@ def explain_(log_or_build: Path, firmware: FirmwareChoice) -> Answer:
       hil link explain build --json
       hil link explain corstone-300-u55-128/runner --executorch ~/executorch
     """
-    from harness.link.diagnose.explain import explain
-    from harness.run.artifacts import tree_of
-
     with progress_shown() as progress:
         explanation = explain(tree_of(log_or_build, firmware), progress)
     print_explanation(explanation)
@@ -75,9 +72,6 @@ def reduce_(build: Path, out: Path | None, with_test: bool, firmware: FirmwareCh
       hil link reduce build
       hil link reduce build -o /tmp/report --pytest
     """
-    from harness.link.reduce import reduce_build
-    from harness.run.artifacts import tree_of
-
     tree = tree_of(build, firmware)
     if out is None:
         out = build.parent / f"{build.name}-reduced" if tree == build else Path("runner-reduced")
@@ -109,9 +103,6 @@ def check_(elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoic
       hil link check build --overridable arm_ethos_io_memcpy
       hil link check build/runner.elf --overridable arm_ethos_io_memcpy --json
     """
-    from harness.link.check import check
-    from harness.run.artifacts import tree_of
-
     with progress_shown() as progress:
         result = check(tree_of(elf_or_build, firmware), symbols, progress)
     echo(result.text())

@@ -26,16 +26,17 @@ from harness.cli.options import executorch_option, limit_factor_option, part_opt
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, verb
 from harness.core.errors import UsageError
-from harness.core.verdict import ExitCode
-from harness.firmware.source import firmware_words
+from harness.core.verdict import ExitCode, exit_code
+from harness.firmware.source import FirmwareChoice, choose, firmware_words, source_named
+from harness.nightly.suite import Suite, default_suite, load_suite
+from harness.run.pipeline import RunOptions
+from harness.system.progress import Progress
+from harness.system.settings import place, settings
 
 if TYPE_CHECKING:
     from harness.nightly.history.database import Recorder
     from harness.nightly.history.model import Night, Row
     from harness.nightly.pool import Pool
-    from harness.nightly.suite import Suite
-    from harness.run.pipeline import RunOptions
-    from harness.system.progress import Progress
 
 
 @click.group(
@@ -110,15 +111,10 @@ class NightOptions:
 
     def shared_store(self) -> str | None:
         """``--store``, else that of the settings; a folder by its absolute path."""
-        from harness.system.settings import place, settings
-
         return settings().store if self.store is None else place(Path.cwd(), self.store)
 
     def run_options(self, suite: Suite) -> RunOptions:
         """With the checkout that the suite's cases need, looked for before any work."""
-        from harness.firmware.source import FirmwareChoice, choose, source_named
-        from harness.run.pipeline import RunOptions
-
         choice = FirmwareChoice()
         names = {name for job in suite.jobs for name in job.sources}
         if any(source_named(name).needs_checkout for name in names):
@@ -224,7 +220,6 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
     """
     from harness.nightly.repository import base_branch, origin_of
     from harness.nightly.shards import parse_shard
-    from harness.nightly.suite import default_suite, load_suite
 
     options = NightOptions(**words)
     options.validate()
@@ -305,8 +300,6 @@ def _row_printer(rows: list[Row]) -> Callable[[Row, int, int], None]:
 
 def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
     """The database was gone at the end: nothing is lost, and nothing can be compared."""
-    from harness.core.verdict import exit_code
-
     if recorder.error is not None:
         echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
         echo(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, verb
+from harness.config.npu import defects
 from harness.core.errors import UsageError
 from harness.core.plain import counted
 from harness.core.verdict import ExitCode
+from harness.export.estimates import estimates_of
+from harness.export.program import Program
 from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
-
-if TYPE_CHECKING:
-    from harness.export.program import Program
-    from harness.run.artifacts import Reduced
+from harness.run.artifacts import Reduced, program_of, reduce_program
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -80,8 +80,6 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
     --cycles compiles the same stream again and shows Vela's summary: an estimate, not a
     measurement. It needs a program that hil exported, or a MODEL.
     """
-    from harness.run.artifacts import program_of
-
     file, program = subject, None
     if cycles or not subject.is_file() or subject.suffix == ".py":
         with progress_shown() as progress:
@@ -99,8 +97,6 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
 
 
 def _estimates(program: Program) -> list[dict[str, Any]]:
-    from harness.export.estimates import estimates_of
-
     estimates = estimates_of(program)
     for index, estimate in enumerate(estimates):
         echo(f"delegate {index}: {estimate.text()}")
@@ -130,8 +126,6 @@ def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
       hil npu reduce my_model.py --target corstone-300-u55-128
       hil npu reduce smaller.pte -o defect
     """
-    from harness.run.artifacts import program_of, reduce_program
-
     with progress_shown() as progress:
         program = program_of(subject, target, "hil npu reduce", progress)
         found = reduce_program(program, Path(base), tries)
@@ -152,8 +146,6 @@ def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
 
 
 def _print_reduced(found: Reduced) -> None:
-    from harness.config.npu import defects
-
     smallest = found.smallest
     echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
     echo(

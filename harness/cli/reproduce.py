@@ -16,7 +16,14 @@ from harness.cli.options import (
 )
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, terminal, verb
+from harness.config.case import Case
 from harness.core.verdict import ExitCode, Verdict
+from harness.firmware.source import choose
+from harness.report.terminal import print_bisection, print_replay
+from harness.run import bisect as run_bisect
+from harness.run.bundle import pack
+from harness.run.pipeline import RunOptions
+from harness.run.replay import replay as run_again
 
 
 @click.command()
@@ -41,8 +48,6 @@ def bundle(run_dir: Path, out: Path | None) -> Answer:
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c -o bug-17.tar.zst
     """
-    from harness.run.bundle import pack
-
     path = out or Path(f"{run_dir.absolute().name}.tar.zst")
     manifest = pack(run_dir, path)
     echo(f"{path}: {manifest['run']}, {path.stat().st_size} bytes")
@@ -80,12 +85,8 @@ def replay(bundle_file: Path, trusted: bool, **options: Any) -> Answer:
       hil replay bug-17.tar.zst
       hil replay bug-17.tar.zst --json
     """
-    from harness.run.replay import replay as run_again
-
     with progress_shown() as progress:
         replayed = run_again(bundle_file, progress, require_confinement=not trusted, **options)
-    from harness.report.terminal import print_replay
-
     print_replay(terminal(), replayed)
     return replayed.summary(), replayed.exit_code
 
@@ -142,9 +143,6 @@ def bisect(target: str, model: str, **options: Any) -> Answer:
       hil bisect corstone-300-m55 ds_cnn --good v1.4.1 -C ~/executorch --exporter checkout
       hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --link-error bad
     """
-    from harness.config.case import Case
-    from harness.run import bisect as run_bisect
-
     case = Case(target, model)
     bad_too = [stage for stage in _UNDECIDED if options[f"{stage}_error"] == "bad"]
     counted_bad = frozenset(Verdict[f"{stage.upper()}_ERROR"] for stage in bad_too)
@@ -157,17 +155,12 @@ def bisect(target: str, model: str, **options: Any) -> Answer:
             counted_bad=counted_bad,
             progress=progress,
         )
-    from harness.report.terminal import print_bisection
-
     print_bisection(terminal(), bisection)
     code = ExitCode.FAILED if bisection.first_bad is None else ExitCode.PASSED
     return {"case": case.id, **bisection.summary()}, code
 
 
 def _run_options(options: dict[str, Any]) -> Any:
-    from harness.firmware.source import choose
-    from harness.run.pipeline import RunOptions
-
     return RunOptions(
         simulator=options["simulator"],
         tolerance_lsb=options["tolerance_lsb"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,15 +20,17 @@ from harness.cli.options import (
 )
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, terminal, verb
+from harness.config.case import Case
 from harness.config.loading import target_files
 from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
 from harness.firmware.source import Arithmetic
-
-if TYPE_CHECKING:
-    from harness.config.case import Case
-    from harness.run.execute import Execution
-    from harness.run.pipeline import RunOptions
+from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
+from harness.report.terminal import overall, print_differentials, print_profile, print_records
+from harness.run.execute import Execution, execute
+from harness.run.pipeline import RunOptions, run_cases
+from harness.run.prune import prune_when_due
+from harness.run.record import exit_code
 
 
 def complete_target(
@@ -108,9 +110,6 @@ def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
       hil run corstone-1000-a320@xnnpack-int8 resnet8 --firmware wheel
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
-    from harness.config.case import Case
-    from harness.run.pipeline import RunOptions
-
     run_options = RunOptions(**options)
     if not models:
         raise UsageError("no model was named", hint="`hil models` lists them; or name a FILE.py")
@@ -128,15 +127,8 @@ def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
 
 
 def _run(cases: Sequence[Case], options: RunOptions) -> Answer:
-    from harness.run.pipeline import run_cases
-
     with progress_shown() as progress:
         records = run_cases(cases, options, progress)
-    from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
-    from harness.report.terminal import overall, print_differentials, print_profile, print_records
-    from harness.run.prune import prune_when_due
-    from harness.run.record import exit_code
-
     print_records(terminal(), records)
     print_differentials(terminal(), records)
     if options.profile:
@@ -191,9 +183,6 @@ def exec_(
       hil exec corstone-300-m55 model.pte -i image.bin -o /tmp/out
       hil exec corstone-300-m55 model.pte -i image.bin --executorch ~/executorch
     """
-    from harness.run.execute import execute
-    from harness.run.pipeline import RunOptions
-
     with progress_shown() as progress:
         results = execute(target, program, inputs, base, RunOptions(**options), progress)
     for result in results:

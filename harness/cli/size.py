@@ -6,19 +6,27 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, tell_ci, terminal, verb
+from harness.config.case import parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
+from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
-
-if TYPE_CHECKING:
-    from harness.firmware.firmware import Firmware
+from harness.report import size as render
+from harness.report.size import print_anatomy, print_use, summary, workflow_commands
+from harness.report.summary import append_to_step_summary
+from harness.run.artifacts import firmware_of
+from harness.run.gate import every_subject, gate_cases, left_over
+from harness.run.measure import measure, run_use
+from harness.size.difference import difference, reasons
+from harness.size.page import write_page
+from harness.system.settings import is_strict
 
 
 @dataclass(frozen=True)
@@ -107,19 +115,12 @@ def size(file: Path, new: Path | None, **options: Any) -> Answer:
 
 
 def _use_of_run(folder: Path) -> Answer:
-    from harness.report.size import print_use
-    from harness.run.measure import run_use
-
     used = run_use(folder)
     print_use(terminal(), used)
     return used, ExitCode.PASSED
 
 
 def _anatomy(file: Path, options: _Options) -> Answer:
-    from harness.report.size import print_anatomy
-    from harness.run.artifacts import firmware_of
-    from harness.run.measure import measure
-
     with progress_shown() as progress:
         built = firmware_of(file, options.firmware, progress)
     if options.html is not None and len(built) > 1:
@@ -128,8 +129,6 @@ def _anatomy(file: Path, options: _Options) -> Answer:
     for title, path, facts in _subjects(file, built):
         anatomy = measure(path, options.target, options.linker_map)
         if options.html is not None:
-            from harness.size.page import write_page
-
             write_page(options.html, title, anatomy)
         print_anatomy(terminal(), title, anatomy, options.depth, options.top)
         results.append({"file": str(path), **facts, **anatomy.to_fields()})
@@ -147,10 +146,6 @@ def _subjects(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, di
 
 
 def _compare(old: Path, new: Path, options: _Options) -> Answer:
-    from harness.report import size as render
-    from harness.run.measure import measure
-    from harness.size.difference import difference, reasons
-
     before, after = measure(old, options.target), measure(new, options.target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
         raise UsageError(
@@ -160,8 +155,6 @@ def _compare(old: Path, new: Path, options: _Options) -> Answer:
     changes = difference(before, after)
     sentences = [] if options.why is None else reasons(changes, options.why)
     if options.html is not None:
-        from harness.size.page import write_page
-
         write_page(options.html, f"{old.name} to {new.name}", after, before)
     if options.as_markdown:
         echo(render.markdown(f"{old.name} → {new.name}", changes, options.top, sentences))
@@ -205,12 +198,6 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
       hil gate --strict --allow-new my_model
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
-    from harness.config.case import parse_case
-    from harness.report.size import summary, workflow_commands
-    from harness.report.summary import append_to_step_summary
-    from harness.run.gate import every_subject, gate_cases, left_over
-    from harness.system.settings import is_strict
-
     strict = strict or is_strict()
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown() as progress:
