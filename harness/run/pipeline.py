@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
@@ -20,6 +20,8 @@ from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
+from harness.export.program import Program
+from harness.firmware.firmware import Firmware
 from harness.firmware.operators import equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
@@ -44,10 +46,6 @@ from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
-
-if TYPE_CHECKING:
-    from harness.export.program import Program
-    from harness.firmware.firmware import Firmware
 
 
 @dataclass(frozen=True)

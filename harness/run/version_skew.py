@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.config.case import Case
 from harness.config.loading import Target
@@ -19,6 +18,7 @@ from harness.export.batch import ExportOptions
 from harness.export.exporter import exporter_label
 from harness.export.program import Program
 from harness.export.request import exporter_versions
+from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.signatures import Signatures, declared, first_misfit
 from harness.firmware.source import FirmwareSource
 from harness.formats.conform import conform
@@ -26,9 +26,6 @@ from harness.formats.schema import PTE, read_schema
 from harness.run.artifacts import export_cases
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
-
-if TYPE_CHECKING:
-    from harness.firmware.executorch.checkout import Checkout
 
 _WHEEL = "executorch"  # its name in ``exporter_versions``
 

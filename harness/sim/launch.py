@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from harness.sim.npu_use import NpuUse
+from harness.sim.npu_use import NpuUse
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.core.errors import InfraError
 from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import Monitor
+from harness.sim.npu_use import NpuUse
 from harness.system.confine import (
     ENVIRONMENT,
     Confinement,
@@ -23,9 +23,6 @@ from harness.system.confine import (
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.quota import QUOTA, Excess, mend_modes
-
-if TYPE_CHECKING:
-    from harness.sim.npu_use import NpuUse
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from harness.config.loading import Limits
-from harness.core.errors import UsageError
+from harness.core.errors import MalformedFile, UsageError
+from harness.formats.pte_cut import CuttableProgram
 from harness.log import LogParser, Observation
 from harness.log.parser import parse_processes
+from harness.sim.gdbstub.program import CountedOperators
 from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import CpuState, cpu_state
+from harness.sim.npu_use import NpuUse
 from harness.sim.one_process import GuestWatch, ProcessRun, run_process
 from harness.sim.run_files import (
     CONSOLE,
@@ -52,10 +55,6 @@ from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess, remove
 from harness.system.settings import settings
-
-if TYPE_CHECKING:
-    from harness.sim.gdbstub.program import CountedOperators
-    from harness.sim.npu_use import NpuUse
 
 
 class _Firmware(Protocol):
@@ -296,10 +295,6 @@ def _counted(
     """Our own runner counts by itself."""
     if not profile or not firmware.one_set_per_process:
         return None
-    from harness.core.errors import MalformedFile
-    from harness.formats.pte_cut import CuttableProgram
-    from harness.sim.gdbstub.program import CountedOperators
-
     try:
         instructions = CuttableProgram(program).instructions()
     except MalformedFile:

@@ -12,17 +12,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from harness.config.loading import Limits, Target
 from harness.config.model import SimulatorName
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
+from harness.sim.gdbstub.program import CountedOperators
 from harness.sim.launch import Companion, Launch
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
-
-if TYPE_CHECKING:
-    from harness.config.loading import Limits, Target
-    from harness.sim.gdbstub.program import CountedOperators
 
 
 @dataclass(frozen=True)
