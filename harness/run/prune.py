@@ -126,26 +126,19 @@ def prune_when_due() -> None:
 
 
 def kinds() -> tuple[Kind, ...]:
-    """All that is in ``.hil``, the most first."""
-    found: dict[str, list[int]] = {}
-    for entry in _entries():
-        found.setdefault(entry.kind, []).append(entry.bytes)
-    mine = [Kind(name, len(sizes), sum(sizes), True) for name, sizes in found.items()]
-    rest = [Kind(*each, bounded=False) for each in _others()]
-    return tuple(sorted((*mine, *rest), key=lambda kind: -kind.bytes))
-
-
-def _others() -> Iterator[tuple[str, int, int]]:
-    """What is not bounded, by folder: its name, how many there are in it, and bytes."""
-    skipped = {*_RUNS, _TRASH, _DONE, "in_use", "in_use.gate"}
+    """All that is in ``.hil`` by folder, the most first; what is bounded without its "cache/"."""
+    found = []
     for folder in (state_dir(), state_dir() / "cache", state_dir() / "cache" / "guest"):
-        below = folder.relative_to(state_dir()).as_posix()
         for path in _children(folder):
-            name = path.name if below == "." else f"{below}/{path.name}"
-            within = name.removeprefix("cache/")
-            if name in ("cache", "cache/guest") or name in skipped or within in _CACHES:
+            name = path.relative_to(state_dir()).as_posix()
+            short = name.removeprefix("cache/")
+            if name in ("cache", "cache/guest", _TRASH, _DONE, "in_use", "in_use.gate"):
                 continue
-            yield name, sum(1 for _ in _children(path)), _size(path)
+            bounded = name in _RUNS or short in _CACHES
+            entries = sum(1 for _ in _children(path))
+            if entries or not bounded:
+                found.append(Kind(short if bounded else name, entries, _size(path), bounded))
+    return tuple(sorted(found, key=lambda kind: -kind.bytes))
 
 
 def _entries() -> Iterator[Entry]:

@@ -25,7 +25,7 @@ class _Host:
     native = True
 
     def find(self, target: Target) -> Tool:
-        return Tool("host", Path("/"), f"{platform.system()} {platform.machine()}", "")
+        return Tool("host", Path("/"), f"{platform.system()} {platform.machine()}")
 
     def require(self, target: Target) -> Tool:
         return self.find(target)

@@ -39,7 +39,6 @@ class Tool:
     name: str
     path: Path
     version: str  # "unknown" when the program does not say
-    package: str
     note: str | None = None  # why its version is unknown
 
     def __str__(self) -> str:
@@ -129,7 +128,7 @@ def find(name: str) -> Tool | None:
         return None
     path = Path(found)
     version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
-    return Tool(name, path, version, spec.package, note)
+    return Tool(name, path, version, note)
 
 
 def require(name: str) -> Tool:
@@ -170,7 +169,7 @@ def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool |
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
             version, note = _version(path, ("--version",), _FVP_VERSION, _stamp(path))
-            return Tool(executable, path, version, "Arm", note)
+            return Tool(executable, path, version, note)
     return None
 
 

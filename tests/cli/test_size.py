@@ -165,7 +165,7 @@ def test_a_renamed_model_is_told_at_a_desk_and_red_in_ci(
     accepted = tmp_path / "references" / CASE.target
     call("accept", CASE.id, "--only", "size", "--reason", "first")
     (accepted / "ds_cnn.json").rename(accepted / "ds_cn.json")
-    monkeypatch.setattr(size_gate, "every_subject", lambda: [CASE])
+    monkeypatch.setattr("harness.cli.size.every_subject", lambda: [CASE])
     old = f"{CASE.target}/ds_cn"
     desk = call("gate")
     assert desk.exit_code == 0

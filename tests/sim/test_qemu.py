@@ -64,5 +64,5 @@ def test_a_driver_that_is_not_run_is_said(
     monkeypatch.setattr(qemu, "read_program", lambda elf: Program(functions=functions))
     board = load_target(target, target_directories({}))
     job = Job(Path("elf"), ("executor_runner",), Path("work"), board.limits)
-    tool = Tool("qemu-system-arm", Path("/usr/bin/qemu-system-arm"), "7.2", "")
+    tool = Tool("qemu-system-arm", Path("/usr/bin/qemu-system-arm"), "7.2")
     assert qemu.SIMULATOR.launch(board, tool, job).stands_in == said
