@@ -40,11 +40,14 @@ def status_line(
     from rich import progress as rich
 
     columns = (
-        *(rich.SpinnerColumn(), rich.TextColumn("{task.description}", markup=False)),
-        *(rich.TimeElapsedColumn(), rich.TimeRemainingColumn(), rich.TextColumn("left")),
+        rich.SpinnerColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[left]}"),
     )
     with rich.Progress(*columns, console=console, transient=True, get_time=clock) as line:
-        task = line.add_task("starting", total=1)
+        task = line.add_task("starting", total=None, left="")
         step = ""
 
         def say(message: str) -> None:
@@ -53,9 +56,10 @@ def status_line(
             if name != step:
                 step = name
                 line.reset(task)
+                line.tasks[0].total = None  # which no argument of reset() says
             if count:
                 line.update(task, completed=int(count[1]), total=int(count[2]))
-            line.update(task, description=plain(message))
+            line.update(task, description=plain(message), left="left" if count else "")
 
         yield say
 
