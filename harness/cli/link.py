@@ -138,10 +138,10 @@ def _print_answer(do: str, place: str, cause: str) -> None:
     echo(f"  cause     {cause}")
 
 
-def _print_message(source: str, line: int, text: str, cause: str) -> None:
-    """What the tool said, unless the cause has it already."""
+def _print_message(source: str, line: int, text: str, told: str) -> None:
+    """What the tool said, unless fix and cause have it already."""
     said = _IN_FRONT.sub("", text)
-    repeats = "".join(filter(str.isalnum, said)) in "".join(filter(str.isalnum, cause))
+    repeats = "".join(filter(str.isalnum, said)) in "".join(filter(str.isalnum, told))
     echo(f"  message   {source}:{line}" + ("" if repeats else f": {text[:_WIDEST]}"))
 
 
@@ -149,20 +149,19 @@ def _print_build_failure(source: str, failure: BuildFailure) -> None:
     place = failure.where or f"{source}:{failure.line}"
     do = failure.fix or "Correct what the message says; nothing else is known of it."
     _print_answer(do, place, f"the build stopped before its link: {failure.cause}")
-    _print_message(source, failure.line, failure.text, failure.cause)
+    _print_message(source, failure.line, failure.text, f"{do} {failure.cause}")
 
 
 def _print_failure(source: str, failure: Failure) -> None:
-    size = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
     kind = failure.kind.value.replace("_", " ")
     places = list(dict.fromkeys(map(str, failure.places)))  # some differ in their offset alone
     do = failure.fix or f"Find out what is wrong with {failure.subject}; nothing is known to help."
-    cause = f"{kind}: {failure.subject}{size}. {failure.cause}"
-    _print_answer(do, places[0] if places else f"{source}:{failure.line}", cause)
+    place = places[0] if places else f"{source}:{failure.line}"
+    _print_answer(do, place, f"{kind}: {failure.cause}")
     for place in places[1:3]:
         echo(f"  evidence  also {place}")
     for piece in failure.contributors[:5]:
         echo(f"  evidence  {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
         echo(f"  evidence  orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
-    _print_message(source, failure.line, failure.text, failure.cause)
+    _print_message(source, failure.line, failure.text, f"{do} {failure.cause}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -72,6 +73,7 @@ class LinkCause(Word):
     CANNOT_WRITE = "cannot_write"
     KILLED = "killed"
     NO_INDEX = "no_index"
+    FIXED_ADDRESS = "fixed_address"
     NOT_KNOWN = "not_known"
     NOT_SAID = "not_said"
 
@@ -90,8 +92,10 @@ class CodePlace:
     binding: str | None = None  # "weak", "strong", "hidden", "static"
 
     def __str__(self) -> str:
-        where = self.object or self.source or "an unnamed object"
-        source = f"{self.source}:{self.line}" if self.source and self.line else self.source
+        where = _plain_path(self.object or self.source or "an unnamed object")
+        source = _plain_path(self.source or "")
+        if source and self.line:
+            source = f"{source}:{self.line}"
         if source and source != where:
             where = f"{where} ({source})"
         if self.function:
@@ -141,6 +145,11 @@ class Failure:
         """What the failure is about, in a word."""
         named = self.demangled or self.symbol or self.region or self.attribute
         return named or (self.files[0] if self.files else self.text)
+
+
+def _plain_path(path: str) -> str:
+    """Without the way up and down again that toolchains print in the paths of their libraries."""
+    return posixpath.normpath(path) if "/../" in path else path
 
 
 def archive_of(name: str) -> str:

@@ -38,14 +38,17 @@ def test_explain_speaks_to_people(tmp_path: Path) -> None:
     first, cause, message = result.stdout.splitlines()
     assert first.startswith("Find the source or library that defines foo")
     assert "main.c:3" in first
-    assert cause.startswith("  cause     undefined symbol: foo. ")
+    assert cause.startswith("  cause     undefined symbol: foo is needed by main.o (main.c:3)")
     assert message.startswith(f"  message   {tmp_path}/log:2: main.c:3: undefined reference")
 
 
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("main.c:3:5: error: 'x' undeclared\nmake: *** [a.o] Error 1\n", "Correct main.c:3."),
+        (
+            "main.c:3:5: error: 'x' undeclared\nmake: *** [a.o] Error 1\n",
+            "Correct main.c:3: 'x' undeclared.",
+        ),
         (
             "sh: 1: west: not found\n",
             "Activate the environment that has it, or `pip install west`.",

@@ -104,6 +104,81 @@ _STOPPED = {
         "isr_table",
         "CONFIG_SHARED_IRQ_MAX_NUM_CLIENTS",
     ),
+    "an interrupt twice, as older releases say it": (
+        "gen_isr_tables.py: multiple registrations for irq 85 (0x55)\n"
+        "Traceback (most recent call last):\n",
+        "isr_table",
+        "IRQ_DIRECT_CONNECT for interrupt 85",
+    ),
+    "initialisation priorities, as older releases say it": (
+        "10:11:12,457 INFO  - ERROR: /soc/spi@1 POST_KERNEL 42 83 < /soc/dma@2 POST_KERNEL 75 70\n",
+        "init_priority",
+        "later priority than POST_KERNEL 75 70",
+    ),
+    "a brace that is not closed": (
+        "devicetree error: /z/misc/empty_file.c:1 (column 1): parse error: expected node "
+        "name, property "
+        "name, or '}'\n",
+        "devicetree",
+        "Add the missing `};`",
+    ),
+    "a label on two nodes": (
+        "devicetree error: Label 'npu0' appears on /soc/a@1 and on /soc/b@2\n",
+        "devicetree",
+        "write `&npu0 { ... };`",
+    ),
+    "a command of west that cannot be loaded": (
+        'FATAL ERROR: extension command "build" couldn\'t be run\n'
+        "  Hint: could not import /z/scripts/west_commands/build.py\n",
+        "python",
+        "requirements.txt",
+    ),
+    "no spec file": (
+        "arm-none-eabi-gcc: fatal error: cannot read spec file 'nano.specs': No such "
+        "file or directory\n",
+        "toolchain",
+        "libnewlib-arm-none-eabi",
+    ),
+    "no such core": (
+        "arm-none-eabi-gcc: error: unrecognized -mcpu target: cortex-m99\n",
+        "toolchain",
+        "Correct cortex-m99",
+    ),
+    "no such compiler": (
+        "CMake Error at CMakeLists.txt:5 (project):\n  The CMAKE_C_COMPILER:\n\n    arm-gcc-99\n\n"
+        "  is not a full path and was not found in the PATH.\n",
+        "toolchain",
+        "Install that compiler",
+    ),
+    "no devicetree compiler": (
+        "CMake Error at /z/cmake/modules/dts.cmake:355 (message):\n"
+        "  command failed with return code: No such file or directory\n",
+        "toolchain",
+        "dtc",
+    ),
+    "no C library": (
+        "/x/include/stdint.h:9:16: fatal error: stdint.h: No such file or directory\n",
+        "toolchain",
+        "libnewlib-arm-none-eabi",
+    ),
+    "no C++ library": (
+        "src/a.cpp:1:10: fatal error: cstdint: No such file or directory\n",
+        "toolchain",
+        "libstdc++-arm-none-eabi-newlib",
+    ),
+    "an instruction of another core": (
+        "start.S: Assembler messages:\nstart.S:3: Error: selected processor does not "
+        "support `vpush {s0}' "
+        "in Thumb mode\n",
+        "compile",
+        "-mcpu (and -mfpu",
+    ),
+    "an instruction of the compiler's": (
+        "/tmp/ccFX9k.s: Assembler messages:\n"
+        "/tmp/ccFX9k.s:87: Error: syntax error -- `vcvt d0,s0'\n",
+        "compile",
+        "the source that make or ninja names",
+    ),
     "initialisation priorities": (
         "ERROR: Device initialization priority validation failed, the sequence of initialization "
         "calls does not match the devicetree dependencies.\nERROR: /soc/i2c@1 <i2c_init> is "

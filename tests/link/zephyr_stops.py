@@ -249,7 +249,7 @@ STOPS = (
         "compile",
         "src/main.c:3",
         ("includes ethosu_driver.h",),
-        ("the module that brings ethosu_driver.h",),
+        ("Add the folder that has ethosu_driver.h",),
         {"src/main.c": calling("#include <ethosu_driver.h>\n", "")},
     ),
     _board(

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
-from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, unknown
+from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, needed_by, unknown
 from harness.link.diagnose.zephyr import RefusedOption
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
@@ -51,10 +51,10 @@ def without_objects(
 ) -> Failure:
     """The failure with cause and fix. ``inputs``: of the link line, where the log shows it.
     ``refused``: the options that did not get their value, by Kconfig's warnings in the log."""
-    if failure.kind is FailureKind.UNDEFINED_SYMBOL:
-        return _undefined(failure, inputs, refused)
     words = _words(failure)
-    row = next(row for row in _rows() if row.fits(failure.kind, words))
+    row = next((row for row in _rows() if row.fits(failure.kind, words)), None)
+    if row is None:  # what its message does not say, the symbol may
+        return _undefined(failure, inputs, refused)
     return replace(
         failure,
         cause_kind=failure.cause_kind or row.cause_kind,
@@ -71,8 +71,8 @@ def _undefined(
     known = in_zephyr(symbol) if is_zephyr else None
     cause = known or unknown(symbol, failure.places, inputs, failure.linker)
     cause = blamed_on_options(cause, refused)
-    needed = f"{symbol} is needed by {failure.places[0]}. " if failure.places else ""
-    return replace(failure, cause=needed + cause.cause, fix=cause.fix, cause_kind=cause.kind)
+    cause_text = f"{needed_by(symbol, failure.places)} {cause.cause}"
+    return replace(failure, cause=cause_text, fix=cause.fix, cause_kind=cause.kind)
 
 
 def _words(failure: Failure) -> dict[str, str]:
@@ -80,7 +80,7 @@ def _words(failure: Failure) -> dict[str, str]:
     file = failure.files[0] if failure.files else ""
     first, other = (*inputs, "", "")[:2]
     mismatch = f"{first} was built for another machine or in another format"
-    if other:
+    if other and other in failure.text:  # else of another message about the same thing
         mismatch = f"{first} and {other} were built for different machines or ABIs"
     return {
         "symbol": failure.symbol or "",
@@ -94,6 +94,7 @@ def _words(failure: Failure) -> dict[str, str]:
         "script": failure.attribute or failure.region or file,
         "section": failure.sections[0] if failure.sections else "",
         "sections": ", ".join(failure.sections[:5]),
+        "other": failure.sections[1] if failure.sections[1:] else "",
         "overlapping": " and ".join(failure.sections) or failure.region or "",
         "place": str(failure.places[0]) if failure.places else "",
         "places": " and ".join(map(str, failure.places[:3])),
@@ -222,7 +223,7 @@ def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
 
 def _with_attribute(failure: Failure, name: str, units: Sequence[LinkedObject]) -> Failure:
     built = [(unit.name, attributes(unit.object).get(name, "unknown")) for unit in units]
-    usual = Counter(value for _, value in built).most_common(1)[0][0]
+    usual = Counter(value for _, value in reversed(built)).most_common(1)[0][0]
     wrong, value = next((n, v) for n, v in built if v != usual)
     right = next(n for n, v in built if v == usual)
     files = (wrong, right)

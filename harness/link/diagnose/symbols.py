@@ -54,6 +54,10 @@ class SymbolFact:
         return Undefined(self.cause or usual, text, self.fix)
 
 
+def needed_by(symbol: str, uses: Sequence[CodePlace]) -> str:
+    return f"{symbol} is needed by {uses[0]}." if uses else f"{symbol} is not defined."
+
+
 @cache
 def _facts(group: str) -> tuple[SymbolFact, ...]:
     return read_facts(SymbolFact, _FACTS, group)

@@ -14,6 +14,7 @@ from harness.link.diagnose.symbols import (
     behind_option,
     blamed_on_options,
     in_zephyr,
+    needed_by,
     of_device,
     unknown,
 )
@@ -46,7 +47,6 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         cause = blamed_on_options(cause, zephyr.refused_options())
     if tree is not None and not cause.definitions and tree.cut:
         cause = replace(cause, cause=f"{cause.cause} {tree.cut}")
-    needed = f"{shown} is needed by {uses[0]}. " if uses else ""
     return replace(
         failure,
         mangled=symbol,
@@ -55,7 +55,7 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         definitions=cause.definitions,
         binding=failure.binding or (uses[0].binding if uses else None),
         cause_kind=cause.kind,
-        cause=needed + cause.cause,
+        cause=f"{needed_by(shown, uses)} {cause.cause}",
         fix=cause.fix,
     )
 

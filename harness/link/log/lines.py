@@ -19,13 +19,18 @@ _PREFIXES = re.compile(
     | \s*\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?\s                                  # 12:34:56
     | \#\d+\s+\d+\.\d+\s                                                     # docker buildkit
     | \s*\|\s                                                                # bitbake, kas
-    | \[build\]\s                                                            # VS Code
+    | \[(?![\s\d]|[Ww]arn|WARN)[\w .:/-]+\]\s                                # VS Code, Jenkins
     | (?:INFO|DEBUG|ERROR|WARNING)\s+-\s                                     # twister
-    | >\s(?=\S)                                                              # quoted in an issue
+    | (?:Errors|Output):\s(?=\D)                                             # mbed
+    | >\s                                                                    # quoted in an issue
+    | \s*=\snote:\s                                                          # cargo
+    | note:\s(?=\S*\bld(?:\.\w+)?:\s)                                        # cargo, old
     | E:\s(?=\S)                                                             # kas, Android
     )+""",
     re.VERBOSE,
 )
+# Emphasis of somebody who pasted a log into Markdown; not the stars of `f(char**)`.
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])|(?<=[\w.)])\*\*(?=[\s:]|$)")
 # Parallel jobs may write without an end of line: another message begins behind this one.
 _GLUED = re.compile(
     r"(?P<message>undefined reference to [`'][^`]+?')"
@@ -69,6 +74,8 @@ def _cleaned(raw_lines: Iterable[str]) -> Iterator[Line]:
                 plain = _GLUED.sub(r"\g<message>\r\g<next>", plain)
             for piece in plain.split("\r"):
                 clean = _PREFIXES.sub("", piece).rstrip()
+                if "**" in clean:
+                    clean = _BOLD.sub("", clean)
                 if clean:
                     yield Line(number, clean)
 

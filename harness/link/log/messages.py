@@ -98,7 +98,7 @@ _LINKER = re.compile(
 )
 _NOISE = re.compile(r"^(?:error|fatal error|ERROR): ")
 _OBJECT = re.compile(
-    r"(?P<object>(?:[A-Za-z]:[\\/])?[^:\n]*?(?:\.(?:o|obj|a|lib|elf|lo|out|axf)|\.so[.\d]*)"
+    r"(?P<object>(?:[A-Za-z]:[\\/])?[^:\n]*?(?:\.(?:o|obj|a|lib|rlib|elf|lo|out|axf)|\.so[.\d]*)"
     r"(?:\([^()]*(?:\([^()]*\))?[^()]*\))?)(?=[:\s(]|$)"
 )
 _SOURCE = re.compile(
@@ -106,9 +106,12 @@ _SOURCE = re.compile(
     r"|cu|rs|f90)):(?P<line>\d+)?"
 )
 _SECTION = re.compile(
-    r"\((?P<section>[^()\s]+(?:\([^()]*\)[^()\s]*)*?)\+(?P<offset>0x[0-9a-fA-F]+)\)"
+    r"\((?:function .+?: "
+    r")?(?P<section>[^()\s]+(?:\([^()]*\)[^()\s]*)*?)\+(?P<offset>0x[0-9a-fA-F]+)\)"
 )
-_FUNCTION = re.compile(r"function (?P<function>.+?)(?::? ?(?:error)?:? ?)$")
+_FUNCTION = re.compile(
+    r"function (?P<function>.+?)(?:: \S+\+0x[0-9a-fA-F]+\).*|:? ?(?:error)?:? ?)$"
+)
 
 
 def without_linker(text: str) -> str:

@@ -31,6 +31,8 @@ _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _LLD_USE = re.compile(
     r"^\s*(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
+_OF_IAR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
+_CONTINUES = re.compile(r"\blld: error:$")
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
 
@@ -114,9 +116,12 @@ class _Reader:
                 text = f"{before} {text}"
         if text.endswith(("undefined reference to", "multiple definition of")):
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
-        if "[Lp011]" in text:  # IAR: the sizes follow, indented
-            rest = takewhile(lambda x: x.text[:1].isspace(), self.lines[index + 1 : index + 6])
-            text = " ".join([text, *(x.text.strip() for x in rest)])
+        if iar := _OF_IAR.search(text):  # wraps at spaces, and a path in the middle
+            rest = takewhile(lambda x: x.text[:1].isspace(), self.lines[index + 1 : index + 10])
+            gap = " " if iar["topic"] == "Lp" else ""
+            text = gap.join([text, *(x.text.strip() for x in rest)])
+        if _CONTINUES.search(text):  # lld, when an ASSERT's text begins on a line of its own
+            text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 3])])
         if "multiple definition of" in text and ";" in text:
             text = self._to_its_end(index, text)
         return text
@@ -152,7 +157,7 @@ class _Reader:
             line.number,
             line.text,
             symbol=groups.get("symbol") or groups.get("library"),
-            region=groups.get("region"),
+            region=groups["region"].replace("], [", ", ") if "region" in groups else None,
             bytes=_bytes(groups),
             sections=tuple(groups[k] for k in named if k in groups),
             files=files,
@@ -194,10 +199,13 @@ class _Reader:
     def _continuation(self, index: int) -> tuple[CodePlace, ...]:
         """lld prints the places on lines of their own that begin with ``>>>``."""
         places: list[CodePlace] = []
+        is_duplicate = "duplicate symbol" in self.lines[index].text
         for line in self.lines[index + 1 : index + 40]:
             use = _LLD_USE.match(line.text)
             if not use:
                 break
+            if not is_duplicate and re.match(r"\s*>>> defined in ", line.text):
+                continue
             if use["at"].startswith("did you mean"):
                 break  # what follows is about another symbol
             if re.match(r"(?:referenced \d+ more|the vtable)", use["at"]):
@@ -218,7 +226,7 @@ class _Reader:
         """The lines below L6242E, as in "... require A clashes with require B"."""
         said = []
         for line in self.lines[index + 1 : index + 6]:
-            if re.search(r"(?:Error|Warning|Finished|Fatal)\b.*:", line.text):
+            if re.search(r"(?:Error|Warning|Finished|Fatal)\b.*:|^Not enough", line.text):
                 break
             said.append(line.text.strip(" ."))
         return "; ".join(said) or None
@@ -320,7 +328,8 @@ def _stem(path: str) -> str:
 
 
 def _without_repeats(failures: Sequence[Failure]) -> list[Failure]:
-    """Drop what only repeats another message about the same file in other words."""
+    """Without what only repeats another message about the same file in other words; behind the
+    others what says that a file does not fit and not why."""
 
     def repeats(failure: Failure) -> bool:
         is_merge = failure.attribute == messages.MERGED
@@ -328,7 +337,8 @@ def _without_repeats(failures: Sequence[Failure]) -> list[Failure]:
 
     wrong = [f for f in failures if f.kind is FailureKind.WRONG_ARCHITECTURE and not repeats(f)]
     explained = {name for f in wrong for name in f.files}
-    return [f for f in failures if not (repeats(f) and explained & set(f.files))]
+    left = [f for f in failures if not (repeats(f) and explained & set(f.files))]
+    return sorted(left, key=lambda failure: failure.attribute == messages.MERGED)
 
 
 def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:

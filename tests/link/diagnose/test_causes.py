@@ -18,7 +18,9 @@ from harness.link.diagnose.causes import (
     explain_overflow,
     without_objects,
 )
+from harness.link.diagnose.explain import explain_lines
 from harness.link.failure import Failure, FailureKind, LinkCause
+from harness.link.log.lines import lines_of
 from harness.link.log.parse import parse
 
 MAP = """\
@@ -62,6 +64,19 @@ def test_the_float_abi_differs(tmp_path: Path) -> None:
         "soft (core registers)",
     )
     assert difference(hard, hard) is None
+
+
+def test_of_two_that_differ_the_one_that_the_linker_names_is_wrong(tmp_path: Path) -> None:
+    """And not the other one, though both values are there once."""
+    (tmp_path / "a.c").write_text("int entry(int a) { return a; }\n")
+    for name, compiler in (("main", "arm-none-eabi-gcc"), ("vendor", "gcc")):
+        command = [compiler, "-c", "a.c", "-o", f"{name}.o"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    link = ["arm-none-eabi-gcc", "-nostdlib", "main.o", "vendor.o", "-o", "x.elf"]
+    done = subprocess.run(link, cwd=tmp_path, check=False, capture_output=True, text=True)
+    log = lines_of(f"{' '.join(link)}\n{done.stderr}")
+    (failure, *_) = explain_lines(log, tmp_path / "log", lambda _: None).failures
+    assert failure.cause.startswith("vendor.o is built for x86-64")
 
 
 @pytest.mark.parametrize("kind", FailureKind)
@@ -141,6 +156,88 @@ ADVICE = {
         "long-calls",
     ),
     "Arm has": (RELOCATION % "R_ARM_THM_CALL", "-mlong-calls", "mcmodel"),
+    "a 16-bit branch has none": (RELOCATION % "R_ARM_THM_JUMP11", "16-bit branch", "long-calls"),
+    "the link may lack the options": (
+        "ld: error: y.o uses VFP register arguments, x.elf does not\n"
+        "ld: error: z.o uses VFP register arguments, x.elf does not",
+        "Give the link the -mcpu, -mfpu and -mfloat-abi that y.o was compiled with",
+        "z.o",
+    ),
+    "a merge that failed says no more": (
+        "ld: failed to merge target specific data of file y.o",
+        "call the link with the same -mcpu",
+        "Rebuild y.o",
+    ),
+    "the size of enums has its own options": (
+        "Error: L6242E: Cannot link object y.o as its attributes are incompatible with the image "
+        "attributes.\n   ... packed-enum clashes with enum_is_int.\n"
+        "Not enough information to list it.",
+        "-fshort-enums",
+        "Not enough information",
+    ),
+    "nobody builds crt0.o": (
+        "ld: cannot find crt0.o: No such file or directory",
+        "Install the C library",
+        "Build crt0.o",
+    ),
+    "a folder in the way is no full disk": (
+        "ld: cannot open output file app: Is a directory",
+        "another name than app",
+        "Free the disk",
+    ),
+    "a folder that is not there either": (
+        "ld: cannot open output file out/x.elf: No such file or directory",
+        "mkdir -p",
+        "Free the disk",
+    ),
+    "the copy of .data begins behind": (
+        "section .ARM.exidx LMA [0801a0f4,0801a0fb] overlaps section .data LMA [0801a0f4,0801a153]",
+        "before the symbol that .data is loaded at",
+        "another address",
+    ),
+    "one section grew into another": (
+        "ld: section .info LMA [00001ff0,00001fff] overlaps section .data LMA [00001e60,0000202b]",
+        "grown into the other",
+        "loaded at (AT",
+    ),
+    "a location counter that goes back": (
+        "ld: x.ld:4 cannot move location counter backwards (from 200012e0 to 20001000)",
+        "smaller by 736 bytes",
+        "another address or region",
+    ),
+    "the index of unwinding stands alone": (
+        "ld: .ARM.exidx has both ordered and unordered sections",
+        "an output section of its own",
+        "manual",
+    ),
+    "an object for one address": (
+        "ld: a.o: relocation R_ARM_MOVW_ABS_NC against `x' can not be used when making a "
+        "shared object; "
+        "recompile with -fPIC",
+        "-no-pie",
+        "manual",
+    ),
+    "the archiver has no plugin": (
+        "arm-none-eabi-ar: a.o: plugin needed to handle lto object",
+        "gcc-ar and gcc-ranlib",
+        "not ld",
+    ),
+    "no room, as a script's author says it": (
+        "rust-lld: error: ERROR(rt): The .text section must be placed inside the FLASH memory.",
+        "Make the program smaller",
+        "Satisfy",
+    ),
+    "a file is built, not searched": (
+        "ninja: error: 'libcore.a', needed by 'app.elf', missing and no known rule to make it",
+        "libcore.a does not exist",
+        "-L",
+    ),
+    "semihosting, whatever the function": (
+        "Error: L6915E: Library reports error: __use_no_semihosting was requested, but clock was "
+        "referenced",
+        "Define clock for this board",
+        "Find the source",
+    ),
     "a known driver": (
         "a.o: undefined reference to `ETHOSU_PMU_Enable'",
         "libethosu_core_driver",
@@ -172,7 +269,7 @@ _SAID = {
     "L6235E": (
         "Error: L6235E: More than one section matches selector - cannot all be FIRST/LAST.",
         "bad_script",
-        "startup.o (RESET, +FIRST)",
+        "Keep one start-up file in the link, or name its object too (startup.o (RESET, +FIRST))",
     ),
     "L6236E": (
         "Error: L6236E: No section matches selector - no section to be FIRST/LAST.",

@@ -67,6 +67,11 @@ UNDEFINED = [
         "_sys_exit",
     ),
     ('Error[Li005]: no definition for "f" [referenced from main.o]', "f"),
+    # pasted as Markdown, which takes quotes away and adds stars
+    ("ld: a.a(b.o): in function _g': b.c:3:(.text+0x1): undefined reference to f_'", "f_"),
+    ("undefined reference to n::F::make(char const*, int)", "n::F::make(char const*, int)"),
+    ("main.c:3: **undefined reference to `f(char**)'**", "f(char**)"),
+    ("  = note: rust-lld: error: undefined symbol: f", "f"),
     (
         "ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
         ">>> did you mean: two\n>>> defined in: b.o",
@@ -107,6 +112,15 @@ OVERFLOWS = [
         8,
     ),
     ("/x/ld: region DTCM overflowed with stack", "DTCM", None),
+    ("/x/ld: region DTCM overflowed by 70 `bytes_", "DTCM", 70),
+    (  # as a CI system prints it, with the branch in front and wrapped
+        "10:11:12 [board A] Error[Lp011]: section placement failed\n"
+        "10:11:12 [board A]       unable to "
+        "allocate space, total estimated\n10:11:12 [board A]        minimum size of 0x30 bytes in <"
+        "[0x10-0x2f], [0x40-0x4f]>\n10:11:12 [board A]         (total uncommitted space 0x2c).",
+        "0x10-0x2f, 0x40-0x4f",
+        4,
+    ),
     ("/x/ld: region RAM is full (a.elf section .bss)", "RAM", None),
     (
         "ld: region FLASH overflowed with .data and user data\n"
@@ -147,6 +161,7 @@ DUPLICATES = [
     "ld: b.o:b.c:1: multiple definition of\n`x'; a.o:a.c:2:\nfirst defined here\n" + GAVE_UP,
     "ld: b.o:b.c:1: multiple definition of `x'; a.o:a.c:2: first\ndefined here\n" + GAVE_UP,
     'Error[Li006]: duplicate definitions for "x"; in "a.o", and "b.o"',
+    'Error[Li006]: duplicate definitions for "x"; in "a\n          .o"\n          , and "b.o"',
     "b.o: In function `x':\nb.c:(.text+0x0): multiple definition of `x'\na.o:a.c:(.text+0x0): first defined here",  # noqa: E501
     "ld.lld: error: duplicate symbol: x\n>>> defined at a.c:2\n>>>      a.o:(x)\n"
     ">>> defined at b.c:1\n>>>      b.o:(.bss+0x0)",
@@ -240,6 +255,25 @@ OTHERS = [
         "f",
     ),
     ("ld: final link failed: No space left on device", "output_error", "No space left"),
+    (
+        "ld: cannot open output file out/x.elf: No such file or directory",
+        "output_error",
+        "out/x.elf",
+    ),
+    ("note: /x/ld: cannot find crt0.o: No such file or directory", "missing_file", "crt0.o"),
+    (
+        "rust-lld: error: \n  ERROR(rt): The stack is\n  too small",
+        "assertion",
+        "The stack is too small",
+    ),
+    (
+        "ld.lld: error: relocation R_ARM_ABS32 cannot be used against symbol 'x'; "
+        "recompile with -fPIC\n"
+        ">>> defined in board.lds:137\n>>> referenced by boot.o:(.text+0x158) in archive "
+        "built-in.a",
+        "unknown",
+        "built-in.a(boot.o)",
+    ),
     ("collect2: fatal error: ld terminated with signal 9 [Killed]", "linker_stopped", "signal 9"),
     (
         "lib.a: error adding symbols: archive has no index; run ranlib to add one",
