@@ -15,6 +15,7 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice, FirmwareSource
+from harness.nightly.shards import parse_shard
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
@@ -25,7 +26,7 @@ from harness.suites.suites import SUITES
 @click.command()
 @click.argument("name", type=click.Choice(list(SUITES)))
 @click.option("-k", "keyword", metavar="EXPR", help="Only tests that match, as in pytest.")
-@click.option("--shard", metavar="I/N", help="Only the I-th of N parts of the suite.")
+@click.option("--shard", metavar="I/N", default="1/1", help="Only the I-th of N parts.")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N random tests.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For --sample.")
 @click.option(
@@ -74,8 +75,9 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
             "--elf is the runner under test, so --firmware and --executorch are not",
             hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",
         )
+    shard = parse_shard(words["shard"])
     options = SuiteOptions(
-        selection=Selection(words["keyword"], _shard(words["shard"]), sample, words["seed"]),
+        selection=Selection(words["keyword"], (shard.number, shard.count), sample, words["seed"]),
         elf=elf,
         checkout=firmware.checkout(),
         exporter=exporter.find(),
@@ -102,15 +104,6 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
 def _beside(path: Path, source: FirmwareSource) -> Path:
     """For the second of two runs: ``out.json`` to ``out.executorch.json``."""
     return path.with_name(f"{path.stem}.{source}{path.suffix}")
-
-
-def _shard(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    index, slash, count = text.partition("/")
-    if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
-        raise UsageError(f"--shard takes I/N with 1 <= I <= N, not '{text}'")
-    return int(index), int(count)
 
 
 @click.group()

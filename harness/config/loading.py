@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.config import npu, strict_yaml
 from harness.config.fvp import load_model
-from harness.config.model import Host, Limits, Qemu, Region, Simulators, Target, Variant, Zephyr
+from harness.config.model import Limits, Qemu, Region, Target
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
 from harness.core.errors import NotThere, TargetError, Unknown, UsageError
@@ -24,14 +24,10 @@ from harness.system import paths
 from harness.system.settings import MOST_FACTOR, is_factor, settings
 
 __all__ = [
-    "Host",
     "Limits",
     "Qemu",
     "Region",
-    "Simulators",
     "Target",
-    "Variant",
-    "Zephyr",
     "limit_factor",
     "load_target",
     "load_targets",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from harness.config.budget import Budgets, Steps
 from harness.config.fvp import Fvp
@@ -25,6 +25,7 @@ RegionName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Address = Annotated[int, Rule(ge=0, le=0xFFFF_FFFF)]
 Bytes = Annotated[int, Rule(gt=0, le=0x1_0000_0000)]
 Seconds = Annotated[float, Rule(gt=0, lt=1e6)]
+_Kind = TypeVar("_Kind")
 
 
 class SimulatorName(Word):
@@ -266,26 +267,11 @@ class Target(Data):
 
     def variant(self, name: str | None) -> Variant:
         """Raises Unknown for a variant the target does not have."""
-        name = name or self.default_variant
-        if name not in self.variants:
-            raise Unknown(
-                f"target {self.name} has no variant {name!r}",
-                name,
-                self.variants,
-                listing="it has: ",
-            )
-        return self.variants[name]
+        return self._one_of(self.variants, "variant", name or self.default_variant)
 
     def lowered(self, name: str) -> Target:
         """The target whose programs are made otherwise: ``NAME@lowering``. Raises Unknown."""
-        if name not in self.lowerings:
-            raise Unknown(
-                f"target {self.name} has no lowering {name!r}",
-                name,
-                self.lowerings,
-                listing="it has: ",
-            )
-        chosen = self.lowerings[name]
+        chosen = self._one_of(self.lowerings, "lowering", name)
         return replace(
             self,
             name=f"{self.name}@{name}",
@@ -293,6 +279,12 @@ class Target(Data):
             compile_target=chosen.compile_target,
             budgets=replace(self.budgets, tolerance_lsb=chosen.tolerance_lsb),
         )
+
+    def _one_of(self, known: Mapping[str, _Kind], what: str, name: str) -> _Kind:
+        if name not in known:
+            message = f"target {self.name} has no {what} {name!r}"
+            raise Unknown(message, name, known, listing="it has: ")
+        return known[name]
 
     def on(self, simulator: SimulatorName) -> Target:
         """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the

@@ -199,7 +199,7 @@ class FlatBuffer:
                 self.has_unknown_fields = True
                 continue
             places[field.name] = offset
-            spans.append((offset, offset + field_size(field)))
+            spans.append((offset, offset + (4 if "vector" in field.kind else field.size)))
             if field.kind not in ("scalar", "struct"):
                 references.append((offset, field))
         spans.sort()
@@ -209,10 +209,3 @@ class FlatBuffer:
         size = spans[-1][1]
         used = sum(end - start for start, end in spans)
         return Layout(size, places, tuple(references), size - used)
-
-
-def field_size(field: Field) -> int:
-    """Bytes that a field takes inside its table."""
-    if field.kind == "scalar" or field.kind == "struct":
-        return field.size
-    return 4

@@ -85,8 +85,9 @@ def begin(suite: Suite, history: History, request: NightRequest) -> Night:
 
 
 def _planned(suite: Suite, history: History, request: NightRequest) -> Night:
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     night = Night(
-        id=request.night or _new_id(),
+        id=request.night or f"{stamp}-{uuid.uuid4().hex[:6]}",
         suite=suite.name,
         suite_sha256=suite.sha256,
         began=now(),
@@ -218,11 +219,6 @@ def _alone(night: str, shard: Shard) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _new_id() -> str:
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    return f"{stamp}-{uuid.uuid4().hex[:6]}"
 
 
 def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, Path | str]]:

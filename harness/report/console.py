@@ -25,9 +25,9 @@ class Terminal(Console):
                 yield segment
 
 
-def say(console: Console, text: str, style: str = "") -> None:
+def say(console: Console, text: str | Text, style: str = "") -> None:
     """One line, whoever wrote it: nothing in it is markup, and it is not wrapped."""
-    console.print(Text(plain(text), style), soft_wrap=True)
+    console.print(Text(plain(text), style) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def columns(*heads: str, style: str = "bold") -> Table:

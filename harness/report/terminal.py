@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.core.plain import counted, plain
+from harness.core.plain import counted
 from harness.judge.console_log import JudgedLog
 from harness.report.causes import advice
 from harness.report.console import columns, say
@@ -66,7 +66,7 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
     ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
-    console.print(Text.assemble((title, "bold"), ran + exporter), soft_wrap=True)
+    say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _others(r)))
     heads = ("LSB", *others, ".pte", "text", "planned", "stack", "instr")
     table = columns("model", "verdict", *(f">{head}" for head in heads))
@@ -129,7 +129,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
         verdict = verdict_text(record)
         title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.kind}{where}")
         console.print()
-        console.print(title, soft_wrap=True)
+        say(console, title)
         say(console, f"  {cause.text}")
         if place is not None and place not in cause.text:
             say(console, f"  in {place}")
@@ -188,31 +188,28 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
     """Every revision that was run, then the first bad one."""
     for trial in bisection.trials:
         mark = (f"{trial.mark:5}", _MARK_STYLES[trial.mark])
-        _say(console, mark, f" {trial.commit}  ", _verdict(trial))
+        say(console, Text.assemble(mark, f" {trial.commit}  ", _verdict(trial)))
     counts = Counter(trial.mark for trial in bisection.trials)
     marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
-    _say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")
-    _say(console)
+    say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")
+    console.print()
     if (first := bisection.first_bad) is not None:
-        _say(console, (first.commit.sha, "bold"), " is the first bad commit")
-        _say(console, f"  {first.commit.author}")
-        _say(console, f"  {first.commit.subject}")
-        _say(console, "  ", _verdict(first))
+        say(console, Text.assemble((first.commit.sha, "bold"), " is the first bad commit"))
+        say(console, f"  {first.commit.author}")
+        say(console, f"  {first.commit.subject}")
+        say(console, Text.assemble("  ", _verdict(first)))
         if first.record.cause is not None:
-            _say(console, f"  {plain(first.record.cause.text)}")
+            say(console, f"  {first.record.cause.text}")
         if first.record.run_dir:
-            _say(console, f"  evidence: {first.record.run_dir}")
+            say(console, f"  evidence: {first.record.run_dir}")
         return
     hidden = "skipped revisions hide the first bad commit; it is one of these"
-    _say(console, ("not decided: ", "yellow"), f"{hidden} {len(bisection.candidates)}:")
+    number = len(bisection.candidates)
+    say(console, Text.assemble(("not decided: ", "yellow"), f"{hidden} {number}:"))
     for commit in bisection.candidates[:_MOST_CANDIDATES]:
-        _say(console, f"  {commit}")
+        say(console, f"  {commit}")
     if (more := len(bisection.candidates) - _MOST_CANDIDATES) > 0:
-        _say(console, f"  ... and {more} more (--json lists all)")
-
-
-def _say(console: Console, *parts: str | Text | tuple[str, str]) -> None:
-    console.print(Text.assemble(*parts), soft_wrap=True)
+        say(console, f"  ... and {more} more (--json lists all)")
 
 
 def _verdict(trial: Trial) -> Text:
@@ -226,8 +223,8 @@ _MOST_DIFFERENCES = 12
 def print_replay(console: Console, replay: Replay) -> None:
     print_records(console, [replay.here])
     there, here = replay.versions
-    verdict = Text.assemble("in the bundle: ", verdict_text(replay.there), f" on version {there}")
-    console.print(verdict, soft_wrap=True)
+    said = Text.assemble("in the bundle: ", verdict_text(replay.there), f" on version {there}")
+    say(console, said)
     if there != here:
         say(console, f"here: version {here}", "yellow")
     if replay.same:
@@ -259,7 +256,7 @@ def _print_differential(
 ) -> None:
     outputs = f"{differential.agree} of {len(differential.tensors)} outputs"
     heading = Text.assemble((title, "bold"), f": {outputs} are the bundled runner's")
-    console.print(heading, soft_wrap=True)
+    say(console, heading)
     for diff in differential.tensors:
         if not diff.exact:
             say(console, f"  {diff.describe()}")

@@ -44,11 +44,12 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
     end = _ROOT_AND_IDENTIFIER + header.length
     claims.bytes(_ROOT_AND_IDENTIFIER, end, ("header", "extended header"))
     blobs = _Blobs(view, tally)
-    reserved = _inline_data(program, claims)
+    constants = _inline(program, claims, "constant_buffer", "storage")
+    delegates = _inline(program, claims, "backend_delegate_data", "data")
     plans = claim_program(program, claims, _GENERAL)
     claims.account(tally)
     blobs.name(program, plans)
-    blobs.inline(reserved, plans)
+    blobs.inline(constants, delegates, plans)
     listed = segments_of(program, header.base, len(view))
     owners = blobs.owners(program, plans)
     account_segments(view, listed, owners, header.flatbuffer, tally)
@@ -79,25 +80,11 @@ def read_header(view: memoryview, schema: Schema) -> Header:
     return Header(length, flatbuffer, base)
 
 
-@dataclass(frozen=True)
-class _Inline:
-    constants: dict[int, Vector]
-    delegates: dict[int, Vector]
-
-
-def _inline_data(program: Table, claims: Claims) -> _Inline:
+def _inline(program: Table, claims: Claims, name: str, data: str) -> dict[int, Vector]:
     """Data that is stored inside the FlatBuffer; the claims leave it to ``_Blobs``."""
-
-    def take(name: str, data: str) -> dict[int, Vector]:
-        taken = {}
-        for index, table in enumerate(program.items(name)):
-            vector = table.get(data)
-            place = (*_GENERAL, f"index of {name.replace('_', ' ')}")
-            if vector is not None and claims.reserve(vector, place):
-                taken[index] = vector
-        return taken
-
-    return _Inline(take("constant_buffer", "storage"), take("backend_delegate_data", "data"))
+    place = (*_GENERAL, f"index of {name.replace('_', ' ')}")
+    vectors = ((index, table.get(data)) for index, table in enumerate(program.items(name)))
+    return {n: v for n, v in vectors if v is not None and claims.reserve(v, place)}
 
 
 class _Blobs:
@@ -121,14 +108,16 @@ class _Blobs:
                 name = numbering.name(delegate.get("id") or "")
                 names.setdefault(data.get("index"), name)
 
-    def inline(self, data: _Inline, plans: Plans) -> None:
-        for index, vector in data.delegates.items():
+    def inline(
+        self, constants: dict[int, Vector], delegates: dict[int, Vector], plans: Plans
+    ) -> None:
+        for index, vector in delegates.items():
             name = self._inline_names.get(index)
             if name is None:
                 self._tally.add(("unreferenced", f"delegate data {index}"), len(vector.raw()))
             else:
                 self._delegate(vector.raw(), name)
-        for index, vector in data.constants.items():
+        for index, vector in constants.items():
             known = plans.constants.plain.get(index)
             path = ("constants", known.label) if known else ("unreferenced", f"constant {index}")
             self._tally.add(path, len(vector.raw()))

@@ -52,7 +52,8 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
         tally.add((*path, "opaque"), len(blob))
         return DelegateNeeds(0, {}, {})
     scratch, keys = 0, {}
-    uses = _uses(blob, blocks)
+    own = (b for b in blocks if b.name == "cmd_data" and not b.external)
+    uses = next((constant_uses(blob[b.data : b.data + b.length]) for b in own), None)
     for block in blocks:
         tally.add((*path, "block headers"), HEADER_BYTES)
         name = _BLOCKS.get(block.name, block.name.replace("_", " "))
@@ -61,7 +62,7 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
             keys[bytes(data).decode("ascii", errors="replace")] = name
             tally.add((*path, "external references", name), block.length)
         elif block.name == "weight_data":
-            uses.split(block.length, path, tally)
+            _split_constants(uses, block.length, path, tally)
         else:
             tally.add((*path, name), block.length)
         if block.name == "scratch_size" and block.length == 4 and not block.external:
@@ -93,42 +94,31 @@ def _end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
     return max(map(int, sizes), default=0)
 
 
-@dataclass(frozen=True)
-class Uses:
-    """``spans`` maps ``[start, end)`` in the constants to an index into the names above."""
-
-    spans: dict[tuple[int, int], int]
-    understood: bool
-
-    def split(self, size: int, path: Path, tally: Tally) -> None:
-        """Account for ``size`` bytes of constants under ``path``."""
-        if not self.understood:
-            tally.add((*path, "constants"), size)
-            return
-        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (start, end), which in self.spans.items():
-            if start < min(end, size):
-                edges[start].append((which, 1))
-                edges[min(end, size)].append((which, -1))
-        active = [0] * len(_USES)
-        last = 0
-        for at in sorted({*edges, size}):
-            name = next((n for n, k in zip(_USES, active, strict=True) if k), "other constants")
-            tally.add((*path, name), at - last)
-            for which, change in edges.get(at, ()):
-                active[which] += change
-            last = at
+Uses = dict[tuple[int, int], int]  # ``[start, end)`` in the constants: an index into _USES
 
 
-def _uses(blob: memoryview, blocks: Sequence[VelaBlock]) -> Uses:
-    for block in blocks:
-        if block.name == "cmd_data" and not block.external:
-            return constant_uses(blob[block.data : block.data + block.length])
-    return Uses({}, False)
+def _split_constants(uses: Uses | None, size: int, path: Path, tally: Tally) -> None:
+    """Account for ``size`` bytes of constants under ``path``."""
+    if uses is None:
+        tally.add((*path, "constants"), size)
+        return
+    edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for (start, end), which in uses.items():
+        if start < min(end, size):
+            edges[start].append((which, 1))
+            edges[min(end, size)].append((which, -1))
+    active = [0] * len(_USES)
+    last = 0
+    for at in sorted({*edges, size}):
+        name = next((n for n, k in zip(_USES, active, strict=True) if k), "other constants")
+        tally.add((*path, name), at - last)
+        for which, change in edges.get(at, ()):
+            active[which] += change
+        last = at
 
 
-def constant_uses(commands: memoryview) -> Uses:
-    """Uses of a ``cmd_data`` block; not understood when it is in neither of the two containers."""
+def constant_uses(commands: memoryview) -> Uses | None:
+    """Uses by a ``cmd_data`` block; None when it is in neither of the two containers."""
     reader = _Reader()
     try:
         for stream in ethosu.command_streams(commands):
@@ -137,8 +127,8 @@ def constant_uses(commands: memoryview) -> Uses:
                 [w for (w,) in struct.iter_unpack("<I", words)], stream.npu[0] if stream.npu else 0
             )
     except MalformedFile:
-        return Uses({}, False)
-    return Uses(reader.spans, True)
+        return None
+    return reader.spans
 
 
 @dataclass(frozen=True)
@@ -154,7 +144,7 @@ class _Copy:
 class _Reader:
     def __init__(self) -> None:
         self._is_u85 = False
-        self.spans: dict[tuple[int, int], int] = {}
+        self.spans: Uses = {}
         self._registers: dict[int, int] = defaultdict(int)
         self._pairs: dict[int, int] = defaultdict(int)
         self._copies: list[_Copy] = []

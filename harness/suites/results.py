@@ -308,21 +308,21 @@ def _facts(consoles: Iterable[Observation], fact: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Selection:
-    """``keyword`` is pytest's ``-k``. ``shard`` is (i, n): the i-th of n parts, counted from 1.
-    ``sample`` is a number of tests, drawn with ``seed``. None: no restriction."""
+    """``keyword`` is pytest's ``-k``; None: all. ``shard`` is (i, n): the i-th of n parts, from 1.
+    ``sample`` is a number of tests, drawn with ``seed``; None: all."""
 
     keyword: str | None = None
-    shard: tuple[int, int] | None = None
+    shard: tuple[int, int] = (1, 1)
     sample: int | None = None
     seed: int = 0
 
     @property
     def everything(self) -> bool:
-        return self.keyword is None and self.shard is None and self.sample is None
+        return self.keyword is None and self.shard == (1, 1) and self.sample is None
 
     def choose(self, ids: Sequence[str]) -> list[str]:
         """Shard and sample of the tests that the keyword matched; both keep their order."""
-        index, count = self.shard or (1, 1)
+        index, count = self.shard
         chosen = [test for number, test in enumerate(ids) if number % count == index - 1]
         if self.sample is None:
             return chosen

@@ -126,7 +126,8 @@ def test_re_encoded_weights(programs: dict[str, Path], tmp_path: Path) -> None:
         commands = next(b for b in found if b.name == "cmd_data")
         weights = next(b for b in found if b.name == "weight_data")
         stream = bytearray(blob[commands.data : commands.data + commands.length])
-        spans = vela.constant_uses(memoryview(stream)).spans
+        spans = vela.constant_uses(memoryview(stream))
+        assert spans is not None
         (start, end) = max(s for s, name in spans.items() if name == 0)
         at = stream.rindex(struct.pack("<II", 0x4021, end - start)) + 4
         struct.pack_into("<I", stream, at, end - start + 512)
