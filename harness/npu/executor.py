@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from harness.npu.job import UNBOUNDED, Job, Operand, ParameterReader
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import Bytes, Integers, Scale, ScaleWriter
 
-_PARTED = 1 << 22  # multiplications from which a second core is worth its start
 _CACHED_BYTES = 1 << 28  # of packed weights
 _PARTS = 1 << 23  # a sum of absolute weights times 8-bit parts of the input fits 32 bits below this
 
@@ -133,16 +131,14 @@ class _Ready:
 
 class Executor:
     """Of one stream, with what its jobs carry on. ``internal``: bytes of the NPU's own memory.
-    ``threads``: of one operation that is large; two unless there is one core.
 
     Raises ToolMissing and BuildError where the kernel cannot be built.
     """
 
-    def __init__(self, internal: int, threads: int | None = None) -> None:
+    def __init__(self, internal: int) -> None:
         self._library = kernel_library.load()
         self._layouts = layouts()
         self._internal = internal
-        self._threads = threads or min(2, len(os.sched_getaffinity(0)))
         self._scales: list[NDArray[Any]] = []  # what jobs without parameters point into
         self._bound: dict[int, list[NDArray[Any]]] = {}  # what the others do
         self._ready: dict[tuple[object, ...], _Ready] = {}
@@ -164,7 +160,6 @@ class Executor:
 
     def _describe(self, job: Job, fields: Any) -> None:
         self._layouts.fill("Job", fields, job)
-        fields.parts = self._threads if job.macs >= _PARTED else 1
         if fields.output.table_at < 0:
             fields.output.table_at += self._internal
         if job.copy is None and job.parameters is None:

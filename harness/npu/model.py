@@ -84,18 +84,15 @@ def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
 
 
 class DecodedStream:
-    """A command stream, decoded once. ``threads``: of one large operation; two unless there is one
-    core. Raises what ``prepare`` and the limits of ``work`` raise."""
+    """A command stream, decoded once. Raises what ``prepare`` and the limits of ``work`` raise."""
 
-    def __init__(
-        self, actions: Actions, work_limit: int = work.UNITS, threads: int | None = None
-    ) -> None:
+    def __init__(self, actions: Actions, work_limit: int = work.UNITS) -> None:
         self.config = actions.config
         self._words = actions.words
         self._names = register_set(actions.config.product)
         self._prepare = prepare_u85 if actions.config.product == "u85" else prepare_u55
         self._work_limit = work_limit
-        self._executor = Executor(self._internal_bytes, threads)
+        self._executor = Executor(self._internal_bytes)
         self._operations = Operations(self._prepare, self.config)
         self._operations.read(self._words, self._names, work.Work(work_limit))
         if not self._operations.branches:
@@ -170,11 +167,10 @@ class Network:
         data: bytes,
         named_data: Mapping[str, bytes] | None = None,
         work_limit: int = work.UNITS,
-        threads: int | None = None,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
         self.actions = read_actions(self.blob.commands)
-        self.program = DecodedStream(self.actions, work_limit, threads)
+        self.program = DecodedStream(self.actions, work_limit)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):

@@ -183,7 +183,7 @@ def main(product: str) -> None:
     kernel_library.load()
     for plant in plants(product):
         try:
-            Network(plant.data, threads=1).run([bytes(256)])
+            Network(plant.data).run([bytes(256)])
             said = None
         except EthosUError as error:
             said = f"{type(error).__name__}: {error}"

@@ -23,7 +23,7 @@ def main(path: str) -> int:
     library = kernel_library.declared(ctypes.CDLL(path))
     kernel_library.load = lambda: library  # type: ignore[assignment]
     for case in recorded_cases():
-        outputs, _ = Network(case.blob, threads=2).run(case.inputs)
+        outputs, _ = Network(case.blob).run(case.inputs)
         if tuple(outputs) != case.expected:
             print(f"{case.name}: not as recorded")
             return 1
@@ -32,7 +32,7 @@ def main(path: str) -> int:
         case = recorded_cases()[number % len(recorded_cases())]
         print(f"\rmutation {number}, seed {SEED}", end="", flush=True)
         try:
-            network = Network(mutated(case.blob, generator), work_limit=1 << 26, threads=2)
+            network = Network(mutated(case.blob, generator), work_limit=1 << 26)
             network.run(case.inputs)
         except EthosUError:
             continue

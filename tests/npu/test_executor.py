@@ -1,4 +1,4 @@
-"""Jobs of a stream: threads, weights that change, faults."""
+"""Jobs of a stream: weights that change, faults."""
 
 from __future__ import annotations
 
@@ -15,14 +15,6 @@ from tests.npu.recorded import Recorded, recorded_cases
 
 def case_of(start: str) -> Recorded:
     return next(case for case in recorded_cases() if case.name.startswith(start))
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_do_not_depend_on_the_cores(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.npu.executor._PARTED", 1)
-    for case in recorded_cases()[:20]:
-        network = Network(case.blob, threads=threads)
-        assert tuple(network.run(case.inputs)[0]) == case.expected
 
 
 def bias_of(blob: Blob) -> int | None:

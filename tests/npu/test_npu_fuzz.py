@@ -59,7 +59,7 @@ def outcome(case: Recorded, blob: bytes) -> str:
         if not isinstance(offset, int):
             pytest.fail(f"an error without its offset: {error}")
     assert time.process_time() - start < SLOW, "it hangs"
-    assert outputs == on_several_threads(case, blob)
+    assert outputs == again(case, blob)
     return name
 
 
@@ -67,9 +67,9 @@ def _most() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def on_several_threads(case: Recorded, blob: bytes) -> list[bytes] | str:
+def again(case: Recorded, blob: bytes) -> list[bytes] | str:
     try:
-        return Network(blob, threads=3).run(case.inputs)[0]
+        return Network(blob).run(case.inputs)[0]
     except EthosUError as error:
         return str(error)
 

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "feature_map.h"
-#include "parallel.h"
 #include "results.h"
 #include "scratch.h"
 #include "vectors.h"
@@ -218,15 +217,15 @@ struct Depthwise {
     sum<kCount>(place, channel, sums);
   }
 
-  void rows(int64_t first, int64_t last) const {
+  void compute() const {
     const Output& output = job.output;
+    const int64_t all = output.height * output.width;
     alignas(64) int32_t sums[2][kSums];
     for (int64_t channel = 0; channel < output.depth; channel += kWidth) {
       const int64_t count = std::min<int64_t>(kWidth, output.depth - channel);
       const int64_t vectors = rounded(count, kVector) / kVector, pitch = vectors * kVector;
-      for (int64_t position = first * output.width; position < last * output.width;
-           position += kPixels) {
-        const int64_t positions = std::min<int64_t>(kPixels, last * output.width - position);
+      for (int64_t position = 0; position < all; position += kPixels) {
+        const int64_t positions = std::min<int64_t>(kPixels, all - position);
         for (int64_t p = 0; p < positions; ++p) {
           const int64_t at = position + p;
           const int16_t* place = input.position(job.window, at / output.width, at % output.width);
@@ -286,12 +285,9 @@ bool convolve(const Job& job, const Memory& memory) {
   const int64_t positions = output.height * output.width;
   const int64_t step =
       rounded(std::max<int64_t>(kBlock / (runs.count * runs.length), 2 * kPixels), kPixels);
-  const int64_t blocks = (positions + step - 1) / step;
-  parallel(job.parts, blocks, [&](int64_t first, int64_t last) {
-    for (int64_t block = first; block < last; ++block) {
-      convolution.block(block * step, std::min(positions, (block + 1) * step));
-    }
-  });
+  for (int64_t first = 0; first < positions; first += step) {
+    convolution.block(first, std::min(positions, first + step));
+  }
   return results.finish();
 }
 
@@ -305,8 +301,7 @@ bool convolve_depthwise(const Job& job, const Memory& memory) {
     return false;
   }
   const Depthwise depthwise{job, input, results};
-  parallel(job.parts, job.output.height,
-           [&](int64_t first, int64_t last) { depthwise.rows(first, last); });
+  depthwise.compute();
   return results.finish();
 }
 

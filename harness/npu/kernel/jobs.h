@@ -196,8 +196,7 @@ struct Job {
   int64_t spans;
   Span span[kSpans];
   const int16_t* weights;  // as hil_npu_pack leaves them
-  int64_t wide;   // 1: sums may need more than 32 bits; 2: sums of 8-bit parts of the input too
-  int64_t parts;  // how many threads are worth while
+  int64_t wide;  // 1: sums may need more than 32 bits; 2: sums of 8-bit parts of the input too
   Copy copy;
   Resize resize;
 };
