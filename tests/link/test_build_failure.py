@@ -127,6 +127,25 @@ _STOPPED = {
         "devicetree",
         "write `&npu0 { ... };`",
     ),
+    "a variable in a Kconfig file that is not set": (
+        "/z/scripts/kconfig/kconfig.py: build/Kconfig.modules:134: Could not open '/z/' "
+        "(in 'osource "
+        '"$(ZEPHYR_NN_KCONFIG)"\') (EISDIR: Is a directory)\n',
+        "kconfig",
+        "Set ZEPHYR_NN_KCONFIG",
+    ),
+    "Kconfig's warnings that are not in the log": (
+        "error: Aborting due to Kconfig warnings\n",
+        "kconfig",
+        "Look for `warning:`",
+    ),
+    "a script that fails by itself": (
+        "CMake Error at /z/cmake/modules/a.cmake:45 (message):\n"
+        "  Traceback (most recent call last):\n"
+        "    File \"/z/scripts/a.py\", line 2, in <module>\n      main()\n  KeyError: 'npu'\n",
+        "python",
+        "a newer version of that checkout",
+    ),
     "a command of west that cannot be loaded": (
         'FATAL ERROR: extension command "build" couldn\'t be run\n'
         "  Hint: could not import /z/scripts/west_commands/build.py\n",

@@ -87,7 +87,8 @@ def unknown(
         after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
         return Undefined(
             LinkCause.NO_DEFINITION,
-            "No file that could be searched defines it.",
+            "No file that could be searched defines it: its source is not compiled, its library is "
+            "not linked, or that is of another version than its header.",
             f"Find the source or library that defines {shown} and link it{after}, or "
             "remove the call.",
         )
@@ -95,7 +96,9 @@ def unknown(
         return Undefined(
             LinkCause.NO_DEFINITION,
             f"It is a name of {fact.home}; no file that could be searched defines it.",
-            "",
+            "Have the linker search the libraries of its own compiler (armlink: no "
+            "--no_scanlib), and "
+            "compile with that compiler what needs it.",
         )
     archives = [Path(word).name for word in line]
     present = [n for n in archives if fact.library and re.fullmatch(fact.library, n)]

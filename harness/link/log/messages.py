@@ -84,7 +84,7 @@ ASSERTION = re.compile(
     r"(?P<text>(?!warning)[A-Z].{8,})$"
 )
 IN_FUNCTION = re.compile(
-    rf"^(?P<at>.*?)(?:: |^)[Ii]n function {_OPEN}(?P<function>.+){_CLOSE}:(?P<rest>.*)$"
+    rf"^(?P<at>.*?)(?:: |^)[Ii]n function {_OPEN}?(?P<function>.+){_CLOSE}:(?P<rest>.*)$"
 )
 MERGED = "object attributes"  # the attribute of GNU ld's second message about one file
 AGGREGATE = "bytes of sections"  # of armlink: what found no place, in all

@@ -205,6 +205,28 @@ ADVICE = {
         "smaller by 736 bytes",
         "another address or region",
     ),
+    "a licence has its limit": (
+        "error: L6047U: The size of this image (47216 bytes) exceeds the maximum allowed for this "
+        "version of the linker",
+        "than the licence allows",
+        "manual",
+    ),
+    "an old linker takes numbers": (
+        "x.ld:25: nonconstant expression for length",
+        "Write a number in x.ld:25",
+        "must be an object",
+    ),
+    "regions that overlap are two": (
+        "Error: L6221E: Execution region A with Execution range [0x1,0x20) overlaps with Execution "
+        "region B with Execution range [0x10,0x30).",
+        "A and B want the same addresses",
+        "manual",
+    ),
+    "gold has its own words for the output": (
+        "ld: error: y.a(z.o) uses VFP register arguments, output does not",
+        "Give the link the -mcpu",
+        "Rebuild y.a",
+    ),
     "the index of unwinding stands alone": (
         "ld: .ARM.exidx has both ordered and unordered sections",
         "an output section of its own",

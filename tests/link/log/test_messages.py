@@ -130,6 +130,7 @@ OVERFLOWS = [
     ),
     ("ld: address 0x2001 of a.elf section `.bss' is not within region `RAM'", "RAM", None),
     ("Error: L6220E: Load region LR size (110 bytes) exceeds limit (100 bytes).", "LR", 10),
+    ("Error: Load region LR size (110 bytes) exceeds limit (100 bytes).", "LR", 10),
     (
         "Error: L6406E: No space in execution regions with .ANY selector matching m.o(.bss).\n"
         "Error: L6407E: Sections of aggregate size 0x10 bytes could not fit into .ANY selector(s).",
@@ -232,6 +233,7 @@ OTHERS = [
     ("ld: error: unplaced orphan section `.pte' from `m.o'", "orphan_section", ".pte"),
     ("ld:x.ld:1: syntax error", "script_error", "x.ld"),
     ("ld:x.ld:20: nonconstant expression for region length", "script_error", "x.ld"),
+    ("x.ld:20: nonconstant expression for length\n" + GAVE_UP, "script_error", "x.ld:20"),
     (
         "Error: L6985E: Unable to automatically place AT section m.o(.ARM.__at_0x31) with required "
         "base address 0x31.",
