@@ -150,7 +150,7 @@ class _Reader:
             attribute = self._armlink_attribute(index) or attribute
         if "aggregate" in groups:  # of what found no place, which is more than what is missing
             attribute = f"{int(groups['aggregate'], 0)} {messages.AGGREGATE}"
-        named = ("section",)
+        named: tuple[str, ...] = ("section",)
         if kind is FailureKind.SECTION_OVERLAP:  # armlink's are of regions
             named = ("section", "region", "other")
         return Failure(
