@@ -122,9 +122,7 @@ def firmware_of(path: Path, choice: FirmwareChoice, progress: Progress) -> tuple
     target = _target(path)
     if target is None:
         return ()
-    checkout = choice.checkout()
-    chosen = pick(load_target(target))
-    request = BuildRequest(chosen.target, chosen.name, checkout)
+    request = _build_request(target, choice)
     return tuple(source.build(request, progress) for source in choice.sources)
 
 
@@ -138,9 +136,8 @@ def tree_of(path: Path, choice: FirmwareChoice) -> Path:
         return path
     if len(choice.sources) > 1:
         raise UsageError("one link is looked at, so --firmware both makes no sense here")
-    chosen = pick(load_target(target))
     (source,) = choice.sources
-    tree = source.tree(BuildRequest(chosen.target, chosen.name, choice.checkout()))
+    tree = source.tree(_build_request(target, choice))
     if not tree.is_dir():
         raise UsageError(
             f"there is no build of {path} with firmware {source}",
@@ -149,6 +146,12 @@ def tree_of(path: Path, choice: FirmwareChoice) -> Path:
             path=tree,
         )
     return tree
+
+
+def _build_request(target: str, choice: FirmwareChoice) -> BuildRequest:
+    checkout = choice.checkout()
+    chosen = pick(load_target(target))
+    return BuildRequest(chosen.target, chosen.name, checkout)
 
 
 def _target(path: Path) -> str | None:

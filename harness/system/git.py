@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing, UsageError
+from harness.system.artifact_cache import locked
 from harness.system.files import disk_errors, write_whole
 from harness.system.packages import how_to_get
 from harness.system.paths import state_dir
@@ -304,24 +305,19 @@ def borrowed(
     and none that a partial clone would fetch for nothing. It stands nowhere in particular.
     Raises WorktreeBusy, NotARepository, GitFailed, DiskError.
     """
-    from filelock import FileLock, Timeout  # any session of pytest imports this module
-
     top = top_of(checkout)
     name = hashlib.sha256(str(top).encode()).hexdigest()[:12]
     place = state_dir() / "worktrees" / f"{use}-{name}"
     folder = place / top.name
     with disk_errors(f"preparing the worktree of {top}"):
         place.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(place / ".lock"))
-        try:
-            lock.acquire(blocking=False)
-        except Timeout as error:
-            raise WorktreeBusy(use, top, folder) from error
-    try:
+
+    def busy() -> None:
+        raise WorktreeBusy(use, top, folder)
+
+    with locked(folder, on_wait=busy):
         _prepare(top, folder, within, progress)
         yield Worktree(top, folder)
-    finally:
-        lock.release()
 
 
 def _prepare(top: Path, folder: Path, within: Sequence[str], progress: Progress) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
+from harness.system.call import CallFailed, call
 from harness.system.packages import how_to_get, install, purpose_of, with_its_kind
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
@@ -260,17 +260,10 @@ def _stamp(path: Path) -> str:
 def _run(program: Path, arguments: tuple[str, ...]) -> tuple[str, str | None]:
     """The output, and why there is none. Raises InfraError when it cannot be started."""
     try:
-        done = subprocess.run(
-            [str(program), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C"},
-            timeout=_QUERY_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return "", f"it did not print its version within {_QUERY_SECONDS:g} s"
+        return call([program, *arguments], _QUERY_SECONDS), None
+    except CallFailed as error:
+        if error.output is None:
+            return "", f"it did not print its version within {_QUERY_SECONDS:g} s"
+        return error.output, None
     except OSError as error:
         raise InfraError(f"{program} cannot be started: {error.strerror}", path=program) from error
-    return done.stdout.decode("utf-8", "replace"), None

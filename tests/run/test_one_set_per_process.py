@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -203,5 +203,5 @@ def test_the_record_says_whose_firmware_it_was(home: Path) -> None:
     assert load_record(directory(record)) == record
     assert record.summary()["firmware"] == {
         "source": "executorch",
-        "checkout": {**CHECKOUT.to_fields(), "path": str(home / "executorch")},
+        "checkout": {**asdict(CHECKOUT), "path": str(home / "executorch")},
     }

@@ -15,7 +15,6 @@ confined.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from harness.firmware.source import BuildRequest, FirmwareSource
 from harness.firmware.step import build_with_cmake, launchers, own_digest, toolchain_file
 from harness.formats.elf import read_elf
 from harness.system import artifact_cache, paths, toolchain
+from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress, silent
 
@@ -141,21 +141,9 @@ def _download(version: str, folder: Path) -> None:
         *("--platform", PLATFORM, "--retries", "2", "--dest", str(folder), "--quiet"),
     )
     try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
-            timeout=_PIP_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NoWheel(version, f"no end after {_PIP_SECONDS} s") from error
-    if done.returncode:
-        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
-        raise NoWheel(version, lines[-1] if lines else f"pip ended with {done.returncode}")
+        call(words, _PIP_SECONDS, cwd=folder)
+    except CallFailed as error:
+        raise NoWheel(version, str(error)) from error
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import lzma
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from harness.sim.guest.packages import (
     packages,
 )
 from harness.system import artifact_cache, paths, toolchain
+from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors
 
 _SUFFIXES = (".ko", ".ko.xz")
@@ -106,16 +106,10 @@ def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> 
 
 def unpack(package: Path, folder: Path) -> None:
     """All files of a package below ``folder``. Raises InfraError for what is none."""
-    done = subprocess.run(
-        [str(toolchain.locate("dpkg-deb")), "-x", str(package), str(folder)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise InfraError(f"{package} cannot be unpacked: {said}", path=package)
+    try:
+        call((toolchain.locate("dpkg-deb"), "-x", package, folder), _SECONDS)
+    except CallFailed as error:
+        raise InfraError(f"{package} cannot be unpacked: {error}", path=package) from error
 
 
 def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, bytes]:
@@ -200,23 +194,11 @@ def _call_make(headers: Path, module: Path) -> None:
         "CC": toolchain.locate(f"{_CROSS}gcc"),  # Debian's own is named with its version
         "KCFLAGS": f"{_FLAGS} -ffile-prefix-map={module}=.",
     }
+    settings = (f"{name}={value}" for name, value in words.items())
+    argv = (toolchain.locate("make"), "-s", "-C", headers, *settings, "modules")
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            [
-                *(str(toolchain.locate("make")), "-s", "-C", str(headers)),
-                *(f"{name}={value}" for name, value in words.items()),
-                "modules",
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
-            timeout=_BUILD_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DriverNotBuilt("make", f"no end after {_BUILD_SECONDS} s") from error
-    if done.returncode or not (module / _FILE).is_file():
-        said = done.stdout.decode("utf-8", "replace").strip().splitlines()
-        errors = [line for line in said if "error:" in line] or said[-1:]
-        raise DriverNotBuilt("make", errors[0] if errors else f"status {done.returncode}")
+        call(argv, _BUILD_SECONDS, environment=environment)
+    except CallFailed as error:
+        errors = [line for line in (error.output or "").splitlines() if "error:" in line]
+        raise DriverNotBuilt("make", errors[0] if errors else str(error)) from error

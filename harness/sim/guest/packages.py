@@ -9,17 +9,16 @@ network is asked.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from harness.core.errors import InfraError
 from harness.system import artifact_cache, paths, toolchain
+from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors
 from harness.system.settings import settings
 
@@ -161,20 +160,7 @@ class _Apt:
         }
         options = [w for name, value in settings.items() for w in ("-o", f"{name}={value}")]
         try:
-            done = subprocess.run(
-                [str(toolchain.locate(program)), *options, *words],
-                cwd=folder or self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "LC_ALL": "C"},
-                timeout=_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise NoGuestPackages(step, f"no end after {_SECONDS} s") from error
-        said = done.stdout.decode("utf-8", "replace")
-        if done.returncode:
-            lines = said.strip().splitlines()
-            raise NoGuestPackages(step, lines[-1] if lines else f"status {done.returncode}")
-        return said
+            argv = (toolchain.locate(program), *options, *words)
+            return call(argv, _SECONDS, cwd=folder or self.folder)
+        except CallFailed as error:
+            raise NoGuestPackages(step, str(error)) from error

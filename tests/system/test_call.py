@@ -1,0 +1,29 @@
+"""A program that is called: what it printed, and why it failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.system.call import CallFailed, call
+
+
+def test_both_streams_in_order_and_nothing_on_stdin(tmp_path: Path) -> None:
+    said = call(["sh", "-c", "pwd; echo 2 >&2; cat; echo $LC_ALL"], 10, cwd=tmp_path)
+    assert said == f"{tmp_path}\n2\nC.UTF-8\n"
+    assert call(["/usr/bin/env"], 10, environment={"A": "1"}) == "A=1\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "why", "output"),
+    [
+        ("echo a; echo b >&2; exit 3", "b", "a\nb\n"),
+        ("exit 3", "status 3", ""),
+        ("echo a; sleep 5", "no end after 0.2 s", None),
+    ],
+)
+def test_a_failure_says_its_last_line(script: str, why: str, output: str | None) -> None:
+    with pytest.raises(CallFailed) as caught:
+        call(["sh", "-c", script], 0.2 if output is None else 10)
+    assert (str(caught.value), caught.value.output) == (why, output)
