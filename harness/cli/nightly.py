@@ -28,6 +28,9 @@ from harness.cli.verb import Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, exit_code
 from harness.firmware.source import FirmwareChoice, choose, firmware_words, source_named
+from harness.nightly.pool import LocalPool, Pool, StoreNote
+from harness.nightly.repository import base_branch, origin_of
+from harness.nightly.shards import merge, parse_shard
 from harness.nightly.suite import Suite, default_suite, load_suite
 from harness.run.pipeline import RunOptions
 from harness.system.progress import Progress
@@ -36,7 +39,6 @@ from harness.system.settings import place, settings
 if TYPE_CHECKING:
     from harness.nightly.history.database import Recorder
     from harness.nightly.history.model import Night, Row
-    from harness.nightly.pool import Pool
 
 
 @click.group(
@@ -127,8 +129,6 @@ class NightOptions:
 
     def pool(self, suite: Suite, progress: Progress) -> Pool:
         """The workers, after a look at the store. Raises what is wrong with either."""
-        from harness.nightly.pool import LocalPool
-
         store = self.shared_store()
         if store is not None:
             from harness.nightly.shared import Store
@@ -218,9 +218,6 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
       dask worker tcp://farm:8786 --nthreads 1     on each, once for each core
       hil nightly suite.yaml --scheduler tcp://farm:8786 --store /mnt/farm/hil
     """
-    from harness.nightly.repository import base_branch, origin_of
-    from harness.nightly.shards import parse_shard
-
     options = NightOptions(**words)
     options.validate()
     today = datetime.now(timezone.utc).date()
@@ -279,8 +276,6 @@ def _bundled(rows: list[Row], folder: Path | None) -> dict[str, list[str]]:
 
 def _row_printer(rows: list[Row]) -> Callable[[Row, int, int], None]:
     """Prints a line for each row, and each note on the store once."""
-    from harness.nightly.pool import StoreNote
-
     printed: set[str] = set()
 
     def on_row(row: Row, done: int, total: int) -> None:
@@ -345,8 +340,6 @@ def merge_(
       hil nightly merge shard-1/.hil shard-2/.hil --history sqlite:///night.db
     """
     with opened(url) as history:
-        from harness.nightly.shards import merge
-
         night, missing, doubled = merge(folders, history)
         summary, code = show_night(history, night, html, junit)
     for shard in missing:

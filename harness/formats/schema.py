@@ -11,12 +11,12 @@ import hashlib
 import importlib.util
 import os
 import struct
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
+from harness.system.call import CallFailed, call
 from harness.system.paths import cache_dir
 
 PTE = "schema/program.fbs"
@@ -101,15 +101,11 @@ def _binary_schema(source: Path) -> bytes:
 def _compile(flatc: Path, source: Path, result: Path) -> None:
     result.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=result.parent) as scratch:
-        done = subprocess.run(
-            [flatc, "--binary", "--schema", "-o", scratch, source],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        if done.returncode:
-            raise InfraError(f"flatc cannot compile {source}: {done.stdout}{done.stderr}")
+        try:
+            call([flatc, "--binary", "--schema", "-o", scratch, source], 60)
+        except CallFailed as error:
+            said = error.output or error
+            raise InfraError(f"flatc cannot compile {source}: {said}") from error
         os.replace(Path(scratch) / f"{source.stem}.bfbs", result)
 
 

@@ -207,7 +207,7 @@ def test_rules(guest_home: Path, raw: FakeFirmware) -> None:
             wanted = f"{name}: {value if number is None else -number}"
             assert next(said).startswith(wanted), rule
     assert list(said) == []
-    log = done.console_path.read_bytes()
+    log = done.console()
     assert b"network refused: COP1, of which this device takes none" in log
     assert b"network refused: it is for another NPU (for CONFIG 20000119" in log
     assert b"inference stopped: IFM reaches 0x70..0xd9" in log
@@ -243,7 +243,7 @@ def test_a_model_that_does_not_answer(
         "the next: 0",
         "another network: 1",
     ]
-    assert b"reboot: Power down" in done.console_path.read_bytes()
+    assert b"reboot: Power down" in done.console()
     assert done.npu is not None
     assert (done.npu.jobs, done.npu.stop) == (1, None)
 
