@@ -8,7 +8,7 @@ A *hard limit* is where memory ends; nobody can accept more. The slack is what a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from harness.config.figures import UNLISTED, figure
@@ -80,13 +80,8 @@ class Budgets(Data):
             name: min(b[name] for b in (self.limits, theirs) if name in b)
             for name in {*self.limits, *theirs}
         }
-        return Budgets(
-            limits=limits,
-            slack=model.get("slack", self.slack),
-            slacks={**self.slacks, **model.get("slacks", {})},
-            tolerance_lsb=model.get("tolerance_lsb", self.tolerance_lsb),
-            accept_known_defects=model.get("accept_known_defects", self.accept_known_defects),
-        )
+        slacks = {**self.slacks, **model.get("slacks", {})}
+        return replace(self, **{**model, "limits": limits, "slacks": slacks})
 
     def to_fields(self) -> dict[str, Any]:
         """For a record: what is not as it would be if nobody had said anything."""

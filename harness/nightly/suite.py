@@ -14,12 +14,7 @@ from typing import Annotated, Any, Literal
 
 from harness.config import strict_yaml
 from harness.config.case import Case, located
-from harness.config.loading import (
-    load_target,
-    load_targets,
-    spelled,
-    target_files,
-)
+from harness.config.loading import load_target, load_targets, spelled, target_files
 from harness.config.matrix import default_matrix, default_models
 from harness.config.models import find_model
 from harness.config.schema import Data, Rule, checked_document

@@ -174,7 +174,7 @@ def _print_one(console: Console, case: Standing) -> None:
     row = case.row
     if row is None:
         was = case.baseline if case.state is State.LOST else None
-        say(console, f"  {case.case}" + ("" if was is None else f": was {' '.join(was.fault[:2])}"))
+        say(console, f"  {case.case}" + ("" if was is None else f": was {' '.join(was.kind)}"))
         return
     whose = f"  [{row.owner}]" if row.owner else ""
     tries = f" ({len(case.tries)} tries)" if len(case.tries) > 1 else ""

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
+_FIGURE_COLUMNS = {
+    ".pte": "pte_bytes",
+    "text": "elf_text",
+    "planned": "method_allocator_planned",
+    "stack": "stack_high_water",
+    "instr": "ticks_set0",
+}
 
 
 def overall(records: Sequence[RunRecord]) -> RunRecord | None:
@@ -68,14 +75,14 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
     say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _others(r)))
-    heads = ("LSB", *others, ".pte", "text", "planned", "stack", "instr")
+    heads = ("LSB", *others, *_FIGURE_COLUMNS)
     table = columns("model", "verdict", *(f">{head}" for head in heads))
     table.columns[1].no_wrap = True
     for record in records:
-        name = verdict_text(record)
-        lsb, *figures = _figures(record)
+        lsb = "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}"
         agreement = [_others(record).get(other, "-") for other in others]
-        table.add_row(record.case.name, name, lsb, *agreement, *figures)
+        figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
+        table.add_row(record.case.name, verdict_text(record), lsb, *agreement, *figures)
     console.print(table)
 
 
@@ -92,21 +99,6 @@ def _simulator(record: RunRecord) -> str:
     assert record.simulator is not None
     confined = "" if record.simulator.confined else ", not confined"
     return f"{record.simulator.name} {record.simulator.version}{confined}"
-
-
-def _figures(record: RunRecord) -> list[str]:
-    def figure(name: str) -> str:
-        value = record.metrics.get(name)
-        return "-" if value is None else str(value)
-
-    return [
-        "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}",
-        figure("pte_bytes"),
-        figure("elf_text"),
-        figure("method_allocator_planned"),
-        figure("stack_high_water"),
-        figure("ticks_set0"),
-    ]
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:

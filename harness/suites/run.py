@@ -26,12 +26,7 @@ from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
 from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, judge, require_found
-from harness.suites.session import (
-    Workspace,
-    prepare,
-    require_standins,
-    run_session,
-)
+from harness.suites.session import Workspace, prepare, require_standins, run_session
 from harness.suites.standin.record import Simulation
 from harness.suites.store import ExportStore, Recording, export_key
 from harness.suites.suites import (

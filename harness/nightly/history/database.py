@@ -16,12 +16,7 @@ import sqlalchemy as sa
 
 from harness.core.errors import UsageError
 from harness.nightly.history.model import Row
-from harness.nightly.history.store import (
-    History,
-    HistoryUnreachable,
-    raises_unreachable,
-    shown_url,
-)
+from harness.nightly.history.store import History, HistoryUnreachable, raises_unreachable, shown_url
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 

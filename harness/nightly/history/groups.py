@@ -104,8 +104,8 @@ def _named(row: Row) -> str:
 def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     """Operators of several failures of a kind that nothing that passed on their targets has."""
     best: dict[tuple[int, ...], list[str]] = {}  # by their places in ``left``
-    for kind in dict.fromkeys(_kind(_row(one)) for one in left):
-        alike = [n for n, one in enumerate(left) if _kind(_row(one)) == kind]
+    for kind in dict.fromkeys(_row(one).kind for one in left):
+        alike = [n for n, one in enumerate(left) if _row(one).kind == kind]
         for name in sorted({name for n in alike for name in _row(left[n]).operators}):
             places = tuple(n for n in alike if name in _row(left[n]).operators)
             if len(places) > 1 and not _is_innocent(name, [left[n] for n in places], passed):
@@ -147,14 +147,10 @@ def _inputs(one: Standing) -> list[Difference]:
 
 
 def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
-    if (found := _largest(left, lambda one: [_kind(_row(one))])) is None:
+    if (found := _largest(left, lambda one: [_row(one).kind])) is None:
         return None
     why = "" if len(found[1]) == 1 else "the same verdict and cause; nothing else is shared"
     return Group(" ".join(word for word in found[0] if word), why, found[1])
-
-
-def _kind(row: Row) -> tuple[str, str]:
-    return str(row.verdict), "" if row.cause is None else row.cause.kind
 
 
 def short(value: str, most: int = 24) -> str:

@@ -170,12 +170,15 @@ class Row:
         return self.verdict is not Verdict.INFRA or self.attempt >= MOST_ATTEMPTS
 
     @property
+    def kind(self) -> tuple[str, str]:
+        """Verdict, and the kind of its cause."""
+        return str(self.verdict), "" if self.cause is None else self.cause.kind
+
+    @property
     def fault(self) -> tuple[str, str, str]:
-        """Verdict, kind and text of the cause without what varies: equal for the same regression
+        """Its kind, and the text of the cause without what varies: equal for the same regression
         in two nights."""
-        if self.cause is None:
-            return str(self.verdict), "", ""
-        return str(self.verdict), self.cause.kind, _VARYING.sub("#", self.cause.text)
+        return (*self.kind, "" if self.cause is None else _VARYING.sub("#", self.cause.text))
 
     @property
     def inputs(self) -> dict[str, str]:
