@@ -87,25 +87,22 @@ class Reduced:
     failure: Failure
     objects: tuple[str, ...]
     stubs: tuple[str, ...]
-    before: int  # inputs of the original link
+    inputs_before: int  # of the original link
     words: int
     message: str
 
     def summary(self) -> dict[str, Any]:
         return {
+            **vars(self),
             "directory": str(self.directory),
-            "objects": list(self.objects),
-            "stubs": list(self.stubs),
-            "inputs_before": self.before,
-            "words": self.words,
-            "message": self.message,
             "failure": self.failure.summary(),
         }
 
     def text(self) -> str:
+        objects = f"{len(self.objects)}: {', '.join(self.objects)}"
         return (
             f"{self.failure.kind}: {self.failure.subject}\n"
-            f"  {self.before} inputs reduced to {len(self.objects)}: {', '.join(self.objects)}\n"
+            f"  {self.inputs_before} inputs reduced to {objects}\n"
             f"  sh {self.directory}/repro.sh\n"
         )
 

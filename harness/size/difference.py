@@ -38,14 +38,8 @@ class Change:
         return "grew" if self.delta > 0 else "shrank"
 
     def to_fields(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "path": join(self.path),
-            "old": self.old,
-            "new": self.new,
-            "delta": self.delta,
-            "old_path": self.old_path and join(self.old_path),
-        }
+        paths = {"path": join(self.path), "old_path": self.old_path and join(self.old_path)}
+        return {**vars(self), **paths, "kind": self.kind, "delta": self.delta}
 
 
 @dataclass(frozen=True)

@@ -66,4 +66,4 @@ def test_the_archive_order_is_found_in_a_large_link(tmp_path: Path) -> None:
     assert (failure.symbol, failure.cause_kind) == ("the_missing_one", "archive_order")
     assert failure.definitions[0].object == "libcore.a(core.o)"
     assert set(reduced.objects) == {"libcore.a", "libwhole.a"}
-    assert reduced.before == OBJECTS // 2 + 2
+    assert reduced.inputs_before == OBJECTS // 2 + 2
