@@ -71,6 +71,8 @@ class Limits(Data):
 
     host: Seconds  # wall time, enforced by the harness
     stall: Seconds  # no console byte and no CPU time used
+    # without a console byte, where QEMU counts them (-icount): a busy loop
+    instructions: Annotated[int, Rule(gt=0)] = 10_000_000_000
     model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
     simulated: Seconds | None = None  # time inside the model (--simlimit)
     cycles: Annotated[int, Rule(gt=0)] | None = None  # of the model (--cyclelimit)

@@ -159,7 +159,11 @@ def _excess_text(ending: Ending) -> str:
 
 
 def _hang_text(observation: Observation, ending: Ending) -> str:
-    what = f"{_STOPS.get(ending.stop, ending.stop)} after {ending.seconds:.1f} s"
+    facts = ending.where or {}
+    why = _STOPS.get(ending.stop, ending.stop)
+    if "instructions" in facts:
+        why = f"no output in {facts['instructions']:,} instructions"
+    what = f"{why} after {ending.seconds:.1f} s"
     if ending.where is not None:
         where = ending.where.get("pc_symbol") or ending.where.get("pc", "?")
         source = ending.where.get("pc_source")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import MalformedFile
 from harness.formats.demangle import plain
 from harness.formats.elf import EM_ARM, SHF_EXECINSTR, SHT_PROGBITS, STT_FUNC, read_elf
 from harness.log.events import CPU_FAULTS, Event, Kind, Observation
+
+if TYPE_CHECKING:
+    from harness.sim.monitor import CpuState  # pexpect is slow to import
 
 _ADDRESSES = ("pc", "lr")
 _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS_CRASH}
@@ -114,16 +117,18 @@ def _number(text: str | None) -> int | None:
         return None
 
 
-def where_spinning(
-    registers: Mapping[str, int], stack: Sequence[int], elf: Path | None
-) -> dict[str, Any]:
-    """Where a CPU is: pc with symbol and source, and the calls that its stack tells of."""
-    facts: dict[str, Any] = {"pc": f"{registers['pc']:#010x}"}
+def where_spinning(cpu: CpuState, elf: Path | None) -> dict[str, Any]:
+    """Where a CPU is: pc with symbol and source, the calls that its stack tells of, and the
+    instructions of its silence."""
+    pc = cpu.registers["pc"]
+    facts: dict[str, Any] = {"pc": f"{pc:#010x}"}
+    if cpu.silent is not None:
+        facts["instructions"] = cpu.silent
     symbols = None if elf is None else _symbols_of(elf)
     if symbols is None:
         return facts
-    facts.update({f"pc_{k}": v for k, v in symbols.describe(registers["pc"]).items()})
-    facts["backtrace"] = list(_frames(symbols, [registers.get("lr", 0), *stack]))
+    facts.update({f"pc_{k}": v for k, v in symbols.describe(pc).items()})
+    facts["backtrace"] = list(_frames(symbols, [cpu.registers.get("lr", 0), *cpu.stack]))
     return facts
 
 

@@ -135,7 +135,7 @@ def fault_place(facts: Mapping[str, Any]) -> str | None:
     for name, said in (("pc", ""), ("lr", "called from ")):
         symbol, source = facts.get(f"{name}_symbol"), facts.get(f"{name}_source")
         if symbol is not None:
-            return f"{said}{symbol}, {source}" if source else f"{said}{symbol}"
+            return f"{said}{symbol} ({source})" if source else f"{said}{symbol}"
     return None
 
 

@@ -329,7 +329,7 @@ def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff,
 def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
     """With what the CPU was doing, by the functions of ``elf``."""
     cpu = transcript.cpu
-    where = None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf)
+    where = None if cpu is None else where_spinning(cpu, elf)
     return replace(transcript.ending, where=where)
 
 

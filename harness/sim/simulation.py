@@ -170,6 +170,8 @@ class _Watch(GuestWatch):
         self.parser = LogParser()
         super().__init__(part.launch, companions, self.parser.feed)
         self.cpu: CpuState | None = None
+        self._most_silent = part.job.limits.instructions
+        self._heard_at = self._silent = 0  # instructions
         self._account = Account(part.job.work)
 
     def fatal(self) -> bool:
@@ -178,9 +180,17 @@ class _Watch(GuestWatch):
     def excess(self, processes: Iterable[int] = ()) -> Excess | None:
         return self._account.excess(processes)
 
+    def spins(self, began: bool) -> bool:
+        executed = self.monitor.instructions() if self.monitor is not None else 0
+        if began:
+            self._heard_at = executed
+        self._silent = executed - self._heard_at
+        return self._silent > self._most_silent
+
     def before_kill(self, stop: Stop) -> None:
         if self.monitor is not None and stop is not Stop.FAULT:
-            self.cpu = cpu_state(self.monitor)
+            silent = self._silent if self._silent > self._most_silent else None
+            self.cpu = cpu_state(self.monitor, silent)
 
 
 def _parts(

@@ -27,7 +27,7 @@ class Stop(Word):
 
     EXITED = "exited"
     DEADLINE = "deadline"
-    STALL = "stall"  # no output and no CPU time
+    STALL = "stall"  # no output, and no CPU time or too much of it
     OUTPUT_LIMIT = "output_limit"
     FAULT = "fault"  # a line after which nothing is worth waiting for
 
@@ -71,6 +71,11 @@ class Watch:
     def excess(self, processes: Iterable[int] = ()) -> Excess | None:
         """What the child has written too much of. ``processes``: of it, while it lives."""
         return None
+
+    def spins(self, began: bool) -> bool:
+        """Whether it computes in silence for so long that nothing will come of it. Asked now and
+        then while it computes; ``began``: for the first time since it last said something."""
+        return False
 
     def before_kill(self, stop: Stop) -> None:
         """The child still lives."""
@@ -198,7 +203,7 @@ def _watch(
     child: _Child, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
 ) -> tuple[Stop, Excess | None]:
     """What ended the child, and what it had written too much of when that is why."""
-    stall = _StallWatch(child.pid, bounds.stall_seconds)
+    stall = _StallWatch(child.pid, bounds.stall_seconds, watch)
     grace = _Grace(bounds, watch)
     account = started + _ACCOUNT
     pidfd = os.pidfd_open(child.pid)
@@ -318,10 +323,11 @@ class _Grace:
 
 
 class _StallWatch:
-    """Notices a child that neither writes nor computes."""
+    """Notices a child that does not write, and does not compute or does so in vain."""
 
-    def __init__(self, pid: int, limit: float) -> None:
+    def __init__(self, pid: int, limit: float, watch: Watch) -> None:
         self._pid = pid
+        self._watch = watch
         self._limit = limit
         self.sign_of_life(time.monotonic())
 
@@ -337,9 +343,10 @@ class _StallWatch:
         self._next_look = now + min(self._limit / 8, max(left, _TICK))
         cpu = tree_cpu_seconds(self._pid)
         if self._cpu is None or abs(cpu - self._cpu) > _IDLE_SHARE * self._limit:
+            began = self._cpu is None
             self._since = now
             self._cpu = cpu
-            return False
+            return self._watch.spins(began)
         # On a busy machine a process may wait for a CPU that long: that is not a stall.
         return now - self._since >= self._limit and not tree_is_ready(self._pid)
 

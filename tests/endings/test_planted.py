@@ -36,10 +36,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def planted(folder: Path, ending: str) -> RunRecord:
+LIMITS = Limits(host=5.0, stall=1.0)
+
+
+def planted(folder: Path, ending: str, limits: Limits = LIMITS) -> RunRecord:
     """Build, run and judge; `limit_factor` in a hil.toml scales the limits on a busy machine."""
     board = load_target("corstone-300-m55", target_directories({}))
-    target = replace(board, limits=Limits(host=5.0, stall=1.0))
+    target = replace(board, limits=limits)
     program = double_program(folder / "program")
     firmware = planted_firmware(folder, ending)
     chosen = pick(target, "qemu")
@@ -90,6 +93,17 @@ def test_a_hang_names_where_it_hangs(home: Path, ending: str, function: str) -> 
     assert function in cause.text
     frames = [frame.split("+")[0] for frame in cause.facts["backtrace"]]
     assert frames[:2] == ["work", "run"] or frames[:1] == ["run"], frames
+
+
+def test_a_silent_busy_loop_ends_by_its_instructions(home: Path) -> None:
+    """Long before the time is up: 60 s of a host that needs less than one for so many."""
+    limits = Limits(host=60.0, stall=4.0, instructions=20_000_000)
+    cause = cause_of(planted(home, "ENDLESS_LOOP", limits))
+    assert cause.kind == "stall"
+    assert cause.facts is not None
+    assert cause.facts["instructions"] > limits.instructions
+    assert cause.facts["pc_symbol"].split("+")[0] == "spin"
+    assert f"no output in {cause.facts['instructions']:,} instructions" in cause.text
 
 
 @needs_bwrap

@@ -14,6 +14,7 @@ from harness.core.errors import MalformedFile
 from harness.formats.elf import read_elf
 from harness.judge.symbols import Symbols, where_spinning, with_symbols
 from harness.log import parse_console
+from harness.sim.monitor import CpuState
 from tests.size.mutations import mutations
 from tools.doubles import planted_firmware
 
@@ -51,7 +52,7 @@ def test_only_return_addresses_are_frames(elf: Path) -> None:
     assert calls
     begin = next(a for a in CODE if symbols.function(a) == "work")
     stack = [begin | 1, calls[0], 0, 0xDFDFDFCF, calls[0] & ~1]
-    facts = where_spinning({"pc": begin, "lr": 0}, stack, elf)
+    facts = where_spinning(CpuState({"pc": begin, "lr": 0}, tuple(stack)), elf)
     assert facts["pc_symbol"] == "work"
     assert facts["backtrace"] == [symbols.function(calls[0])]
 
@@ -61,7 +62,7 @@ def test_without_an_elf_the_registers_remain(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no ELF")
     assert with_symbols(seen, tmp_path / "absent") == seen
     assert with_symbols(seen, tmp_path / "text") == seen
-    assert where_spinning({"pc": 0x10}, [], None) == {"pc": "0x00000010"}
+    assert where_spinning(CpuState({"pc": 0x10}, ()), None) == {"pc": "0x00000010"}
 
 
 def test_no_fault_needs_no_elf(tmp_path: Path) -> None:

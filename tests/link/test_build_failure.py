@@ -81,6 +81,58 @@ def test_a_package_that_is_required_is_the_cause() -> None:
 
 # Each as the tool prints it: Zephyr 4.1.0's scripts, GCC 12, binutils, sh and bash.
 _STOPPED = {
+    "a text without quotes": (
+        "/a/prj.conf:4: warning: malformed string literal in assignment to KERNEL_BIN_NAME "
+        "(defined at Kconfig.zephyr:650). Assignment ignored.\n\n"
+        "error: Aborting due to Kconfig warnings\n",
+        "kconfig",
+        'CONFIG_KERNEL_BIN_NAME="..."',
+    ),
+    "an application's Kconfig without Zephyr's": (
+        "/z/boards/arm/mps3/mps3_corstone300_an547_defconfig:8: warning: attempt to assign the "
+        "value 'y' to the undefined symbol RUNTIME_NMI\n\n"
+        "error: Aborting due to Kconfig warnings\n",
+        "kconfig",
+        'source "Kconfig.zephyr"',
+    ),
+    "a device that is not enabled": (
+        "/z/include/zephyr/device.h:96:41: error: '__device_dts_ord_50' undeclared (first use in "
+        "this function); did you mean '__device_dts_ord_10'?\n"
+        "/a/main.c:10:15: note: in expansion of macro 'DEVICE_DT_GET'\n",
+        "devicetree",
+        "without its device in /a/main.c:10",
+    ),
+    "an alias": (
+        "/z/device.h:96:41: error: '__device_dts_ord_DT_N_ALIAS_my_led_P_gpios_IDX_0_PH_ORD' "
+        "undeclared here (not in a function)\n",
+        "devicetree",
+        "with `-` where C has `_`",
+    ),
+    "a header of POSIX": (
+        "/a/main.c:3:10: fatal error: pthread.h: No such file or directory\n",
+        "compile",
+        "CONFIG_POSIX_API=y",
+    ),
+    "a header of CMSIS-DSP": (
+        "/a/main.c:3:10: fatal error: arm_math.h: No such file or directory\n",
+        "compile",
+        "CONFIG_CMSIS_DSP=y",
+    ),
+    "a header of the C++ library": (
+        "/a/shape.cpp:1:10: fatal error: vector: No such file or directory\n",
+        "compile",
+        "CONFIG_REQUIRES_FULL_LIBCPP=y",
+    ),
+    "an exception": (
+        "/a/shape.cpp:1:51: error: exception handling disabled, use '-fexceptions' to enable\n",
+        "compile",
+        "CONFIG_CPP_EXCEPTIONS=y",
+    ),
+    "a dynamic_cast": (
+        "/a/shape.cpp:2:68: error: 'dynamic_cast' not permitted with '-fno-rtti'\n",
+        "compile",
+        "CONFIG_CPP_RTTI=y",
+    ),
     "module.yml": (
         'ERROR: Malformed "build" section in file: /m/zephyr/module.yml\n'
         "build.cmake: no such key\n",

@@ -92,6 +92,24 @@ def test_a_failed_link_is_explained_though_others_are_out_of_date(built: Build) 
     assert failure.symbol == "gone"
 
 
+def test_a_missing_header_is_the_cause_unless_the_build_generates_it(tmp_path: Path) -> None:
+    built = Build(tmp_path, "Ninja")
+    made = (
+        "add_custom_command(OUTPUT made.h COMMAND ${CMAKE_COMMAND} -E touch made.h)\n"
+        "add_custom_target(header ALL DEPENDS made.h)\nadd_dependencies(core header)\n"
+    )
+    (built.source / "CMakeLists.txt").write_text(LISTS + made)
+    assert built.build() == 0
+    (built.directory / "made.h").unlink()
+    main = built.source / "main.c"
+    main.write_text(f'#include "made.h"\n{FILES["main.c"]}')
+    assert built.explained().stopped is None
+    main.write_text(f'#include "nowhere.h"\n{FILES["main.c"]}')
+    stopped = built.explained().stopped
+    assert stopped is not None
+    assert stopped.where == f"{main}:1"
+
+
 def test_what_cannot_be_made_is_told(built: Build) -> None:
     (built.source / "core.c").unlink()
     explained = built.explained()

@@ -87,33 +87,16 @@ class InitPlan:
         return found
 
     def summary(self) -> dict[str, Any]:
+        rows = [(p.name, p.why, f"{self.url}/{_repository(p.name)}", p.megabytes) for p in PROJECTS]
+        if self.packages:
+            why = f"{_REQUIREMENTS}, into {ENVIRONMENT}"
+            rows.append(("Python packages", why, "the package index of pip", _PYTHON_MEGABYTES))
+        keys = ("what", "why", "from", "megabytes")
         return {
             "workspace": str(self.folder),
             "zephyr": self.version,
             "manifest": str(self.manifest),
-            "downloads": [
-                *(
-                    {
-                        "what": p.name,
-                        "why": p.why,
-                        "from": f"{self.url}/{_repository(p.name)}",
-                        "megabytes": p.megabytes,
-                    }
-                    for p in PROJECTS
-                ),
-                *(
-                    [
-                        {
-                            "what": "Python packages",
-                            "why": f"{_REQUIREMENTS}, into {ENVIRONMENT}",
-                            "from": "the package index of pip",
-                            "megabytes": _PYTHON_MEGABYTES,
-                        }
-                    ]
-                    if self.packages
-                    else []
-                ),
-            ],
+            "downloads": [dict(zip(keys, row, strict=True)) for row in rows],
             "megabytes": self.megabytes,
             "commands": [" ".join(command) for _, command in self.steps()],
             "activate": self.activation(),

@@ -260,6 +260,8 @@ def explain_assertion(failure: Failure, scripts: Sequence[Path]) -> Failure:
                 place = f"{script}:{text.count(chr(10), 0, found.start()) + 1}"
                 return replace(
                     failure,
+                    kind=FailureKind.ASSERTION,
+                    cause_kind=LinkCause.ASSERTION,
                     cause=f"{failure.cause} {place} asserts `{condition}`, which does not hold.",
                     fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
                     f"correct the assertion in {place}.",

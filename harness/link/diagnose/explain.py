@@ -136,11 +136,16 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
         progress(f"compiling again what is not up to date in {build.name}")
     text = pending.refused or pending.compiler_errors()
     stopped = build_failure(text)
-    missing = stopped is not None and "No such file or directory" in stopped.text
+    missing = _MISSING.search(stopped.text) if stopped is not None else None
     if missing and pending.generates and not pending.refused:
-        stopped = None  # the file may be one that the build has yet to generate
+        rules = build / "build.ninja"  # names every file that the build generates
+        if not rules.is_file() or missing["file"] in rules.read_text("utf-8", "replace"):
+            stopped = None
     unfinished = pending.next_step if stopped is None else None
     return Explanation(str(build), (), None, True, stopped, unfinished or None)
+
+
+_MISSING = re.compile(r"(?P<file>[^\s:/]+): No such file or directory")
 
 
 def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
@@ -161,7 +166,7 @@ def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | Non
     if failure.kind is FailureKind.REGION_OVERFLOW and link_map is not None:
         scripts = [p.read_text("utf-8", "replace") for p in index.call.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
-    if failure.kind is FailureKind.ASSERTION:
+    if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
         return causes.explain_assertion(failure, index.call.scripts)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
         return _built_elsewhere(without_objects(failure), tree)

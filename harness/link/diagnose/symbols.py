@@ -127,10 +127,11 @@ def behind_option(gate: Gate, where: str, definition: str, zephyr: ZephyrBuild) 
     why = (
         f"{where} defines {definition}, and {gate.file}:{gate.line} compiles it only with {option}"
     )
-    refused = next((o for o in zephyr.refused_options() if o.symbol == gate.option), None)
-    if refused is None:
+    refused = zephyr.refusal(gate.option)
+    if gate.option not in zephyr.requested:
+        depends = f": {refused.why}" if refused.unmet else ""
         return Undefined(
-            LinkCause.OPTION_NOT_SET, f"{why}, which is n.", f"Set {option}=y in prj.conf."
+            LinkCause.OPTION_NOT_SET, f"{why}, which is n{depends}.", refused.fix_if_unset
         )
     _, file, line = zephyr.requested[gate.option]
     return Undefined(

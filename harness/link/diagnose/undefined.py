@@ -102,6 +102,9 @@ def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
         fix = f"Give {shown} default visibility where it is defined."
         return Undefined(LinkCause.HIDDEN, why, fix, place)
     why = f"{local.unit.name} defines it as static, for that file only."
+    if re.search(r"\.[sS]\.o(?:bj)?\)?$", local.unit.name):
+        why = f"{local.unit.name} defines it for that file only: it is not declared .global."
+        return Undefined(LinkCause.STATIC, why, f"Add `.global {shown}` to that file.", place)
     fix = f"Remove `static` from the definition of {shown}, or call it from that file only."
     return Undefined(LinkCause.STATIC, why, fix, place)
 

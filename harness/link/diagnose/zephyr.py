@@ -20,19 +20,27 @@ from harness.link.fileapi import cache_entries
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
 _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*)*)\)")
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
+_HAS_NODE = re.compile(r"DT_HAS_(?P<name>\w+)_ENABLED")
+_DEPENDS = re.compile(r"depends[ \t]+on\b")
+_PROMPT = re.compile(r"(?:bool|tristate|string|int|hex|prompt)[ \t]+[\"']")
+_ALONE = re.compile(r"\(?\s*!?\s*[A-Z][A-Z0-9_]+(?:\s*\|\|\s*[A-Z][A-Z0-9_]+)*\s*\)?")
 _WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modules")
 
 
 @dataclass(frozen=True)
 class RefusedOption:
     """An option that was set to one value and has another. ``unmet``: its dependencies that do not
-    hold, as Kconfig writes them; "0" stands for a module that is missing."""
+    hold, as Kconfig writes them; "0" stands for a module that is missing. ``needs``: of those that
+    are one option, why that one is n. ``instead``: what to do for an option that no configuration
+    file can set."""
 
     symbol: str  # without CONFIG_
     wanted: str
     got: str
     defined: str  # file:line
     unmet: tuple[str, ...]
+    needs: tuple[RefusedOption, ...] = ()
+    instead: str = ""
 
     @property
     def why(self) -> str:
@@ -40,24 +48,58 @@ class RefusedOption:
         if "0" in self.unmet:
             return f"what it needs is not in this workspace: a module is missing{where}"
         if self.unmet:
-            return f"it depends on {' and '.join(self.unmet)}, which is n{where}"
-        return f"its range or a choice forbids that{where}"
+            behind = (f"; CONFIG_{n.symbol}: {n.why}" for n in self.needs if n.unmet)
+            return f"it depends on {' and '.join(self.unmet)}, which is n{where}{''.join(behind)}"
+        return f"its range, a choice or a comparison that it depends on forbids that{where}"
 
     @property
     def fix(self) -> str:
-        if "0" in self.unmet:
-            return (
-                f"Add the module that CONFIG_{self.symbol} belongs to ({self.defined}) to the "
-                "manifest (its project filter included) and `west update`, or name its folder "
-                "in EXTRA_ZEPHYR_MODULES."
-            )
-        plain = [name for name in self.unmet if re.fullmatch(r"[A-Z0-9_]+", name)]
-        if plain:
-            wanted = " and ".join(f"CONFIG_{name}=y" for name in plain)
-            return f"Set {wanted} too, beside CONFIG_{self.symbol}={self.wanted}."
-        return f"Meet what CONFIG_{self.symbol} depends on, or do without it."
+        """Of one that is set, in vain."""
+        without = f"Meet what CONFIG_{self.symbol} depends on, or do without it."
+        beside = f"too, beside CONFIG_{self.symbol}={self.wanted}"
+        return _advice(self.steps(), beside) or without
+
+    @property
+    def fix_if_unset(self) -> str:
+        """Of one that no configuration file sets."""
+        return _advice(self.whole(), "in prj.conf")
+
+    def whole(self) -> Iterator[str]:
+        """``steps``, and the option itself."""
+        yield from self.steps()
+        if not (self.instead and self.unmet):  # what meets them gives it its default
+            yield self.instead or f"CONFIG_{self.symbol}=y"
+
+    def steps(self) -> Iterator[str]:
+        """What its dependencies need, the deepest first: assignments and sentences."""
+        needs = {need.symbol: need for need in self.needs}
+        for term in self.unmet:
+            if term == "0":
+                yield (
+                    f"Add the module that CONFIG_{self.symbol} belongs to ({self.defined}) to the "
+                    "manifest (its project filter included) and `west update`, or name its folder "
+                    "in EXTRA_ZEPHYR_MODULES."
+                )
+            elif re.fullmatch(r"![A-Z0-9_]+", term):
+                yield f"CONFIG_{term[1:]}=n"
+            elif not _OPTION.fullmatch(term):
+                yield f"Set the options of `{term}` so that it holds."
+            elif term in needs:
+                yield from needs[term].whole()
+            else:
+                yield f"CONFIG_{term}=y"
 
 
+def _advice(steps: Iterable[str], where: str) -> str:
+    """Sentences, then the assignments in one."""
+    different = tuple(dict.fromkeys(steps))
+    sentences = [step for step in different if not step.startswith("CONFIG_")]
+    if assignments := [step for step in different if step.startswith("CONFIG_")]:
+        sentences.append(f"Set {' and '.join(assignments)} {where}.")
+    return " ".join(sentences)
+
+
+_OPTION = re.compile(r"[A-Z0-9_]+")
 _REFUSED = re.compile(
     r"warning: (?P<symbol>\w+) \(defined at (?P<defined>[^,)]+)[^)]*\) was assigned the value "
     r"'(?P<asked>[^']*)' but got the value '(?P<got>[^']*)'\."
@@ -173,35 +215,44 @@ class ZephyrBuild:
     def refused_options(self) -> tuple[RefusedOption, ...]:
         """The options that were set to y and are n; Kconfig warns of that once."""
         return tuple(
-            self._why_n(name)
+            self.refusal(name)
             for name, (value, _, _) in self.requested.items()
             if value == "y" and self.values.get(name) != "y"
         )
 
-    def _why_n(self, option: str) -> RefusedOption:
+    def refusal(self, option: str, above: frozenset[str] = frozenset()) -> RefusedOption:
+        """Why an option is n. ``above``: the options that depend on it."""
+        where, instead, known = "", "", above | {option}
         for file, text in self._kconfig:
-            for line, expressions in _definitions(text, option):
+            for line, expressions, prompt in _definitions(text, option):
                 where = f"{_below(file, self.base)}:{line}"
-                unmet = tuple(
-                    dict.fromkeys(
-                        term for expression in expressions for term in self._unmet(expression)
-                    )
-                )
+                instead = "" if prompt else self._instead(option, where)
+                terms = [term for expression in expressions for term in self._unmet(expression)]
                 module = file.parent.parent == self.base / "modules" and file.parent.name
                 if module and self.values.get(_module_option(module)) != "y":
-                    unmet = ("0",)
-                if unmet:
-                    return RefusedOption(option, "y", "n", where, unmet)
-        return RefusedOption(option, "y", "n", "", ())
+                    terms = ["0"]
+                if terms:
+                    unmet = tuple(dict.fromkeys(terms))
+                    below = [t for t in unmet if _OPTION.fullmatch(t) and t not in {*known, "0"}]
+                    needs = tuple(self.refusal(term, known) for term in below)
+                    return RefusedOption(option, "y", "n", where, unmet, needs, instead)
+        return RefusedOption(option, "y", "n", where, (), (), instead)
+
+    def _instead(self, option: str, where: str) -> str:
+        """What to do for an option that has no prompt."""
+        if not (named := _HAS_NODE.fullmatch(option)):
+            return f"Have CONFIG_{option} selected by another option: it has no prompt ({where})."
+        named_node = re.compile(rf"^DT_COMPAT_{named['name']} := (\S+)$", re.MULTILINE)
+        known = next((m for _, text in self._kconfig if (m := named_node.search(text))), None)
+        node = f'compatible = "{known[1] if known else named["name"].lower()}"'
+        return f"Enable a devicetree node with `{node}` (in an overlay)."
 
     def _unmet(self, expression: str) -> Iterator[str]:
         """The terms of ``A && !B && (C || D)`` that do not hold; other forms are left out."""
         for term in _terms(expression):
             names = re.findall(r"[A-Z][A-Z0-9_]+", term)
-            alone = re.fullmatch(
-                r"\(?\s*!?\s*[A-Z][A-Z0-9_]+(?:\s*\|\|\s*[A-Z][A-Z0-9_]+)*\s*\)?", term
-            )
-            if alone and ("!" in term) == any(self.values.get(n) == "y" for n in names):
+            set_ = any(self.values.get(name) == "y" for name in names)
+            if _ALONE.fullmatch(term) and ("!" in term) == set_:
                 yield term
 
     @cached_property
@@ -272,8 +323,9 @@ def _conditions(lists: str, name: str) -> Iterator[tuple[str, int]]:
             return
 
 
-def _definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Line and dependencies of each definition of an option in a Kconfig file."""
+def _definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ...], bool]]:
+    """Line and dependencies of each definition of an option in a Kconfig file, and whether a
+    configuration file may set it."""
     blocks: list[str] = []
     lines = kconfig.replace("\\\n", " ").split("\n")
     for number, line in enumerate(lines, 1):
@@ -285,15 +337,18 @@ def _definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ..
         elif words[0] == "endif" and blocks:
             blocks.pop()
         elif words[0] in ("config", "menuconfig") and words[1:2] == [option]:
-            yield number, (*blocks, *_depends(lines[number:]))
+            body = list(_body(lines[number:]))
+            depends = [text.split("on", 1)[1] for text in body if _DEPENDS.match(text)]
+            yield number, (*blocks, *depends), any(map(_PROMPT.match, body))
 
 
-def _depends(lines: Sequence[str]) -> Iterator[str]:
+def _body(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a definition, up to its help."""
     for line in lines:
-        if line.strip() and not line[0].isspace():
+        text = line.partition("#")[0].strip()
+        if line[:1].strip() or text == "help":
             return
-        if line.split()[:2] == ["depends", "on"]:
-            yield line.split("#")[0].split("on", 1)[1]
+        yield text
 
 
 def _terms(expression: str) -> list[str]:

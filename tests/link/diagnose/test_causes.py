@@ -358,6 +358,8 @@ def test_an_assertion_is_told_with_its_condition(tmp_path: Path) -> None:
     )
     text = "arm-none-eabi-ld: text is too large"
     (failure,) = parse(f"{text}\ncollect2: error: ld returned 1 exit status\n").failures
+    assert failure.kind == "unknown"  # until the script is read: ld prints the text alone
     explained = explain_assertion(failure, [script])
+    assert (explained.kind, explained.cause_kind) == ("assertion", "assertion")
     assert f"{script}:4 asserts `SIZEOF(.text) < 0x10`" in explained.cause
     assert f"{script}:4" in explained.fix

@@ -3,6 +3,8 @@ do, for the symbols that ExecuTorch, Zephyr, TFLite Micro and the ML evaluation 
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,20 @@ from harness.link.log.lines import lines_of
 def _explained(text: str, tmp_path: Path) -> tuple[str | None, str, str]:
     (failure,) = explain_lines(lines_of(text), tmp_path / "log", lambda _m: None).failures
     return failure.cause_kind, failure.cause, failure.fix
+
+
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
+def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Path) -> None:
+    (tmp_path / "fast.S").write_text(".syntax unified\n.thumb\n.thumb_func\nfast:\n bx lr\n")
+    (tmp_path / "main.c").write_text("int fast(void); int main(void) { return fast(); }\n")
+    gcc = ["arm-none-eabi-gcc", "-mcpu=cortex-m55", "-nostdlib"]
+    for name in ("fast.S", "main.c"):
+        subprocess.run([*gcc, "-c", name, "-o", f"{name}.obj"], cwd=tmp_path, check=True)
+    link = [*gcc, "main.c.obj", "fast.S.obj", "-o", "x.elf"]
+    done = subprocess.run(link, cwd=tmp_path, capture_output=True, text=True, check=False)
+    _, cause, fix = _explained(f"{' '.join(link)}\n{done.stderr}", tmp_path)
+    assert "fast.S.obj defines it for that file only: it is not declared .global." in cause
+    assert fix == "Add `.global fast` to that file."
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from harness.link.diagnose.symbols import behind_option, of_device
 from harness.link.diagnose.tree import Tree
-from harness.link.diagnose.zephyr import ZephyrBuild, similar_options, zephyr_build
+from harness.link.diagnose.zephyr import Gate, ZephyrBuild, similar_options, zephyr_build
 
 _NODES = """\
 /*
@@ -30,20 +30,54 @@ _NODES = """\
  * Devicetree node: /soc/clock@1
 #define DT_N_S_soc_S_clock_1_STATUS_okay 1
 """
+_CHAIN = """\
+if HW
+config COPIES
+\tbool "Copies"
+\tdepends on NET && !DMA && (SPI || SHELL) && \\
+\t           ENGINE
+\thelp
+\t  It also
+\t  depends on NOTHING
+endif
+config ENGINE
+\tbool "Engine"
+\tdepends on DMA && !NET
+config DMA
+\tbool "DMA"
+config HW
+\tbool
+\tdefault y
+\tdepends on DT_HAS_PROBE_HW_ENABLED
+config HIDDEN
+\tbool
+config USES_HIDDEN
+\tbool "Uses it"
+\tdepends on HIDDEN
+config SELECTS
+\tbool "Selects"
+\tselect HIDDEN if NET
+"""
 _FILES = {
     "build/CMakeCache.txt": "CMAKE_HOME_DIRECTORY:INTERNAL={root}/app\n"
     "CONF_FILE:STRING={root}/app/prj.conf;{root}/app/more.conf\n"
     "Zephyr_DIR:PATH={root}/zephyr/share/zephyr-package/cmake\n",
-    "build/zephyr/.config": "CONFIG_NET=y\nCONFIG_SIZE=4\n# CONFIG_DMA is not set\n",
+    "build/zephyr/.config": "CONFIG_NET=y\nCONFIG_SIZE=4\n# CONFIG_DMA is not set\n"
+    "CONFIG_DT_HAS_ARM_VERSATILE_I2C_ENABLED=y\n",
     "build/zephyr/kconfig/sources.txt": "{root}/zephyr/Kconfig\n"
-    "{root}/zephyr/modules/cmsis-nn/Kconfig\n{root}/build/Kconfig/Kconfig.dts\n",
-    "build/Kconfig/Kconfig.dts": "config DT_HAS_ARM_VERSATILE_I2C_ENABLED\n\tdef_bool y\n",
+    "{root}/zephyr/Kconfig.chain\n{root}/zephyr/modules/cmsis-nn/Kconfig\n"
+    "{root}/build/Kconfig/Kconfig.dts\n",
+    "build/Kconfig/Kconfig.dts": "DT_COMPAT_PROBE_HW := probe,hw\nconfig DT_HAS_PROBE_HW_ENABLED\n"
+    "\tdef_bool $(dt_compat_enabled,$(DT_COMPAT_PROBE_HW))\n"
+    "config DT_HAS_ARM_VERSATILE_I2C_ENABLED\n\tdef_bool y\n",
     "build/zephyr/include/generated/zephyr/devicetree_generated.h": _NODES,
     "app/prj.conf": "CONFIG_IO=y\nCONFIG_NET=y\n",
     "app/more.conf": "\nCONFIG_CMSIS_NN=y\nCONFIG_NESTED=y\n",
     "zephyr/Kconfig": "config IO\n\tbool\n\tdepends on NET && (DMA || SPI) && !SIZE\n"
-    "config I2C_SBCON\n\tbool\n\tdepends on DT_HAS_ARM_VERSATILE_I2C_ENABLED\n"
-    "if SHELL\nconfig NESTED\n\tbool\nendif\n",
+    'config I2C_SBCON\n\tbool "Driver"\n\tdepends on DT_HAS_ARM_VERSATILE_I2C_ENABLED\n'
+    'if SHELL\nconfig NESTED\n\tbool\nendif\nconfig SHELL\n\tbool "Shell"\n'
+    'if 0\nosource "modules/*/Kconfig"\nendif\nsource "Kconfig.chain"\n',
+    "zephyr/Kconfig.chain": _CHAIN,
     "zephyr/modules/cmsis-nn/Kconfig": "menuconfig CMSIS_NN\n\tbool\n",
     "zephyr/lib/CMakeLists.txt": "add_subdirectory_ifdef(CONFIG_CPP cpp)\nadd_subdirectory(net)\n",
     "zephyr/lib/cpp/CMakeLists.txt": "zephyr_sources_ifdef(\n  CONFIG_STATIC_INIT\n  dtors.c)\n",
@@ -98,6 +132,40 @@ def test_why_what_was_set_is_n(zephyr: ZephyrBuild) -> None:
     assert gate is not None
     said = behind_option(gate, "io.c:1", "it", zephyr)
     assert "app/prj.conf:1 sets it to y, but it stayed n" in said.cause
+
+
+@pytest.mark.parametrize(
+    ("option", "why", "fix"),
+    [
+        (
+            "COPIES",
+            "CONFIG_ENGINE: it depends on DMA and !NET, which is n (Kconfig.chain:9)",
+            'Enable a devicetree node with `compatible = "probe,hw"` (in an overlay). Set the '
+            "options of `(SPI || SHELL)` so that it holds. Set CONFIG_DMA=y and "
+            "CONFIG_NET=n and CONFIG_ENGINE=y and CONFIG_COPIES=y in prj.conf.",
+        ),
+        (
+            "USES_HIDDEN",
+            "it depends on HIDDEN, which is n",
+            "Have CONFIG_HIDDEN selected by another option: it has no prompt (Kconfig.chain:18). "
+            "Set CONFIG_USES_HIDDEN=y in prj.conf.",
+        ),
+        ("NESTED", "it depends on SHELL, which is n", "Set CONFIG_SHELL=y in prj.conf."),
+    ],
+)
+def test_the_chain_that_keeps_an_option_n(
+    zephyr: ZephyrBuild, option: str, why: str, fix: str
+) -> None:
+    """To its end: also what is around the definition."""
+    refusal = zephyr.refusal(option)
+    assert why in refusal.why
+    assert fix in refusal.fix_if_unset
+
+
+def test_an_option_that_nobody_set_is_told_with_what_it_needs(zephyr: ZephyrBuild) -> None:
+    said = behind_option(Gate("ENGINE", Path("CMakeLists.txt"), 3), "io.c:1", "it", zephyr)
+    assert "which is n: it depends on DMA and !NET" in said.cause
+    assert said.fix == "Set CONFIG_DMA=y and CONFIG_NET=n and CONFIG_ENGINE=y in prj.conf."
 
 
 def test_a_device_without_a_driver(zephyr: ZephyrBuild) -> None:

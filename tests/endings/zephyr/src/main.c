@@ -18,6 +18,9 @@ static const struct {
     {"oops", oops},
     {"interleave", interleave},
     {"cut", cut_the_end},
+    {"deadlock", deadlock},
+    {"spin", spin},
+    {"reset", reset},
 };
 
 /* Before Zephyr's banner. */

@@ -3,6 +3,7 @@
 #include <zephyr/kernel.h>
 #include <zephyr/logging/log.h>
 #include <zephyr/sys/printk.h>
+#include <zephyr/sys/reboot.h>
 
 LOG_MODULE_REGISTER(ways);
 
@@ -54,3 +55,28 @@ void cut_the_end(void) {
   k_msleep(50);
   say("lete, exiting.\n");
 }
+
+K_MUTEX_DEFINE(first);
+K_MUTEX_DEFINE(second);
+
+static void lock_both(struct k_mutex* one, struct k_mutex* other) {
+  k_mutex_lock(one, K_FOREVER);
+  k_msleep(10);
+  k_mutex_lock(other, K_FOREVER);
+}
+
+static void work(void* a, void* b, void* c) { lock_both(&second, &first); }
+K_THREAD_DEFINE(worker, 1024, work, NULL, NULL, NULL, 5, 0, K_TICKS_FOREVER);
+
+/* Each thread has the mutex that the other waits for. */
+void deadlock(void) {
+  k_thread_start(worker);
+  lock_both(&first, &second);
+}
+
+void spin(void) {
+  while (one == 1) {
+  }
+}
+
+void reset(void) { sys_reboot(SYS_REBOOT_COLD); }

@@ -8,3 +8,6 @@ void panic(void);
 void oops(void);
 void interleave(void);
 void cut_the_end(void);
+void deadlock(void);
+void spin(void);
+void reset(void);
