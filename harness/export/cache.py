@@ -53,14 +53,6 @@ def load(key: str, home: str = "") -> Program | None:
     return None
 
 
-def at(place: Path) -> Program | None:
-    """The Program of one entry, whatever became of its inputs; None when it is not whole."""
-    try:
-        return None if artifact_cache.check(place) is None else _program(place)
-    except artifact_cache.NotAsStored:
-        return None
-
-
 def spoiled(key: str) -> str:
     """Why an entry of the key cannot be used although it is there; "" when there is no such."""
     for place in _places(key):
@@ -74,12 +66,14 @@ def spoiled(key: str) -> str:
 
 
 def by_pte(sha256: str) -> Program | None:
-    """The cached Program that this ``.pte`` belongs to."""
+    """The cached Program that this ``.pte`` belongs to, whatever became of the model's files."""
     for file in cache_dir("programs").glob("[!.]*/program.json"):
         program = _program(file.parent)
-        if program is not None and program.pte_sha256 == sha256 and at(file.parent) is not None:
+        if program is not None and program.pte_sha256 == sha256:
             in_use(file.parent)
-            return program
+            with suppress(artifact_cache.NotAsStored):
+                if artifact_cache.check(file.parent) is not None:
+                    return program
     return None
 
 

@@ -127,12 +127,20 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
     shared = memoryview(b"")
     for descriptor in given["memory"]:
         shared = memoryview(mmap.mmap(descriptor, given["size"]))
-    run = _model(product, macs)
+    failure: Exception | None = None
+    try:  # before the first job comes, which is told when that went wrong
+        from harness.npu.model import npu
+
+        run: Callable[..., Outcome] = npu(product, macs)
+    except Exception as error:
+        failure = error
     with Connection(given["jobs"]) as jobs, suppress(EOFError):
         while True:
             spans = json.loads(jobs.recv_bytes())
             pieces, copied = _pieces(spans, jobs, shared)
             try:
+                if failure is not None:
+                    raise failure
                 told = asdict(run(pieces[0], pieces[1:]))
             except ImportError as error:
                 told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
@@ -141,21 +149,6 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
             jobs.send_bytes(json.dumps(told).encode())
             for piece in copied:
                 jobs.send_bytes(piece)
-
-
-def _model(product: str, macs: int) -> Callable[..., Any]:
-    """Loaded before the first job comes, which is told when that went wrong."""
-    try:
-        from harness.npu.model import npu
-
-        return npu(product, macs)
-    except Exception as error:
-        failure = error
-
-    def failed(*_: object) -> None:
-        raise failure
-
-    return failed
 
 
 def _pieces(

@@ -79,17 +79,10 @@ def run_program(
     samples: Sequence[Sample],
     kernels: Kernels,
     graphs: Mapping[bytes, bytes] | None = None,
-    known: Sequence[ProgramRun] = (),
 ) -> list[ProgramRun]:
-    """With ``kernels`` on the CPU. ``graphs``: the TOSA graph of each delegate, by its blob. A
-    delegate whose inputs are those of the ``known`` run has its outputs, too: the model is not
-    asked twice."""
+    """With ``kernels`` on the CPU. ``graphs``: the TOSA graph of each delegate, by its blob."""
     module = edge.exported_program().module(check_guards=False)
-    calls = [run.calls for run in known] or [()] * len(samples)
-    return [
-        _Interpreter(module, graphs or {}, kernels, before).run_sample(sample)
-        for sample, before in zip(samples, calls, strict=True)
-    ]
+    return [_Interpreter(module, graphs or {}, kernels).run_sample(sample) for sample in samples]
 
 
 def run_eagerly(module: torch.fx.GraphModule, samples: Sequence[Sample]) -> list[Sample]:
@@ -103,11 +96,9 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         module: torch.fx.GraphModule,
         graphs: Mapping[bytes, bytes],
         kernels: Kernels,
-        known: Sequence[DelegateCall],
     ) -> None:
         super().__init__(module)
         self._graphs = graphs
-        self._known = known
         self._kernels = kernels
         self._calls: list[DelegateCall] = []
 
@@ -124,19 +115,11 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             return self._kernels(target, args, kwargs, result)
         lowered, *tensors = args
         inputs = tuple(_physical(tensor) for tensor in tensors)
-        outputs = self._outputs(bytes(lowered.processed_bytes), inputs)
+        outputs = run_graph(self._graphs[bytes(lowered.processed_bytes)], inputs)
         self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
         results = [n.meta["val"] for n in output_node.args[0]]
         return [as_logical(v, like) for v, like in zip(outputs, results, strict=True)]
-
-    def _outputs(self, blob: bytes, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        number = len(self._calls)
-        if number < len(self._known):
-            known = self._known[number]
-            if all(map(np.array_equal, inputs, known.inputs)):
-                return known.outputs
-        return run_graph(self._graphs[blob], inputs)
 
 
 def _max_pool(x: torch.Tensor, *window: Any) -> tuple[torch.Tensor, ...]:
