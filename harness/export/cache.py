@@ -8,8 +8,6 @@ of, and the class of CPU where the program depends on it: a store is shared by m
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +20,7 @@ from typing import Any
 from harness.export.program import Program, load_program
 from harness.system import artifact_cache
 from harness.system.artifact_cache import processor
-from harness.system.files import MALFORMED, disk_errors, read_regular
+from harness.system.files import MALFORMED, disk_errors
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
@@ -38,8 +36,7 @@ def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") ->
     where its bytes depend on that, else "". Each state of them has an entry."""
     name = key
     if inputs or cpu:
-        text = json.dumps([sorted(inputs.items()), cpu])
-        name += f"{_SEPARATOR}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        name += f"{_SEPARATOR}{artifact_cache.key_of([dict(inputs), cpu])[:12]}"
     return cache_dir("programs") / name
 
 
@@ -141,7 +138,9 @@ def _holds(facts: Mapping[str, Any], home: str) -> bool:
     try:
         files = facts["files"].items()
         here = facts["cpu"] in ("", cpu_class())
-        return here and all(_digest(Path(home) / name) == digest for name, digest in files)
+        return here and all(
+            artifact_cache.digest_of(Path(home) / name) == digest for name, digest in files
+        )
     except MALFORMED:
         return False
 
@@ -149,12 +148,5 @@ def _holds(facts: Mapping[str, Any], home: str) -> bool:
 def cpu_class() -> str:
     """Equal where torch and MKL choose the same kernels: the CPU's maker and features, and the
     variables by which a user limits them."""
-    limits = (f"{name}={os.environ.get(name)}" for name in _CPU_VARIABLES)
-    return hashlib.sha256("\0".join([*processor(), *limits]).encode()).hexdigest()[:12]
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(read_regular(path)).hexdigest()
-    except OSError:
-        return None
+    limits = [os.environ.get(name) for name in _CPU_VARIABLES]
+    return artifact_cache.key_of([*processor(), *limits])[:12]

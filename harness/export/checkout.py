@@ -18,8 +18,6 @@ older checkouts import as a package of its own: also the wheel's.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -32,6 +30,7 @@ from harness.core.errors import InfraError, UsageError
 from harness.export.exporter import ExporterFacts
 from harness.export.request import exporter_versions
 from harness.firmware.executorch.checkout import find_root
+from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors
 from harness.system.git import Unreadable, blob_id, changed, revision, tracked
 from harness.system.locks import in_use
@@ -110,7 +109,7 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     installed = exporter_versions()
     wheel, torch = installed["executorch"], installed["torch"]
     version, pinned = _version(root), _pinned(root)
-    name = _hash([LAYOUT, sources.identity(), wheel, sorted(compiled.items())])[:12]
+    name = key_of([LAYOUT, sources.identity(), wheel, sorted(compiled.items())])[:12]
     return CheckoutExporter(
         root=root,
         environment=lay_environment(root, sources, compiled),
@@ -173,7 +172,7 @@ class Sources:
 
     def identity(self) -> str:
         """Equal where the same is exported, whatever the commit and wherever the checkout."""
-        return hashlib.sha256(json.dumps(sorted(self.files.items())).encode()).hexdigest()
+        return key_of(dict(self.files))
 
 
 def read_sources(root: Path) -> Sources:
@@ -230,7 +229,7 @@ def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -
     files = [name for name in sources.files if "/" in name]
     version, wheel = _version(root), executorch_package()
     facts = [LAYOUT, str(root), sorted(files), version, str(wheel), sorted(compiled)]
-    place = cache_dir("executorch-python") / _hash(facts)
+    place = cache_dir("executorch-python") / key_of(facts)
     in_use(place)
     if place.is_dir():
         return place
@@ -263,7 +262,3 @@ def _link(package: Path, links: Mapping[str, Path], version: str) -> None:
     # rest of it in the installed wheel, and mix the two.
     (package / "__init__.py").touch()
     (package / "version.py").write_text(f"__version__ = {version!r}\ngit_version = None\n")
-
-
-def _hash(facts: object) -> str:
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]

@@ -12,8 +12,6 @@ its ``architecture_features.py`` (5.1.0): the arena must be in SRAM or DRAM.
 from __future__ import annotations
 
 import configparser
-import hashlib
-import json
 import platform
 import re
 from collections.abc import Mapping
@@ -24,6 +22,7 @@ from pathlib import Path
 from harness.config.models import Calibration, ModelSource, require_names, source_files
 from harness.config.npu import ProductFacts, products
 from harness.core.errors import ToolMissing, Unknown, UsageError
+from harness.system.artifact_cache import key_of
 from harness.system.files import content_digest
 
 EXPORTERS = ("torch", "executorch", "torchao")
@@ -132,8 +131,7 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
             f"a memory mode, a system configuration and direct drive are for an Ethos-U, not for "
             f"'{request.compile_target}'"
         )
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    return f"{name}-{digest[:24]}"
+    return f"{name}-{key_of(parts)[:24]}"
 
 
 def _sources(model: ModelSource) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import re
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ from harness.core.errors import InfraError
 from harness.npu.errors import AccessError
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.artifact_cache import processor
-from harness.system.files import DISK_FULL, disk_errors
+from harness.system.files import DISK_FULL, content_digest, disk_errors
 
 SOURCES = Path(__file__).with_name("kernel")
 _HEADERS = ("jobs.h", "reorder.h")
@@ -236,10 +235,8 @@ def check_layout(library: ctypes.CDLL) -> None:
 
 
 def _key(tools: list[toolchain.Tool]) -> str:
-    digest = hashlib.sha256("\0".join([*map(str, tools), *processor()]).encode())
-    for file in sources():
-        digest.update(f"\0{file.name}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:32]
+    own = content_digest(sources(), SOURCES)
+    return artifact_cache.key_of([*map(str, tools), *processor(), own])
 
 
 def sources() -> list[Path]:
