@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -51,9 +52,7 @@ class Claims:
             label = self._label(path)
             self._things[label] += 1
             field = self.buffer.schema.tables[table.type].by_name[name]
-            pending: list[tuple[int, int]] = []
-            self._reference(table.pos, table.type, place, field, label, pending)
-            self._claim_all(pending, label)
+            self._claim_all([*self._targets(table.pos, table.type, place, field, label)], label)
 
     def bytes(self, start: int, end: int, path: Path) -> None:
         self._add(start, end, self._label(path))
@@ -88,30 +87,25 @@ class Claims:
             if layout.padding:
                 self._padding[label] += layout.padding
             for offset, field in layout.references:
-                self._reference(pos, kind, offset, field, label, pending)
+                pending += self._targets(pos, kind, offset, field, label)
 
-    def _reference(
-        self,
-        pos: int,
-        kind: int,
-        offset: int,
-        field: Field,
-        label: int,
-        pending: list[tuple[int, int]],
-    ) -> None:
+    def _targets(
+        self, pos: int, kind: int, offset: int, field: Field, label: int
+    ) -> Iterator[tuple[int, int]]:
+        """Claims what a field points to, but for the tables, whose position and type it yields."""
         at = pos + offset
         if field.kind == "union":
             member = self.buffer.union_member(Table(self.buffer, kind, pos), field, at)
             if member is not None:
-                pending.append((member.pos, member.type))
+                yield member.pos, member.type
             return
         target = self.buffer.follow(at)
         if field.kind == "table":
-            pending.append((target, field.index))
+            yield target, field.index
         elif field.kind == "string":
             self._string(target, label)
         else:
-            self._vector(target, field, label, pending)
+            yield from self._vector(target, field, label)
 
     def _string(self, pos: int, label: int) -> None:
         buffer = self.buffer
@@ -120,13 +114,13 @@ class Claims:
             raise MalformedFile("a string does not end in a zero byte", end)
         self._run(pos, end + 1, label)
 
-    def _vector(self, pos: int, field: Field, label: int, pending: list[tuple[int, int]]) -> None:
+    def _vector(self, pos: int, field: Field, label: int) -> Iterator[tuple[int, int]]:
         _, end = self.buffer.vector_extent(pos, field.size)
         if not self._run(pos, end, label) or field.kind == "vector of scalar":
             return
         for at in range(pos + 4, end, 4):
             if field.kind == "vector of table":
-                pending.append((self.buffer.follow(at), field.index))
+                yield self.buffer.follow(at), field.index
             elif field.kind == "vector of string":
                 self._string(self.buffer.follow(at), label)
 

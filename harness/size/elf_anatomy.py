@@ -7,6 +7,7 @@ total is that of all allocated sections and these copies.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ Memory = Region | MapRegion  # a region of a target, or of a linker script
 
 PADDING = "padding"
 _LARGEST_PADDING = 64  # bytes between input sections that alignment explains
+_NAMED = re.compile(
+    r"\.(?:text(?:\.(?:unlikely|startup|hot))?|rodata|data(?:\.rel\.ro)?|bss|init_array)"
+    r"\.((?!str|cst).+)",
+    re.DOTALL,
+)
 _KNOWN_SECTIONS = {
     ".ARM.exidx": "unwind index",
     ".ARM.extab": "unwind tables",
@@ -180,21 +186,8 @@ def _check_same_link(elf: ElfFile, link_map: LinkMap, path: Path | None) -> None
 
 def _subject(section: str) -> str:
     """``.text._ZN3fooEv`` to ``_ZN3fooEv``; a section without such a name stays as it is."""
-    for prefix in (
-        ".text.unlikely.",
-        ".text.startup.",
-        ".text.hot.",
-        ".text.",
-        ".rodata.",
-        ".data.rel.ro.",
-        ".data.",
-        ".bss.",
-        ".init_array.",
-    ):
-        rest = section.removeprefix(prefix)
-        if rest != section and rest and not rest.startswith(("str", "cst")):
-            return rest
-    return section
+    named = _NAMED.fullmatch(section)
+    return named[1] if named else section
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
     plans = Plans()
     scalar_types = program.buffer.schema.enums["ScalarType"]
     for plan in program.items("execution_plan"):
-        _Method(plan, claims, general, scalar_types).claim(plans)
+        _Method(plan, plans, claims, general, scalar_types).claim()
     for item in program.items("named_data"):
         claims.table(item, (*general, "named data keys", item.get("key") or ""))
     for name in (
@@ -89,21 +89,23 @@ def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
 
 class _Method:
     def __init__(
-        self, plan: Table, claims: Claims, general: Path, scalar_types: dict[int, str]
+        self, plan: Table, plans: Plans, claims: Claims, general: Path, scalar_types: dict[int, str]
     ) -> None:
-        self._plan, self._claims = plan, claims
+        self._plan, self._plans, self._claims = plan, plans, claims
         self._name = plan.get("name") or "(no name)"
         self._path = (*general, self._name)
         self._scalar_types = scalar_types
         self._operators: list[str] = []
         self._users: dict[int, str] = {}  # value -> the first operator that has it
         self._boundary = {*plan.items("inputs"), *plan.items("outputs")}
+        self._planned: dict[int, list[_Planned]] = {}  # by buffer
+        self._shapes = Numbering()  # of constants without a name
 
-    def claim(self, plans: Plans) -> None:
+    def claim(self) -> None:
         self._claim_operators()
-        self._claim_delegates(plans)
+        self._claim_delegates()
         self._claim_chains()
-        self._claim_values(plans)
+        self._claim_values()
         plan, path, claims = self._plan, self._path, self._claims
         claims.field(plan, "name", (*path, "names", "method"))
         claims.field(plan, "container_meta_type", (*path, "debug", "container metadata"))
@@ -121,10 +123,10 @@ class _Method:
             self._operators.append(name)
             self._claims.table(operator, (*self._path, "operators", numbering.name(name)))
 
-    def _claim_delegates(self, plans: Plans) -> None:
+    def _claim_delegates(self) -> None:
         numbering = Numbering()
         for delegate in self._plan.items("delegates"):
-            plans.delegates.append(delegate)
+            self._plans.delegates.append(delegate)
             name = numbering.name(delegate.get("id") or "")
             for spec in delegate.items("compile_specs"):
                 key = spec.get("key") or ""
@@ -154,14 +156,12 @@ class _Method:
                 self._users.setdefault(value, name)
         return name
 
-    def _claim_values(self, plans: Plans) -> None:
-        planned: dict[int, list[_Planned]] = {}
-        numbering = Numbering()
+    def _claim_values(self) -> None:
         values = [(value, value.get("val")) for value in self._plan.items("values")]
         self._use_what_is_in_lists([content for _, content in values])
         for index, (value, content) in enumerate(values):
             if content is not None and content.name == "Tensor":
-                self._claim_tensor(index, value, content, numbering, plans, planned)
+                self._claim_tensor(index, value, content)
             elif content is not None and content.name == "String":
                 text = content.get("string_val") or ""
                 self._claims.table(value, (*self._path, "strings", text))
@@ -171,7 +171,7 @@ class _Method:
         for number, size in enumerate(self._plan.items("non_const_buffer_sizes")):
             group = (f"planned buffer {number} of {self._name}",)
             if size > 0:
-                plans.memory.extend(_owners(group, size, planned.get(number, ())))
+                self._plans.memory.extend(_owners(group, size, self._planned.get(number, ())))
 
     def _use_what_is_in_lists(self, contents: list[Table | None]) -> None:
         for index, content in enumerate(contents):
@@ -180,15 +180,7 @@ class _Method:
                 for value in content.items("items"):
                     self._users.setdefault(value, user)
 
-    def _claim_tensor(
-        self,
-        index: int,
-        value: Table,
-        tensor: Table,
-        numbering: Numbering,
-        plans: Plans,
-        planned: dict[int, list[_Planned]],
-    ) -> None:
+    def _claim_tensor(self, index: int, value: Table, tensor: Table) -> None:
         scalar_type = self._scalar_types.get(tensor.get("scalar_type"), "?")
         sizes = list(tensor.items("sizes"))
         item_size, dtype = SCALAR_TYPES.get(scalar_type, (1, scalar_type.lower()))
@@ -202,18 +194,19 @@ class _Method:
         kind = "constant" if data != _SHARED_INDEX else "planned" if where else "unplanned"
         self._claims.table(value, (*self._path, "tensors", f"{kind} {shape}"))
         if data != _SHARED_INDEX:
-            known = plans.constants.plain
+            known = self._plans.constants.plain
             if where is not None:
                 segment = extra.get("mutable_data_segments_idx") if extra else 0
-                known = plans.constants.mutable.setdefault(segment, {})
+                known = self._plans.constants.mutable.setdefault(segment, {})
             if data not in known:
-                known[data] = Constant(known_as or numbering.name(shape), size, False)
+                known[data] = Constant(known_as or self._shapes.name(shape), size, False)
             known[data].used |= index in self._users or index in self._boundary
         if where is not None:
             offset = where.get("memory_offset_low") | where.get("memory_offset_high") << 32
             user = self._users.get(index)
             name = f"{known_as or shape} of {user}" if user else known_as or shape
-            planned.setdefault(where.get("memory_id"), []).append(_Planned(name, offset, size))
+            planned = self._planned.setdefault(where.get("memory_id"), [])
+            planned.append(_Planned(name, offset, size))
 
 
 @dataclass(frozen=True)
