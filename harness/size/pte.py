@@ -17,7 +17,7 @@ from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
 from harness.size import vela
-from harness.size.anatomy import Anatomy, Numbering, Part, Path, Tally
+from harness.size.anatomy import Anatomy, Numbering, Part, Tally
 from harness.size.claims import Claims, classify_gap
 from harness.size.program_tables import Constant, Plans, claim_program
 
@@ -138,15 +138,12 @@ class _Blobs:
 
     def owners(self, program: Table, plans: Plans) -> dict[int, Owner]:
         """The function that accounts for each segment, by its number."""
-        view, tally = self._view, self._tally
         owners: dict[int, Owner] = {}
 
         def add(table: Table, known: dict[int, Constant], kind: str) -> None:
             offsets = dict(list(enumerate(table.items("offsets")))[1:])
             if offsets:
-                owners[table.get("segment_index")] = lambda segment: tensors(
-                    view, segment, offsets, known, (kind,), tally
-                )
+                owners[table.get("segment_index")] = partial(self._tensors, offsets, known, kind)
 
         constant = program.get("constant_segment")
         if constant is not None:
@@ -160,6 +157,31 @@ class _Blobs:
                 item.get("segment_index"), partial(self._named_segment, item.get("key") or "")
             )
         return owners
+
+    def _tensors(
+        self, offsets: Mapping[int, int], known: Mapping[int, Constant], kind: str, at: DataSegment
+    ) -> None:
+        """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
+        view, tally, length = self._view, self._tally, at.end - at.start
+        places: dict[int, list[int]] = {}
+        for index, offset in offsets.items():
+            if offset > length:
+                raise MalformedFile(f"constant {index} starts behind its segment", at.start)
+            places.setdefault(offset, []).append(index)
+        edges = [*sorted(places), length]
+        classify_gap(view, at.start, at.start + edges[0], ("before constants",), tally)
+        for start, end in pairwise(edges):
+            named = [known[index] for index in places[start] if index in known]
+            if named:
+                largest = max(named, key=lambda n: n.size)
+                used = any(n.used for n in named)
+                size = min(largest.size, end - start)
+                tally.add((kind, replace(largest, used=used).label), size)
+                low = at.start + start + size
+                classify_gap(view, low, at.start + end, ("between constants",), tally)
+            else:
+                which = ", ".join(map(str, places[start]))
+                tally.add(("unreferenced", f"constant {which}"), end - start)
 
     def _delegate_segment(self, name: str, segment: DataSegment) -> None:
         self._delegate(self._view[segment.start : segment.end], name)
@@ -217,34 +239,3 @@ def account_segments(
             owner(segment)
         at = segment.end
     classify_gap(view, at, len(view), ("end of file",), tally)
-
-
-def tensors(
-    view: memoryview,
-    segment: DataSegment,
-    offsets: Mapping[int, int],
-    known: Mapping[int, Constant],
-    path: Path,
-    tally: Tally,
-) -> None:
-    """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
-    length = segment.end - segment.start
-    places: dict[int, list[int]] = {}
-    for index, offset in offsets.items():
-        if offset > length:
-            raise MalformedFile(f"constant {index} starts behind its segment", segment.start)
-        places.setdefault(offset, []).append(index)
-    edges = [*sorted(places), length]
-    classify_gap(view, segment.start, segment.start + edges[0], ("before constants",), tally)
-    for start, end in pairwise(edges):
-        named = [known[index] for index in places[start] if index in known]
-        if named:
-            largest = max(named, key=lambda n: n.size)
-            used = any(n.used for n in named)
-            size = min(largest.size, end - start)
-            tally.add((*path, replace(largest, used=used).label), size)
-            low = segment.start + start + size
-            classify_gap(view, low, segment.start + end, ("between constants",), tally)
-        else:
-            which = ", ".join(map(str, places[start]))
-            tally.add(("unreferenced", f"constant {which}"), end - start)
