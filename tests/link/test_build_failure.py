@@ -244,6 +244,11 @@ _STOPPED = {
         "compile",
         "-mcpu (and -mfpu",
     ),
+    "another architecture's assembler": (
+        'copy.S: Assembler messages:\ncopy.S:4: Error: unrecognized symbol type ""\n',
+        "compile",
+        "%function in place of @function",
+    ),
     "an instruction of the compiler's": (
         "/tmp/ccFX9k.s: Assembler messages:\n"
         "/tmp/ccFX9k.s:87: Error: syntax error -- `vcvt d0,s0'\n",

@@ -205,6 +205,12 @@ ADVICE = {
         "smaller by 736 bytes",
         "another address or region",
     ),
+    "a distance is no size": (
+        "ld: a.elf section `.frames' will not fit in region `AXI'\n"
+        "ld: region `AXI' overflowed by 402653184 bytes",
+        "Place .frames at an address inside AXI",
+        "-Os",
+    ),
     "a licence has its limit": (
         "error: L6047U: The size of this image (47216 bytes) exceeds the maximum allowed for this "
         "version of the linker",

@@ -164,6 +164,8 @@ DUPLICATES = [
     'Error[Li006]: duplicate definitions for "x"; in "a.o", and "b.o"',
     'Error[Li006]: duplicate definitions for "x"; in "a\n          .o"\n          , and "b.o"',
     "b.o: In function `x':\nb.c:(.text+0x0): multiple definition of `x'\na.o:a.c:(.text+0x0): first defined here",  # noqa: E501
+    # pasted as Markdown
+    "b.o:b.c:(.text.x+0x0): multiple definition of x'\na.o:a.c:(.text+0x0): first defined here",
     "ld.lld: error: duplicate symbol: x\n>>> defined at a.c:2\n>>>      a.o:(x)\n"
     ">>> defined at b.c:1\n>>>      b.o:(.bss+0x0)",
     "Error: L6200E: Symbol x multiply defined (by a.o and b.o).",
