@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -26,6 +26,7 @@ from harness.system.confine import ENVIRONMENT, confined
 from harness.system.paths import import_root
 from harness.system.process import tree_processes
 from harness.system.quota import Account, Quota
+from harness.system.tied_process import TiedProcess
 
 TEMPORARY = "tmp"  # below the only folder that a confined process can write to
 _START_SECONDS = 300.0
@@ -181,11 +182,9 @@ class ForkServer:
     def close(self) -> int:
         """Ends the process and its fork. Its status."""
         self._stack.close()
-        try:
-            return self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        return self._process.end()
 
 
 def _launched(
@@ -194,14 +193,14 @@ def _launched(
     control: socket.socket,
     printed: int,
     stack: ExitStack,
-) -> subprocess.Popen[bytes]:
+) -> TiedProcess:
     inherited = [str(import_root()), *filter(None, sys.path)]  # not the current directory
     path = [str(environment), *inherited] if environment else inherited
     code = _START.format(
         path=path, argv=[control.fileno(), walls is not None, str(environment or "")]
     )
     argv, descriptors = [sys.executable, "-u", "-c", code], [control.fileno()]
-    options: dict[str, Any] = {"start_new_session": True}
+    options: dict[str, Any] = {}
     if walls is not None:
         python = Path(sys.executable).resolve()  # links of a virtual environment lead outside
         prefix = stack.enter_context(
@@ -216,14 +215,7 @@ def _launched(
         argv = [*prefix.prefix, str(python), "-u", "-I", "-S", "-c", code]
         descriptors += prefix.descriptors
         options = {"cwd": walls.writable, "env": ENVIRONMENT}
-    return subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=printed,
-        stderr=printed,
-        pass_fds=descriptors,
-        **options,
-    )
+    return TiedProcess(argv, descriptors, stdout=printed, stderr=printed, **options)
 
 
 def _how(returned: int) -> tuple[str, int]:

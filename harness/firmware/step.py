@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,25 @@ from harness.link import fileapi
 from harness.system import paths, toolchain
 from harness.system.files import DISK_FULL, content_digest
 from harness.system.git import files_below
-from harness.system.process import Bounds, Ended, Stop, Watch, run
+from harness.system.process import Bounds, Stop, Watch, run
 from harness.system.progress import Progress, silent
 
 _BUILD_SECONDS = 1800.0
 _SILENT_SECONDS = 300.0
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
 _KILLED = re.compile(
-    r"^.*(?:Killed signal terminated program|internal compiler error: Killed).*", re.MULTILINE
+    r"^.*(?:Killed signal terminated program|internal compiler error: Killed"
+    r"|terminated with signal 9|unable to execute command: Killed|\bsh: .*\bKilled\b"
+    r"|out of memory allocating|memory exhausted|Cannot allocate memory|std::bad_alloc).*",
+    re.MULTILINE,
 )
+# ninja's block of a command that failed: what it made, the command, what that printed.
+_FAILED = re.compile(
+    r"^ *FAILED: .*\n(?P<command>.*)\n(?P<printed>(?:(?! *(?:\[\d+/|FAILED: |ninja: )).*\n)*)",
+    re.MULTILINE,
+)
+_COMPILER = re.compile(r"(?:^|[/ -])(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ar) ")
+_SAYS_WHY = re.compile(r"error|fatal|cannot|no such", re.IGNORECASE)
 _UNUSED = re.compile(
     r"Manually-specified variables were not used by the project:\n\n((?:[ \t]+\w+\n)+)"
 )
@@ -57,13 +67,13 @@ def run_step(
             progress(f"{target}: building the runner {steps[-1].decode()}")
 
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    ended = run_tied(
+    ended = run(
         argv,
-        directory,
-        {**kept, **(environment or {}), "LC_ALL": "C.UTF-8"},
-        log,
-        Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
-        watch,
+        cwd=directory,
+        environment={**kept, **(environment or {}), "LC_ALL": "C.UTF-8"},
+        console=log,
+        bounds=Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
+        watch=Watch(watch),
     )
     if ended.stop is not Stop.EXITED:
         raise InfraError(f"the {step} step was stopped: {ended.stop}", path=log)
@@ -71,38 +81,18 @@ def run_step(
         text = log.read_text("utf-8", "replace")
         for built, shown in (places or {}).items():
             text = text.replace(f"{built}/", f"{shown}/")
-        raise diagnose(text, FailedStep(step, log, target, ended.status))
-
-
-def run_tied(
-    argv: Sequence[str],
-    directory: Path,
-    environment: Mapping[str, str],
-    log: Path,
-    bounds: Bounds,
-    watch: Callable[[bytes], None],
-) -> Ended:
-    """Runs a command to its end, which is ours at the latest. ``watch`` gets every byte of the
-    output."""
-    tied = (str(toolchain.locate("setsid")), str(toolchain.locate("setpriv")))
-    return run(
-        [*tied, "--pdeathsig", "KILL", "--", *argv],
-        cwd=directory,
-        environment=environment,
-        console=log,
-        bounds=bounds,
-        watch=Watch(watch),
-    )
+        raise diagnose(text, FailedStep(step, log, target, ended.status, ended.signal))
 
 
 @dataclass(frozen=True)
 class FailedStep:
-    """One command of a build ("configure", "build") that ended with ``status``."""
+    """One command of a build ("configure", "build") that ended with ``status``, or by a signal."""
 
     step: str
     log: Path
     target: str
     status: int | None
+    signal: int | None = None
 
 
 class StepError(HarnessError):
@@ -119,8 +109,14 @@ class StepError(HarnessError):
         super().__init__(message, hint=hint or f"the whole output is in {failed.log}")
 
 
-class StepStarved(StepError, InfraError):
-    """No room on the disk, or not enough memory."""
+class StepDiskFull(StepError, InfraError):
+    kind = "disk_full"
+
+
+class StepKilled(StepError, InfraError):
+    """Somebody killed a part of the build, or it got no memory."""
+
+    kind = "build_killed"
 
 
 class StepFailed(StepError, BuildError):
@@ -143,10 +139,12 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     from harness.link.log.lines import lines_of
 
     if full := DISK_FULL.search(text):
-        return StepStarved(f"{full[0]} while the runner was built", failed, _line(text, full))
+        message = f"{full[0]} while the runner was built"
+        return StepDiskFull(message, failed, _line(text, full))
     if killed := _KILLED.search(text):
-        shown = f"the compiler was killed (out of memory?): {killed[0].strip()}"
-        return StepStarved(shown, failed, _line(text, killed))
+        return _killed(killed[0], failed, _line(text, killed))
+    if failed.signal is not None:
+        return _killed(f"the {failed.step} step, by signal {failed.signal}", failed, None)
     output = f"the whole output is in {failed.log}"
     links = () if failed.step == "configure" else lines_of(text)
     if found := explain_lines(links, failed.log, silent).failures:
@@ -155,6 +153,9 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         linked.failures = [failure.summary() for failure in found[:_MOST]]
         return linked
     stop = build_failure(text)
+    known = stop is not None and stop.kind is not BuildFailureKind.NOT_KNOWN
+    if not known and (block := _silent_compiler(text)):
+        return _killed(block[0].splitlines()[0], failed, _line(text, block))
     if stop is None:
         message = f"the {failed.step} step failed and its log does not say why"
         return StepFailed(message, failed, None)
@@ -163,6 +164,17 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     error = StepFailed(stop.cause, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
     error.stop = stop.summary()
     return error
+
+
+def _killed(what: str, failed: FailedStep, line: int | None) -> StepKilled:
+    message = f"something was killed while the runner was built (out of memory?): {what.strip()}"
+    return StepKilled(message, failed, line)
+
+
+def _silent_compiler(text: str) -> re.Match[str] | None:
+    """A compiler or linker that failed and does not say why: it was killed, or its driver was."""
+    blocks = (block for block in _FAILED.finditer(text) if _COMPILER.search(block["command"]))
+    return next((block for block in blocks if not _SAYS_WHY.search(block["printed"])), None)
 
 
 def _line(text: str, match: re.Match[str]) -> int:

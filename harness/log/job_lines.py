@@ -37,7 +37,8 @@ def is_job_line(line: bytes) -> bool:
 
 
 def ends_well(line: bytes) -> bool:
-    """Whether a tool or a CI system ends with this line, all having gone well."""
+    """Whether a test framework or a CI system says that all went well, and that this was not
+    nothing."""
     return _any_row(ends=True).search(line) is not None
 
 

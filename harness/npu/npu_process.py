@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import resource
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -27,7 +24,7 @@ from typing import Any
 
 from harness.core.errors import InfraError
 from harness.npu.doorbell import Outcome, Result, SharedMemory
-from harness.system import toolchain
+from harness.system.tied_process import TiedProcess
 
 _ROOT = Path(__file__).parents[2]
 _MEMORY = 6 << 30  # bytes of the child's own: a program decides how much it asks for
@@ -59,16 +56,13 @@ class NpuProcess:
         path = [path for path in (str(_ROOT), *sys.path) if path]
         self._connection, theirs = Pipe()
         given = {"path": path, "jobs": theirs.fileno(), "memory": shared, "size": size}
-        tied = (str(toolchain.locate("setpriv")), "--pdeathsig", "KILL", "--")
         python = (sys.executable, "-I", "-S", "-c")
         with theirs:
-            self._process = subprocess.Popen(
-                [*tied, *python, _CHILD, json.dumps(given), product, str(macs)],
-                stdin=subprocess.DEVNULL,
+            self._process = TiedProcess(
+                [*python, _CHILD, json.dumps(given), product, str(macs)],
+                (theirs.fileno(), *shared),
                 stdout=subprocess.DEVNULL,  # what is printed is no answer
                 stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), *shared),
-                start_new_session=True,
             )
 
     def __call__(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
@@ -86,9 +80,7 @@ class NpuProcess:
     def stop(self) -> None:
         """End it, and whatever it has started. Nothing of it is left."""
         self._stopped = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._process.end()
 
     def __enter__(self) -> NpuProcess:
         return self

@@ -41,6 +41,7 @@ from harness.suites.suites import (
 from harness.system import toolchain
 from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress
+from harness.system.tied_process import TiedProcess
 
 WORKERS = 2
 
@@ -166,27 +167,32 @@ def _simulate(simulation: Simulation, recorded_in: str, workspace: Workspace) ->
             for word in simulation.argv
         ]
         model = workspace.standins / simulation.model
-        done = subprocess.run(
-            [toolchain.locate("setpriv"), "--pdeathsig", "KILL", "--", model, *words],
-            cwd=cwd,
-            env=workspace.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_LIMIT_SECONDS,
-            check=False,
-        )
+        status, console = _printed([str(model), *words], cwd, workspace.environment)
         as_recorded = (
-            done.returncode == simulation.status
-            and _compared(done.stdout) == _compared(simulation.log.read_bytes())
+            status == simulation.status
+            and _compared(console) == _compared(simulation.log.read_bytes())
             and _digests(cwd) == _digests(simulation.files)
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     else:
-        return done.stdout if as_recorded else None
+        return console if as_recorded else None
     finally:
         shutil.rmtree(cwd, ignore_errors=True)
+
+
+def _printed(argv: list[str], cwd: Path, environment: dict[str, str]) -> tuple[int, bytes]:
+    """A command's status and stdout. Raises OSError, TimeoutExpired."""
+    with tempfile.TemporaryFile() as console:
+        child = TiedProcess(
+            argv, cwd=cwd, env=environment, stdout=console, stderr=subprocess.DEVNULL
+        )
+        try:
+            status = child.wait(_LIMIT_SECONDS)
+        finally:
+            child.end()
+        console.seek(0)
+        return status, console.read()
 
 
 def _compared(console: bytes) -> list[bytes]:

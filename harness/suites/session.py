@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,9 +27,10 @@ from harness.suites.standin.install import install
 from harness.suites.standin.main import RUNNERS
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
-from harness.system import paths, toolchain
+from harness.system import paths
 from harness.system.files import disk_errors, write_whole
 from harness.system.progress import Progress
+from harness.system.tied_process import TiedProcess
 
 _START_SECONDS = 60
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
@@ -162,21 +161,18 @@ def run_session(
         "store": str(store.folder),
         "events": write,
     }
-    setpriv = str(toolchain.locate("setpriv"))
     with disk_errors("running the suite"), workspace.log.open("wb") as log:
         write_whole(workspace.directory / REQUEST, json.dumps(request))
-        child = subprocess.Popen(
-            [setpriv, "--pdeathsig", "KILL", "--", *_argv(workspace, selection.keyword, workers)],
+        child = TiedProcess(
+            _argv(workspace, selection.keyword, workers),
+            [write],
             cwd=workspace.directory,
             env=workspace.environment,
-            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=[write],
-            start_new_session=True,
         )
     os.close(write)
-    overdue = threading.Timer(_LIMIT_SECONDS, _kill, [child])
+    overdue = threading.Timer(_LIMIT_SECONDS, child.end)
     overdue.start()
     try:
         with os.fdopen(read, "rb") as events:
@@ -184,8 +180,7 @@ def run_session(
         status = child.wait()
     finally:
         overdue.cancel()
-        _kill(child)
-        child.wait()
+        child.end()
     _check(status, bool(done) or any(phase["when"] != "collect" for phase in phases), workspace)
     return phases
 
@@ -230,10 +225,3 @@ def _check(status: int, tests_ran: bool, workspace: Workspace) -> None:
     reason = next((line for line in reversed(lines) if "rror" in line), last)
     error = UsageError if status == _PYTEST_USAGE_ERROR else InfraError
     raise error(f"pytest could not run the suite: {reason}", hint=f"see {workspace.log}")
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """The child's whole session. Its id is not reused: the child's status was not read yet."""
-    if child.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)

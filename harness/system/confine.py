@@ -187,17 +187,17 @@ def confined(
     may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
     ``memory_bytes`` it gets no more memory of its own, and after ``cpu_seconds`` SIGXCPU. Only
     with ``forks``, or as a script, may it start processes. Without a working bubblewrap the program
-    is only bounded so and tied to our life (it dies when we die).
+    is only bounded so.
     """
     # At its hard limit, which follows later, it is killed.
     cpu = None if cpu_seconds is None else f"{cpu_seconds}:{cpu_seconds + 5}"
     limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes, "cpu": cpu}
     words = (f"--{name}={limit}" for name, limit in limits.items() if limit is not None)
-    bounded = (_tool("prlimit"), *words, _tool("setsid"))
+    bounded = (_tool("prlimit"), *words)
     reason, lacks = _probe()
     if reason is not None:
-        tied = (_tool("setpriv"), "--pdeathsig", "KILL", "--no-new-privs", "--")
-        yield Confinement((*bounded, *tied), reason=reason)
+        alone = (_tool("setpriv"), "--no-new-privs", "--")
+        yield Confinement((*bounded, *alone), reason=reason)
         return
     walls = arguments(writable, [executable, *readable], programs=_is_script(executable))
     with ExitStack() as stack:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import time
 from collections import defaultdict
@@ -20,6 +19,7 @@ from pexpect.fdpexpect import fdspawn
 
 from harness.core.verdict import Word
 from harness.system.quota import Excess
+from harness.system.tied_process import TiedProcess
 
 
 class Stop(Word):
@@ -111,8 +111,7 @@ def run(
     watch: Watch | None = None,
     descriptors: Sequence[int] = (),
 ) -> Ended:
-    """Run ``argv``, which must lead a session of its own (``setsid`` in front), to its end; it
-    inherits ``descriptors``.
+    """Run ``argv`` to its end, in a session of its own; it inherits ``descriptors``.
 
     OSError: the program cannot be started, or the console cannot be written.
     """
@@ -129,7 +128,7 @@ def run(
             if stop is not Stop.EXITED:
                 watch.before_kill(stop)
         finally:
-            _kill(child)
+            child.kill()
         recorder.finish()
     own_end = stop is Stop.EXITED
     return Ended(
@@ -149,7 +148,7 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
 
     The pipe is read only when somebody asks, so a child that floods us waits, and our memory
     stays flat. (``popen_spawn`` reads into a queue without bound, ``spawn`` needs a terminal.)
-    Its environment is ``environment`` exactly; its stdin is at its end.
+    Its environment is ``environment`` exactly, without ``PWD``.
     """
 
     def __init__(
@@ -159,19 +158,16 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
         environment: Mapping[str, str],
         descriptors: Sequence[int],
     ) -> None:
-        self._process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
+        self._process = TiedProcess(
+            argv,
+            descriptors,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
             cwd=cwd,
             env=dict(environment),
-            pass_fds=tuple(descriptors),
         )
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
         super().__init__(self._process.stdout, maxread=_READ, use_poll=True)
         self.pid = self._process.pid
         self.ended = False  # nobody writes to the console any more
@@ -188,8 +184,9 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
             self.ended = True
             return b""
 
-    def wait(self) -> None:
-        status = self._process.wait()
+    def kill(self) -> None:
+        """With its whole group."""
+        status = self._process.end()
         self.exitstatus = status if status >= 0 else None
         self.signalstatus = -status if status < 0 else None
 
@@ -239,14 +236,6 @@ def _look(pidfd: int, child: _Child) -> bool:
     if not child.ended:
         news.register(child.child_fd, select.POLLIN)
     return any(number == pidfd for number, _ in news.poll(_TICK * 1000))
-
-
-def _kill(child: _Child) -> None:
-    """The child and its whole group. It is not reaped yet, so its number is still its own."""
-    for kill in (os.killpg, os.kill):
-        with suppress(ProcessLookupError, PermissionError):
-            kill(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 class _Recorder:

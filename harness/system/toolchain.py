@@ -70,7 +70,6 @@ SPECS = {
         ToolSpec("ccache", "ccache", required=False),  # builds of a checkout share what is equal
         ToolSpec("git", "git", required=False),
         ToolSpec("prlimit", "util-linux"),
-        ToolSpec("setsid", "util-linux"),
         ToolSpec("setpriv", "util-linux"),
     )
 }

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
+from harness.core.errors import BuildError, HarnessError, LinkError
+from harness.core.verdict import Verdict
 from harness.firmware.step import (
     FailedStep,
     LinkFailed,
+    StepDiskFull,
     StepFailed,
-    StepStarved,
+    StepKilled,
     diagnose,
     unused_options,
 )
@@ -56,16 +58,9 @@ CASES = [
         4,
     ),
     (
-        StepStarved,
+        StepDiskFull,
         NINJA.format(what="a.o") + "/tmp/cc.s: fatal error: No space left on device\n",
         "No space left on device while the runner was built",
-        4,
-    ),
-    (
-        StepStarved,
-        NINJA.format(what="a.o") + "g++: fatal error: Killed signal terminated program cc1plus\n",
-        "the compiler was killed (out of memory?): g++: fatal error: Killed signal terminated "
-        "program cc1plus",
         4,
     ),
     (StepFailed, "nothing useful\n", "the build step failed and its log does not say why", None),
@@ -83,6 +78,48 @@ def test_first_error(kind: type[Exception], text: str, message: str, line: int |
     assert "b.log" in str(error.hint)
 
 
+COMPILED = NINJA.format(what="a.o")
+BLAMES_NOBODY = "a.cpp:3:1: warning: unused [-Wunused]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *(
+            (f"{COMPILED}{said}\n", said)
+            for said in (
+                "g++: fatal error: Killed signal terminated program cc1plus",
+                "collect2: fatal error: ld terminated with signal 9 [Killed]",
+                "cc1plus: out of memory allocating 65536 bytes after a total of 1 bytes",
+                "/usr/bin/ld: final link failed: memory exhausted",
+                "ninja: fatal: posix_spawn: Cannot allocate memory",
+            )
+        ),
+        (f"{COMPILED}ninja: build stopped: subcommand failed.\n", "FAILED: a.o"),
+        (f"{COMPILED}[2/3] Building b.o\nninja: build stopped.\n", "FAILED: a.o"),
+        (COMPILED + BLAMES_NOBODY, "FAILED: a.o"),
+        (COMPILED, "FAILED: a.o"),
+    ],
+)
+def test_a_compiler_that_was_killed_is_nobodys_fault(text: str, shown: str) -> None:
+    """Also where nobody says so: a compiler or linker always says why it refuses something."""
+    error = diagnose(text, FailedStep("build", Path("b.log"), "host", 1))
+    assert (type(error), error.kind, error.verdict) == (StepKilled, "build_killed", Verdict.INFRA)
+    assert error.message.endswith(f"(out of memory?): {shown}")
+
+
+def test_a_build_that_was_killed_is_nobodys_fault() -> None:
+    error = diagnose("[1/3] Building a.o\n", FailedStep("build", Path("b.log"), "host", None, 9))
+    assert isinstance(error, StepKilled)
+    assert "the build step, by signal 9" in error.message
+
+
+@pytest.mark.parametrize("printed", ["", "the two tables differ\n"])
+def test_another_command_may_fail_without_a_word(printed: str) -> None:
+    text = f"FAILED: table.h\ncd /x && cmp a b\n{printed}ninja: build stopped: subcommand failed.\n"
+    assert type(diagnose(text, FailedStep("build", Path("b.log"), "host", 1))) is StepFailed
+
+
 def test_cmake_error_is_one_sentence() -> None:
     text = (
         "-- ok\nCMake Error at CMakeLists.txt:12 (message):\n  there is no\n  port 'x'\n\n\nmore\n"
@@ -94,7 +131,7 @@ def test_cmake_error_is_one_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("error", "base"),
-    [(StepStarved, InfraError), (StepFailed, BuildError), (LinkFailed, LinkError)],
+    [(StepFailed, BuildError), (LinkFailed, LinkError)],
 )
 def test_each_kind_ends_a_case_as_its_base_does(
     error: type[HarnessError], base: type[HarnessError]

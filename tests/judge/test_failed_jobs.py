@@ -136,15 +136,40 @@ def test_a_line_that_nobody_is_known_to_print_is_shown_and_not_passed(
     assert judge_log(parse_console(b"3 of 4 checks went wrong\n" + OK)).passed
 
 
-@pytest.mark.parametrize("line", ["3 of 4 checks went wrong", "out of tea"])
-def test_a_line_that_nobody_knows_is_green_only_where_the_job_then_ends_well(line: str) -> None:
+STRAY = b"3 of 4 checks went wrong\n"
+ENDS_WELL = [
+    *("Finished: SUCCESS", "Job succeeded", "Result: PASS", "CircleCI received exit code 0"),
+    *("2 passed in 0.12s", "=== 1 passed, 3 skipped, 2 warnings in 0.12s ==="),
+    *("[  PASSED  ] 2 tests.", "100% tests passed, 0 tests failed out of 2"),
+    "test result: ok. 2 passed; 0 failed; 0 ignored",
+    "INFO    - 2 of 3 test configurations passed (66.67%), 0 failed, 0 errored, 1 skipped",
+]
+# Lines of jobs that mean nothing: a job that failed has them, too, or nothing was run.
+ENDS = [
+    *("Cleaning up orphan processes", "##[section]Finishing: Bash", "Post job cleanup.", "OK"),
+    *("1 skipped in 0.1s", "=== 3 deselected in 0.01s ===", "=== 2 warnings in 0.10s ==="),
+    *("0 passed in 0.12s", "1 xfailed in 0.12s", "[  PASSED  ] 0 tests."),
+    *("test result: ok. 0 passed; 0 failed; 3 ignored", "0 tests, 0 passed, 0 failed"),
+    *("100% tests passed, 0 tests failed out of 0", "No problems found!"),
+    "INFO    - 0 of 0 test configurations passed (0.00%), 0 failed, 0 errored",
+]
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict"),
+    [
+        *((end, Verdict.COMPLETED) for end in ENDS_WELL),
+        *((end, Verdict.NO_VERDICT) for end in ENDS),
+    ],
+)
+def test_a_line_that_nobody_knows_is_green_only_where_somebody_says_that_all_went_well(
+    end: str, verdict: Verdict
+) -> None:
     """It may have said that something failed: only who knows the exit status can say it did not."""
-    stray = f"{line}\n".encode()
-    for end in ("Finished: SUCCESS", "2 passed in 0.12s", "Job succeeded"):
-        judged = judge_log(parse_console(OK + stray * 5 + end.encode() + b"\n"))
-        assert judged.verdict is Verdict.COMPLETED
-        judged = judge_log(parse_console(OK + stray * 5 + end.encode() + b"\n" + stray))
-        assert judged.verdict is Verdict.NO_VERDICT
+    log = OK + STRAY * 5 + end.encode() + b"\n"
+    assert judge_log(parse_console(log)).verdict is verdict
+    assert judge_log(parse_console(log + STRAY)).verdict is Verdict.NO_VERDICT
+    assert judge_log(parse_console(log.replace(STRAY, b""))).passed  # each is known
 
 
 # Real tools say each of these in jobs that went well.
@@ -174,12 +199,6 @@ HARMLESS = [
     "ERROR: pip's dependency resolver does not currently take into account all the packages",
 ]
 
-
-@pytest.mark.parametrize("line", HARMLESS)
-def test_words_of_failure_that_say_nothing(line: str) -> None:
-    assert judge_log(parse_console(f"{line}\n".encode() + OK)).passed
-
-
 # Said by tools that no row of the table knows.
 UNFORESEEN = [
     "a.txt: FAILED",
@@ -199,13 +218,16 @@ UNFORESEEN = [
 ]
 
 
-@pytest.mark.parametrize("line", UNFORESEEN)
-def test_words_of_failure_are_known_whoever_says_them(line: str) -> None:
-    for log in (f"{line}\n".encode() + OK, OK + f"{line}\n".encode()):
+@pytest.mark.parametrize(
+    ("line", "failed"),
+    [*((line, False) for line in HARMLESS), *((line, True) for line in UNFORESEEN)],
+)
+def test_words_of_failure_whoever_says_them(line: str, failed: bool) -> None:
+    stray = f"{line}\n".encode()
+    for log in (stray + OK, OK + stray)[: 1 + failed]:
         judged = judge_log(parse_console(log))
-        assert judged.verdict is Verdict.NO_VERDICT
-        assert judged.cause is not None
-        assert judged.cause.kind == "job_failed"
+        assert judged.passed is not failed
+        assert (judged.cause is not None and judged.cause.kind == "job_failed") is failed
 
 
 def test_the_lines_of_a_job_that_mean_nothing_are_none_that_mean_a_failure() -> None:

@@ -1,11 +1,12 @@
 """Runs that are killed, or stopped and continued, at moments chosen at random.
 
-Usage: python tests/run/interruptions.py HOW COUNT SEED FOLDER, where HOW is kill-run, kill-pytest
-or pause; FOLDER is empty. Prints what was wrong as JSON.
+Usage: python tests/run/interruptions.py HOW COUNT SEED FOLDER, where HOW is kill-run, kill-pytest,
+kill-part or pause; FOLDER is empty. Prints what was wrong as JSON.
 
 A killed run leaves no process and no temporary file, and the next run of the same case, in the
-same state directory, passes and leaves no FIFO and no socket of either. A run that is paused, or
-whose simulator is, has its verdict all the same.
+same state directory, passes and leaves no FIFO and no socket of either. A run of which a part was
+killed, while it exports, builds or simulates, passes or says that it was not looked at. A run that
+is paused, or whose simulator is, has its verdict all the same.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 CASES = ("corstone-300-m55/add", "corstone-300-u55-128/add")  # the second one has an NPU's FIFOs
+INFRASTRUCTURE = 3  # exit status
 GONE_SECONDS = 20.0  # for a process to be gone after its parent
 LONGEST_PAUSE = 2.0  # far below the limit of a silence
+# Before each run of which a part is killed: what is made anew, and about how long that takes.
+FRESH = (((), 0.0), (("programs",), 10.0), ((), 0.0), (("firmware", "ccache"), 15.0))
 
 
 @dataclass
@@ -33,6 +38,7 @@ class Ground:
     folder: Path
     rng: random.Random
     wrong: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)  # that were killed, and how the run ended
     longest: float = 1.0  # seconds that an undisturbed run takes
 
     def __post_init__(self) -> None:
@@ -122,6 +128,28 @@ def kill(ground: Ground, number: int, command: Callable[[str], list[str]]) -> No
     ground.judge(f"killed after {after:.3f} s", case)
 
 
+def kill_part(ground: Ground, number: int) -> None:
+    """Anything that the harness has started. Nobody's model or source is to blame."""
+    case = CASES[number // 2 % len(CASES)]
+    fresh, seconds = FRESH[number % len(FRESH)]
+    for kind in fresh:
+        shutil.rmtree(ground.folder / ".hil" / "cache" / kind, ignore_errors=True)
+    after = ground.rng.uniform(0, ground.longest + seconds)
+    child = ground.start(_run(case))
+    time.sleep(after)
+    started = {pid: name for pid, name in ground.processes().items() if pid != child.pid}
+    whom = ground.rng.choice(sorted(started) or [0])
+    if whom:
+        with suppress(ProcessLookupError):
+            os.kill(whom, signal.SIGKILL)
+    said, _ = child.communicate()
+    what = f"killed after {after:.3f} s: {started.get(whom, 'nothing')[:120]}"
+    ground.parts.append(f"{child.returncode} {what}")
+    if child.returncode not in (0, INFRASTRUCTURE) and "SIGKILL" not in said:  # of an export
+        ground.wrong.append(f"{what}: ends with {child.returncode}: {said[-500:]}")
+    ground.judge(what, case)
+
+
 def pause(ground: Ground, number: int) -> None:
     """Of the harness, or of what it started; a verdict other than PASS is wrong."""
     case = CASES[number % len(CASES)]
@@ -163,9 +191,12 @@ def main(how: str, count: int, seed: int, folder: Path) -> int:
     for number in range(count):
         if how == "pause":
             pause(ground, number)
+        elif how == "kill-part":
+            kill_part(ground, number)
         else:
             kill(ground, number, command)
-    print(json.dumps({"how": how, "seed": seed, "runs": count, "wrong": ground.wrong}))
+    found = {"how": how, "seed": seed, "runs": count, "wrong": ground.wrong}
+    print(json.dumps({**found, "parts": ground.parts}))
     return 1 if ground.wrong else 0
 
 

@@ -32,7 +32,7 @@ def made(shared_hil_home: str) -> Path:
     return Path(shared_hil_home) / "cache"
 
 
-@pytest.mark.parametrize("how", ["kill-run", "kill-pytest", "pause"])
+@pytest.mark.parametrize("how", ["kill-run", "kill-pytest", "kill-part", "pause"])
 def test_interruptions(how: str, tmp_path: Path, made: Path) -> None:
     cache = tmp_path / ".hil" / "cache"
     cache.mkdir(parents=True)

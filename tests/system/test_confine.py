@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -186,7 +187,7 @@ def test_signal_is_status_above_128(work: Path) -> None:
 
 
 def test_without_bubblewrap_the_record_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bwrap on PATH: not confined, with the reason, and still tied to our life."""
+    """No bwrap on PATH: not confined, with the reason."""
     real = toolchain.locate
     monkeypatch.setattr(
         toolchain, "locate", lambda name: real("no-bwrap" if name == "bwrap" else name)
@@ -197,7 +198,7 @@ def test_without_bubblewrap_the_record_says_so(work: Path, monkeypatch: pytest.M
     with confine.confined(work, SCRIPT, ()) as walls:
         assert not walls.confined
     assert walls.missing == walls.reason == "bubblewrap (bwrap) is not installed"
-    assert "--pdeathsig" in walls.prefix
+    assert "--no-new-privs" in walls.prefix
 
 
 def test_broken_bubblewrap_is_detected(
@@ -382,3 +383,48 @@ def test_a_filter_that_cannot_be_made_is_said(work: Path, monkeypatch: pytest.Mo
         assert walls.confined
     assert walls.missing is not None
     assert walls.missing.startswith("no filter for system calls: libseccomp cannot be used")
+
+
+# Starts a program behind walls again and again, as processes that are killed soon after.
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from harness.system import confine
+from harness.system.process import Bounds, Watch, run
+
+def killed(after):
+    watch = Watch()
+    watch.started = lambda _console: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))
+    with confine.confined(work, Path(script), ()) as walls:
+        run([*walls.prefix, "sh", "-c", f"{name} & exec {name}"], cwd=work,
+            environment=confine.ENVIRONMENT, console=work / "log", bounds=Bounds(20, 20),
+            watch=watch, descriptors=walls.descriptors)
+
+work, script, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+confine.why_not()
+for moment in range(40):
+    if not (child := os.fork()):
+        killed(moment * 0.0005)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+"""
+
+
+@needs_bwrap
+def test_nothing_is_left_of_a_harness_that_is_killed(work: Path) -> None:
+    """Not even when it is killed while bubblewrap still makes its processes, of which some would
+    wait for others for ever."""
+    name = f"sleep 90.{os.getpid()}"
+    subprocess.run([sys.executable, "-c", KILLED, work, SCRIPT, name], check=True)
+
+    def living() -> list[Path]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it ended while we looked
+                if name.encode() in (process / "cmdline").read_bytes().replace(b"\0", b" "):
+                    found.append(process)
+        return found
+
+    until = time.monotonic() + 10  # on a busy machine dying takes a while
+    while living() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert living() == []

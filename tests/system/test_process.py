@@ -29,7 +29,7 @@ def child(
     """Run ``argv`` unconfined; what came of it and every byte of its console."""
     console = tmp_path / "console.log"
     ended = run(
-        ["setsid", *argv],
+        [*argv],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=console,
@@ -99,7 +99,7 @@ def test_idle_while_somebody_computes_for_it_is_no_stall(tmp_path: Path) -> None
     console = tmp_path / "console.log"
     started = time.monotonic()
     ended = run(
-        ["setsid", "sleep", "100"],
+        ["sleep", "100"],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=console,
@@ -181,7 +181,7 @@ def test_a_flood_waits_for_a_slow_reader(tmp_path: Path) -> None:
         taken += len(data)
 
     run(
-        ["setsid", sys.executable, "-c", code],
+        [sys.executable, "-c", code],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
@@ -196,7 +196,7 @@ def test_a_child_that_closes_its_console_and_goes_on(tmp_path: Path) -> None:
     """Its end is still waited for, without spinning on the console's end."""
     looks = []
     ended = run(
-        ["setsid", "sh", "-c", "echo hi; exec >&- 2>&-; sleep 1; exit 4"],
+        ["sh", "-c", "echo hi; exec >&- 2>&-; sleep 1; exit 4"],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
@@ -218,7 +218,7 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
     shell(tmp_path, "echo hi")
     with pytest.raises(RuntimeError, match="planted"):
         run(
-            ["setsid", "echo", "hi"],
+            ["echo", "hi"],
             cwd=tmp_path,
             environment={"PATH": os.environ["PATH"]},
             console=tmp_path / "log",
@@ -239,7 +239,7 @@ def test_output_is_passed_on(tmp_path: Path) -> None:
     """A caller sees the same bytes as the log."""
     seen: list[bytes] = []
     run(
-        ["setsid", "sh", "-c", "echo one; sleep 0.1; echo two"],
+        ["sh", "-c", "echo one; sleep 0.1; echo two"],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
@@ -257,7 +257,7 @@ def test_failure_in_the_watcher_kills_the_child(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(
-            ["setsid", "sh", "-c", "echo $$ > pid; echo hi; sleep 100"],
+            ["sh", "-c", "echo $$ > pid; echo hi; sleep 100"],
             cwd=tmp_path,
             environment={"PATH": os.environ["PATH"]},
             console=tmp_path / "log",
@@ -332,7 +332,7 @@ def watched(tmp_path: Path, script: str, **bounds: float) -> tuple[Ended, list[s
     said: list[bytes] = []
     stops: list[str] = []
     ended = run(
-        ["setsid", "sh", "-c", script],
+        ["sh", "-c", script],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "console.log",
@@ -364,7 +364,7 @@ def test_a_child_that_goes_on_talking_after_its_fault(tmp_path: Path) -> None:
 def test_the_caller_sees_the_child_alive_before_it_is_killed(tmp_path: Path) -> None:
     seen: list[bool] = []
     run(
-        ["setsid", "sh", "-c", "echo $$ > pid; exec sleep 100"],
+        ["sh", "-c", "echo $$ > pid; exec sleep 100"],
         cwd=tmp_path,
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",

@@ -129,7 +129,7 @@ def limited(tmp_path: Path, script: str) -> Ended:
     (tmp_path / "work").mkdir()
     account = Account(tmp_path / "work", SMALL)
     return run(
-        ["setsid", "sh", "-c", script],
+        ["sh", "-c", script],
         cwd=tmp_path / "work",
         environment=ENVIRONMENT,
         console=tmp_path / "c",
@@ -182,7 +182,7 @@ def test_who_ends_before_anybody_looks_is_found_too(tmp_path: Path) -> None:
 
 def test_a_console_without_end(tmp_path: Path) -> None:
     ended = run(
-        ["setsid", "cat", "/dev/zero"],
+        ["cat", "/dev/zero"],
         cwd=tmp_path,
         environment=dict(os.environ),
         console=tmp_path / "c",

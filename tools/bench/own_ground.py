@@ -274,10 +274,7 @@ class OwnGround:
         self._report.unlink(missing_ok=True)
         limit = f"--cpu={_CPU_SECONDS}:{_CPU_SECONDS + 60}"  # SIGXCPU is ours
         ended = run(
-            [
-                *(str(toolchain.locate("prlimit")), limit),
-                *(str(toolchain.locate("setsid")), *argv),
-            ],
+            [str(toolchain.locate("prlimit")), limit, *argv],
             cwd=self.project,
             environment={**self._environment(), **environment},
             console=self.folder / "console.log",

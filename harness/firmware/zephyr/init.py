@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
-from harness.firmware.step import run_tied
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
 from harness.system.files import write_whole
-from harness.system.process import Bounds, Stop
+from harness.system.process import Bounds, Stop, Watch, run
 from harness.system.progress import Progress
 
 ENVIRONMENT = ".venv"  # in the workspace
@@ -188,7 +187,14 @@ def _step(plan: InitPlan, name: str, command: Sequence[str], progress: Progress)
             count += 1
             progress(f"fetching {project.decode('utf-8', 'replace')} {count}/{len(PROJECTS)}")
 
-    ended = run_tied(command, plan.folder, _environment(plan.url), log, _BOUNDS, watch)
+    ended = run(
+        command,
+        cwd=plan.folder,
+        environment=_environment(plan.url),
+        console=log,
+        bounds=_BOUNDS,
+        watch=Watch(watch),
+    )
     if ended.stop is not Stop.EXITED:
         raise StepFailed(command, f"it was stopped ({ended.stop})", log, plan.url)
     if ended.status != 0:

@@ -47,7 +47,7 @@ _LIMITED = {
     "--simlimit": "Simulated time",
     "--cyclelimit": "Cycle limit",
 }
-_QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", re.M)
+_QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|prlimit|sh|qemu): .*", re.M)
 
 
 def main(name: str, argv: Sequence[str]) -> int:

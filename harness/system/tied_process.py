@@ -1,0 +1,73 @@
+"""Children that end with this process, however it ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+# Reads the number of a process group from a pipe that closes when this process ends, however it
+# ends, and then kills the group.
+_WATCHER = 'read -r group || exit; read -r _; kill -s KILL -- "-$group"'
+# Starts nothing before the watcher knows of it.
+_GATE = 'read -r _ || exit 1; {forget} exec "$@" </dev/null'
+
+
+class TiedProcess(subprocess.Popen[bytes]):
+    """A program that leads a session and does not outlive this process, nor does its process group,
+    at whatever moment either is killed. Its stdin is at its end. ``end`` it in any case.
+
+    A death signal (prctl(2), PR_SET_PDEATHSIG) would come too late for who is killed before the
+    child has asked for it, and bubblewrap asks for it after it has made processes.
+    """
+
+    def __init__(
+        self, argv: Sequence[str | Path], descriptors: Sequence[int] = (), **options: Any
+    ) -> None:
+        """``options``: as of Popen. Raises OSError."""
+        environment: Mapping[str, str] = options.get("env", os.environ)
+        if shutil.which(argv[0], path=environment.get("PATH")) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(argv[0]))
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCHER], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
+        )
+        gate = _GATE.format(forget="" if "PWD" in environment else "unset PWD;")  # a shell sets it
+        try:
+            super().__init__(
+                ["/bin/sh", "-c", gate, "sh", *argv],
+                stdin=subprocess.PIPE,
+                pass_fds=tuple(descriptors),
+                start_new_session=True,
+                **options,
+            )
+        except BaseException:
+            self._end_watcher()
+            raise
+        assert self._watcher.stdin is not None
+        assert self.stdin is not None
+        with suppress(BrokenPipeError):  # killed already
+            self._watcher.stdin.write(b"%d\n" % self.pid)
+            os.write(self.stdin.fileno(), b"\n")
+        self.stdin.close()
+
+    def end(self) -> int:
+        """Kills it with its group. Its status, as of Popen."""
+        if self.returncode is None:  # not reaped yet: its number is still its own
+            for kill in (os.killpg, os.kill):
+                with suppress(ProcessLookupError, PermissionError):
+                    kill(self.pid, signal.SIGKILL)
+        self._end_watcher()
+        return self.wait()
+
+    def _end_watcher(self) -> None:
+        """Before the number of its group is free for others."""
+        assert self._watcher.stdin is not None
+        self._watcher.kill()
+        self._watcher.wait()
+        self._watcher.stdin.close()
