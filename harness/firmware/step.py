@@ -118,6 +118,10 @@ class StepKilled(StepError, InfraError):
 
     kind = "build_killed"
 
+    def __init__(self, what: str, failed: FailedStep, line: int | None) -> None:
+        said = f"something was killed while the runner was built (out of memory?): {what.strip()}"
+        super().__init__(said, failed, line)
+
 
 class StepFailed(StepError, BuildError):
     """CMake or a compiler refused something. ``stop``: why, as data, where it is known."""
@@ -139,12 +143,11 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     from harness.link.log.lines import lines_of
 
     if full := DISK_FULL.search(text):
-        message = f"{full[0]} while the runner was built"
-        return StepDiskFull(message, failed, _line(text, full))
+        return StepDiskFull(f"{full[0]} while the runner was built", failed, _line(text, full))
     if killed := _KILLED.search(text):
-        return _killed(killed[0], failed, _line(text, killed))
+        return StepKilled(killed[0], failed, _line(text, killed))
     if failed.signal is not None:
-        return _killed(f"the {failed.step} step, by signal {failed.signal}", failed, None)
+        return StepKilled(f"the {failed.step} step, by signal {failed.signal}", failed, None)
     output = f"the whole output is in {failed.log}"
     links = () if failed.step == "configure" else lines_of(text)
     if found := explain_lines(links, failed.log, silent).failures:
@@ -153,9 +156,9 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         linked.failures = [failure.summary() for failure in found[:_MOST]]
         return linked
     stop = build_failure(text)
-    known = stop is not None and stop.kind is not BuildFailureKind.NOT_KNOWN
-    if not known and (block := _silent_compiler(text)):
-        return _killed(block[0].splitlines()[0], failed, _line(text, block))
+    not_known = stop is None or stop.kind is BuildFailureKind.NOT_KNOWN
+    if not_known and (block := _silent_compiler(text)):
+        return StepKilled(block[0].partition("\n")[0], failed, _line(text, block))
     if stop is None:
         message = f"the {failed.step} step failed and its log does not say why"
         return StepFailed(message, failed, None)
@@ -164,11 +167,6 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     error = StepFailed(stop.cause, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
     error.stop = stop.summary()
     return error
-
-
-def _killed(what: str, failed: FailedStep, line: int | None) -> StepKilled:
-    message = f"something was killed while the runner was built (out of memory?): {what.strip()}"
-    return StepKilled(message, failed, line)
 
 
 def _silent_compiler(text: str) -> re.Match[str] | None:

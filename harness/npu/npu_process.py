@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection

@@ -167,9 +167,16 @@ def _simulate(simulation: Simulation, recorded_in: str, workspace: Workspace) ->
             for word in simulation.argv
         ]
         model = workspace.standins / simulation.model
-        status, console = _printed([str(model), *words], cwd, workspace.environment)
+        with TiedProcess(
+            [model, *words],
+            cwd=cwd,
+            env=workspace.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as child:
+            console, _ = child.communicate(timeout=_LIMIT_SECONDS)
         as_recorded = (
-            status == simulation.status
+            child.returncode == simulation.status
             and _compared(console) == _compared(simulation.log.read_bytes())
             and _digests(cwd) == _digests(simulation.files)
         )
@@ -179,20 +186,6 @@ def _simulate(simulation: Simulation, recorded_in: str, workspace: Workspace) ->
         return console if as_recorded else None
     finally:
         shutil.rmtree(cwd, ignore_errors=True)
-
-
-def _printed(argv: list[str], cwd: Path, environment: dict[str, str]) -> tuple[int, bytes]:
-    """A command's status and stdout. Raises OSError, TimeoutExpired."""
-    with tempfile.TemporaryFile() as console:
-        child = TiedProcess(
-            argv, cwd=cwd, env=environment, stdout=console, stderr=subprocess.DEVNULL
-        )
-        try:
-            status = child.wait(_LIMIT_SECONDS)
-        finally:
-            child.end()
-        console.seek(0)
-        return status, console.read()
 
 
 def _compared(console: bytes) -> list[bytes]:

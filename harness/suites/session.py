@@ -28,6 +28,7 @@ from harness.suites.standin.main import RUNNERS
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 from harness.system import paths
+from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors, write_whole
 from harness.system.progress import Progress
 from harness.system.tied_process import TiedProcess
@@ -102,20 +103,9 @@ def require_standins(workspace: Workspace) -> None:
         if command is None or Path(command).parent != workspace.standins:
             raise StandinMissing(name, f"found {command or 'nothing'} on PATH")
         try:
-            done = subprocess.run(
-                [command, "--version"],
-                env=workspace.environment,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_START_SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise StandinMissing(name, str(error)) from error
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise StandinMissing(name, f"`--version` ends with {done.returncode}: {last}")
+            call([command, "--version"], _START_SECONDS, environment=workspace.environment)
+        except (OSError, CallFailed) as error:
+            raise StandinMissing(name, f"`--version` fails: {error}") from error
 
 
 def _environment(directory: Path, exporter: CheckoutExporter | None) -> dict[str, str]:

@@ -23,9 +23,10 @@ def call(
     *,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    descriptors: Sequence[int] = (),
 ) -> str:
     """What a program prints on stdout and stderr; its stdin is empty. ``environment`` is all of its
-    environment; None: ours, without a language.
+    environment; None: ours, without a language. It inherits ``descriptors``.
 
     Raises CallFailed when it ends with a status or does not end, OSError when it does not start.
     """
@@ -38,6 +39,7 @@ def call(
             stderr=subprocess.STDOUT,
             env={**os.environ, "LC_ALL": "C.UTF-8"} if environment is None else environment,
             timeout=seconds,
+            pass_fds=descriptors,
             check=False,
         )
     except subprocess.TimeoutExpired as error:

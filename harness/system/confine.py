@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
 from harness.system import toolchain
+from harness.system.call import CallFailed, call
 from harness.system.settings import is_on
 
 REQUIRE = "HIL_REQUIRE_CONFINEMENT"
@@ -319,20 +319,9 @@ def _trial(bwrap: Path, program: bytes | None) -> str | None:
         seccomp = [word for fd in given for word in ("--seccomp", str(fd))]
         argv = [str(bwrap), *seccomp, *_walls(programs=True), "--remount-ro", "/", "--", "true"]
         try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_PROBE_SECONDS,
-                pass_fds=given,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            call(argv, _PROBE_SECONDS, descriptors=given)
+        except (OSError, CallFailed) as error:
             return f"bubblewrap does not work here: {error}"
-    if done.returncode:
-        said = done.stdout.decode("utf-8", "replace").strip().splitlines()
-        return f"bubblewrap does not work here: {said[-1] if said else 'it says nothing'}"
     return None
 
 

@@ -35,7 +35,12 @@ class TiedProcess(subprocess.Popen[bytes]):
         if shutil.which(argv[0], path=environment.get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(argv[0]))
         self._watcher = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCHER], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
+            ["/bin/sh", "-c", _WATCHER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
         )
         gate = _GATE.format(forget="" if "PWD" in environment else "unset PWD;")  # a shell sets it
         try:
@@ -55,6 +60,12 @@ class TiedProcess(subprocess.Popen[bytes]):
             self._watcher.stdin.write(b"%d\n" % self.pid)
             os.write(self.stdin.fileno(), b"\n")
         self.stdin.close()
+        self.stdin = None
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        if self.stdout is not None:
+            self.stdout.close()
 
     def end(self) -> int:
         """Kills it with its group. Its status, as of Popen."""
