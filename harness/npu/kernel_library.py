@@ -11,7 +11,6 @@ import ctypes
 import errno
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +24,7 @@ from harness.core.errors import InfraError
 from harness.npu.errors import AccessError
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.artifact_cache import processor
+from harness.system.call import CallFailed, call
 from harness.system.files import DISK_FULL, content_digest, disk_errors
 
 SOURCES = Path(__file__).with_name("kernel")
@@ -252,26 +252,17 @@ def _build(directory: Path) -> None:
     configure = [cmake, "-S", str(SOURCES), "-B", str(tree), "-G", "Ninja", "-DHIL_NATIVE=ON"]
     configure += [f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
     for argv in (configure, [ninja, "-C", str(tree), "hil_npu"]):
-        with log.open("ab") as output:
-            try:
-                status = subprocess.run(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    timeout=_SECONDS,
-                    check=False,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                status = -1
-        if status != 0:
-            if full := DISK_FULL.search(log.read_text("utf-8", "replace")):
-                raise OSError(errno.ENOSPC, full[0], str(tree))
+        try:
+            call(argv, _SECONDS)
+        except CallFailed as error:
+            log.write_text(said := error.output or str(error))
+            if full := DISK_FULL.search(said):
+                raise OSError(errno.ENOSPC, full[0], str(tree)) from error
             raise InfraError(
                 f"the NPU model's arithmetic cannot be built: {log}",
                 hint="the log has the compiler's errors",
                 path=log,
-            )
+            ) from error
     (tree / NAME).replace(directory / NAME)
     shutil.rmtree(tree)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 # ends, and then kills the group.
 _WATCHER = 'read -r group || exit; read -r _; kill -s KILL -- "-$group"'
 # Starts nothing before the watcher knows of it.
-_GATE = 'read -r _ || exit 1; {forget} exec "$@" </dev/null'
+_GATE = 'read -r _ || exit 1; exec "$@" </dev/null'
 
 
 class TiedProcess(subprocess.Popen[bytes]):
@@ -30,10 +28,7 @@ class TiedProcess(subprocess.Popen[bytes]):
     def __init__(
         self, argv: Sequence[str | Path], descriptors: Sequence[int] = (), **options: Any
     ) -> None:
-        """``options``: as of Popen. Raises OSError."""
-        environment: Mapping[str, str] = options.get("env", os.environ)
-        if shutil.which(argv[0], path=environment.get("PATH")) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(argv[0]))
+        """``options``: as of Popen. A program that is not there ends with 127, as of a shell."""
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", _WATCHER],
             stdin=subprocess.PIPE,
@@ -42,18 +37,13 @@ class TiedProcess(subprocess.Popen[bytes]):
             bufsize=0,
             start_new_session=True,
         )
-        gate = _GATE.format(forget="" if "PWD" in environment else "unset PWD;")  # a shell sets it
-        try:
-            super().__init__(
-                ["/bin/sh", "-c", gate, "sh", *argv],
-                stdin=subprocess.PIPE,
-                pass_fds=tuple(descriptors),
-                start_new_session=True,
-                **options,
-            )
-        except BaseException:
-            self._end_watcher()
-            raise
+        super().__init__(
+            ["/bin/sh", "-c", _GATE, "sh", *argv],
+            stdin=subprocess.PIPE,
+            pass_fds=tuple(descriptors),
+            start_new_session=True,
+            **options,
+        )
         assert self._watcher.stdin is not None
         assert self.stdin is not None
         with suppress(BrokenPipeError):  # killed already

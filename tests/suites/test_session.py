@@ -94,7 +94,7 @@ def test_a_wrong_shard(shard: str) -> None:
         (lambda file: file.chmod(0o644), "found .* on PATH"),
         (
             lambda file: file.write_text("#!/bin/sh\necho broken >&2\nexit 7\n"),
-            "ends with 7: broken",
+            "`--version` fails: broken",
         ),
         (lambda file: file.write_text("#!/no/such/interpreter\n"), "No such file"),
     ],

@@ -267,15 +267,10 @@ def test_failure_in_the_watcher_kills_the_child(tmp_path: Path) -> None:
     assert not alive(tmp_path / "pid")
 
 
-def test_missing_program_is_an_oserror(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        run(
-            ["/nonexistent/program"],
-            cwd=tmp_path,
-            environment={},
-            console=tmp_path / "log",
-            bounds=Bounds(10, 10),
-        )
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    ended, said = child(tmp_path, "/nonexistent/program")
+    assert ended.status == 127
+    assert b"/nonexistent/program" in said
 
 
 def test_cpu_time_counts_the_tree(tmp_path: Path) -> None:
