@@ -37,8 +37,7 @@ def is_job_line(line: bytes) -> bool:
 
 
 def ends_well(line: bytes) -> bool:
-    """Whether a test framework or a CI system says that all went well, and that this was not
-    nothing."""
+    """Whether a test framework or CI system says that all went well, of something that was run."""
     return _any_row(ends=True).search(line) is not None
 
 

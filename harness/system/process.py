@@ -113,7 +113,7 @@ def run(
 ) -> Ended:
     """Run ``argv`` to its end, in a session of its own; it inherits ``descriptors``.
 
-    OSError: the program cannot be started, or the console cannot be written.
+    OSError: the console cannot be written.
     """
     watch = watch or Watch()
     started = time.monotonic()
@@ -185,7 +185,6 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
             return b""
 
     def kill(self) -> None:
-        """With its whole group."""
         status = self._process.end()
         self.exitstatus = status if status >= 0 else None
         self.signalstatus = -status if status < 0 else None

@@ -63,12 +63,6 @@ class TiedProcess(subprocess.Popen[bytes]):
             for kill in (os.killpg, os.kill):
                 with suppress(ProcessLookupError, PermissionError):
                     kill(self.pid, signal.SIGKILL)
-        self._end_watcher()
+        with self._watcher:  # it ends before the number of its group is free for others
+            self._watcher.kill()
         return self.wait()
-
-    def _end_watcher(self) -> None:
-        """Before the number of its group is free for others."""
-        assert self._watcher.stdin is not None
-        self._watcher.kill()
-        self._watcher.wait()
-        self._watcher.stdin.close()
