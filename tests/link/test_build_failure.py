@@ -120,8 +120,13 @@ _STOPPED = {
     ),
     "a header of the C++ library": (
         "/a/shape.cpp:1:10: fatal error: vector: No such file or directory\n",
-        "compile",
+        "toolchain",
         "CONFIG_REQUIRES_FULL_LIBCPP=y",
+    ),
+    "an interrupt that the board does not have": (
+        "gen_isr_tables.py: error: IRQ 4000 (offset=0) exceeds the maximum of 127\n",
+        "isr_table",
+        "IRQ_CONNECT or IRQ_DIRECT_CONNECT of interrupt 4000",
     ),
     "an exception": (
         "/a/shape.cpp:1:51: error: exception handling disabled, use '-fexceptions' to enable\n",

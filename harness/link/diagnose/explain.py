@@ -139,7 +139,8 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
     missing = _MISSING.search(stopped.text) if stopped is not None else None
     if missing and pending.generates and not pending.refused:
         rules = build / "build.ninja"  # names every file that the build generates
-        if not rules.is_file() or missing["file"] in rules.read_text("utf-8", "replace"):
+        made = re.compile(rf"[\s/]{re.escape(missing['file'])}[\s:|]")
+        if not rules.is_file() or made.search(rules.read_text("utf-8", "replace")):
             stopped = None
     unfinished = pending.next_step if stopped is None else None
     return Explanation(str(build), (), None, True, stopped, unfinished or None)

@@ -128,6 +128,8 @@ def test_an_archive_of_the_line_that_came_too_early(tmp_path: Path) -> None:
         ("operator new(unsigned int)", {}, "CONFIG_CPP=y"),
         ("operator new(unsigned int)", {"CPP": "y"}, "Set CONFIG_REQUIRES_FULL_LIBCPP=y"),
         ("__cxa_guard_acquire", {"CPP": "y"}, "-fno-threadsafe-statics"),
+        ("sinf", {"MINIMAL_LIBC": "y"}, "CONFIG_REQUIRES_FULL_LIBC=y"),
+        ("fopen", {"MINIMAL_LIBC": "y"}, "CONFIG_REQUIRES_FULL_LIBC=y"),
         ("__cxa_throw", {"CPP": "y"}, "CONFIG_CPP_EXCEPTIONS=y"),
         ("__gxx_personality_v0", {"CPP": "y"}, "-fno-exceptions"),
         ("typeinfo for app::Model", {"CPP": "y"}, "CONFIG_CPP_RTTI=y"),
