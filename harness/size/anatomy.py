@@ -6,10 +6,12 @@ to ``total``, always; a group of ``memory`` sums to the size of that memory.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 Path = tuple[str, ...]
 UNKNOWN = "unknown"
@@ -122,6 +124,33 @@ def group(parts: Iterable[Part], key: Callable[[Path], Path]) -> tuple[Part, ...
     for part in parts:
         tally.add(key(part.path), part.bytes, part.count)
     return tally.parts()
+
+
+class Span(NamedTuple):
+    """``[start, end)`` of a memory. Of several over one byte the least ``rank`` has it, of
+    equals the first."""
+
+    start: int
+    end: int
+    rank: int
+    name: str
+
+
+def sweep(spans: Iterable[Span], size: int) -> Iterator[tuple[int, Span | None]]:
+    """The stretches of ``[0, size)`` in order: how long each is, and whose; None: nobody's."""
+    waiting = sorted((s for s in spans if s.start < s.end), key=lambda span: span.start)
+    alive: list[tuple[int, int]] = []  # ranks, the least first, and places in ``waiting``
+    following = 0
+    edges = sorted({0, size, *(edge for span in waiting for edge in span[:2])})
+    for low, high in pairwise(edges):
+        if low >= size:
+            break
+        while following < len(waiting) and waiting[following].start <= low:
+            heapq.heappush(alive, (waiting[following].rank, following))
+            following += 1
+        while alive and waiting[alive[0][1]].end <= low:
+            heapq.heappop(alive)
+        yield min(high, size) - low, waiting[alive[0][1]] if alive else None
 
 
 @dataclass(frozen=True)

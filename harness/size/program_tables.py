@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import prod
 
 from harness.formats.flatbuffer import Table
-from harness.size.anatomy import Numbering, Part, Path, Tally
+from harness.size.anatomy import Numbering, Part, Path, Span, Tally, sweep
 from harness.size.claims import Claims
 
 # ScalarType of schema/scalar_type.fbs: bytes of an element, and its usual name.
@@ -98,7 +96,7 @@ class _Method:
         self._operators: list[str] = []
         self._users: dict[int, str] = {}  # value -> the first operator that has it
         self._boundary = {*plan.items("inputs"), *plan.items("outputs")}
-        self._planned: dict[int, list[_Planned]] = {}  # by buffer
+        self._planned: dict[int, list[Span]] = {}  # by buffer
         self._shapes = Numbering()  # of constants without a name
 
     def claim(self) -> None:
@@ -206,17 +204,10 @@ class _Method:
             user = self._users.get(index)
             name = f"{known_as or shape} of {user}" if user else known_as or shape
             planned = self._planned.setdefault(where.get("memory_id"), [])
-            planned.append(_Planned(name, offset, size))
+            planned.append(Span(offset, offset + size, -size, name))
 
 
-@dataclass(frozen=True)
-class _Planned:
-    name: str
-    offset: int
-    size: int
-
-
-def _owners(buffer: Path, size: int, tensors: Iterable[_Planned]) -> tuple[Part, ...]:
+def _owners(buffer: Path, size: int, tensors: Iterable[Span]) -> tuple[Part, ...]:
     """Parts under ``buffer`` that sum to ``size``.
 
     Tensors that do not live at the same time share memory, so their sizes do not add up to the
@@ -224,23 +215,9 @@ def _owners(buffer: Path, size: int, tensors: Iterable[_Planned]) -> tuple[Part,
     tensor covers is a gap.
     """
     tally = Tally()
-    waiting = sorted((t for t in tensors if t.size), key=lambda t: t.offset)
-    edges = sorted({0, size, *(e for t in waiting for e in (t.offset, t.offset + t.size))})
-    alive: list[tuple[int, int, _Planned]] = []  # largest first
-    counted: set[int] = set()
-    following = 0
-    for low, high in pairwise(edges):
-        if low >= size:
-            break
-        while following < len(waiting) and waiting[following].offset <= low:
-            tensor = waiting[following]
-            heapq.heappush(alive, (-tensor.size, following, tensor))
-            following += 1
-        while alive and alive[0][2].offset + alive[0][2].size <= low:
-            heapq.heappop(alive)
-        name, once = "gap", 1
-        if alive:
-            name, once = alive[0][2].name, int(alive[0][1] not in counted)
-            counted.add(alive[0][1])
-        tally.add((*buffer, name), min(high, size) - low, once)
+    counted: set[Span | None] = set()
+    for length, tensor in sweep(tensors, size):
+        name = "gap" if tensor is None else tensor.name
+        tally.add((*buffer, name), length, int(tensor is None or tensor not in counted))
+        counted.add(tensor)
     return tally.parts()

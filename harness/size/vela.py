@@ -17,7 +17,7 @@ from math import prod
 from harness.core.errors import MalformedFile
 from harness.formats import ethosu
 from harness.formats.ethosu import HEADER_BYTES, VelaBlock, walk
-from harness.size.anatomy import Path, Tally
+from harness.size.anatomy import Path, Span, Tally, sweep
 
 BACKEND = "EthosUBackend"
 _BLOCKS = {"cmd_data": "command stream", "weight_data": "constants"}
@@ -102,19 +102,9 @@ def _split_constants(uses: Uses | None, size: int, path: Path, tally: Tally) -> 
     if uses is None:
         tally.add((*path, "constants"), size)
         return
-    edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for (start, end), which in uses.items():
-        if start < min(end, size):
-            edges[start].append((which, 1))
-            edges[min(end, size)].append((which, -1))
-    active = [0] * len(_USES)
-    last = 0
-    for at in sorted({*edges, size}):
-        name = next((n for n, k in zip(_USES, active, strict=True) if k), "other constants")
-        tally.add((*path, name), at - last)
-        for which, change in edges.get(at, ()):
-            active[which] += change
-        last = at
+    spans = (Span(start, end, which, _USES[which]) for (start, end), which in uses.items())
+    for length, span in sweep(spans, size):
+        tally.add((*path, "other constants" if span is None else span.name), length)
 
 
 def constant_uses(commands: memoryview) -> Uses | None:
