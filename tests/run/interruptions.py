@@ -30,7 +30,7 @@ INFRASTRUCTURE = 3  # exit status
 GONE_SECONDS = 20.0  # for a process to be gone after its parent
 LONGEST_PAUSE = 2.0  # far below the limit of a silence
 # Before each run of which a part is killed: what is made anew, and about how long that takes.
-FRESH = (((), 0.0), (("programs",), 10.0), ((), 0.0), (("firmware", "ccache"), 15.0))
+FRESH = (((), 0.0), ((), 0.0), (("programs",), 10.0), (("firmware", "ccache"), 15.0))
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Ground:
             time.sleep(0.05)
         yield from (f"orphan: {command[:200]}" for command in self.processes().values())
         for path in self.temporary.iterdir():
-            if not path.name.startswith("pytest-of-"):  # which pytest itself keeps
+            if not path.name.startswith(("pytest-of-", "torchinductor_")):  # which they keep
                 yield f"temporary file: {path.name}"
         yield from (f"shared memory: {p.name}" for p in Path("/dev/shm").glob("*hil*"))
 
@@ -130,7 +130,7 @@ def kill(ground: Ground, number: int, command: Callable[[str], list[str]]) -> No
 
 def kill_part(ground: Ground, number: int) -> None:
     """Anything that the harness has started. Nobody's model or source is to blame."""
-    case = CASES[number // 2 % len(CASES)]
+    case = CASES[(number + number // len(FRESH)) % len(CASES)]
     fresh, seconds = FRESH[number % len(FRESH)]
     for kind in fresh:
         shutil.rmtree(ground.folder / ".hil" / "cache" / kind, ignore_errors=True)
