@@ -128,6 +128,24 @@ _STOPPED = {
         "isr_table",
         "IRQ_CONNECT or IRQ_DIRECT_CONNECT of interrupt 4000",
     ),
+    "a block of CMake's without its end": (
+        "CMake Error at CMakeLists.txt:6 (if):\n"
+        "  Flow control statements are not properly nested.\n",
+        "cmake",
+        "endif()",
+    ),
+    "two libraries of one name": (
+        "CMake Error at /z/kernel/CMakeLists.txt:135 (add_library):\n  add_library cannot create "
+        'target "kernel" because another target with\n  the same name already exists. '
+        ' The existing target is a static library\n  created in source directory "/a/module".\n',
+        "cmake",
+        "Give the library in /a/module/CMakeLists.txt another name",
+    ),
+    "an option of another compiler": (
+        "arm-none-eabi-gcc: error: unrecognized command-line option '-mfast-helium'\n",
+        "toolchain",
+        "Take -mfast-helium out",
+    ),
     "an exception": (
         "/a/shape.cpp:1:51: error: exception handling disabled, use '-fexceptions' to enable\n",
         "compile",
