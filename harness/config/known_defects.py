@@ -12,6 +12,8 @@ from harness.config.schema import Data, Text, checked_document
 from harness.config.strict_yaml import read
 from harness.core.verdict import Word
 
+PASSES = "the exported program (ExecuTorch's passes)"  # as a culprit
+
 
 class Trouble(Word):
     VIEW = "view"
@@ -21,7 +23,7 @@ class Trouble(Word):
     @property
     def culprit(self) -> str:
         if self is Trouble.VIEW:
-            return "the exported program (ExecuTorch's passes)"
+            return PASSES
         refuses = ", which refuses what its exporter makes" if self is Trouble.REFUSED else ""
         return f"ExecuTorch's kernel{refuses}"
 

@@ -10,6 +10,7 @@ directory (``.hil/cache/programs/<key>``)::
                            (``Program.by_design``)
     delegate<d>/vela.bin   what an NPU executes, graph.tosa what it was compiled from, and
     delegate<d>/set<k>/    its raw inputs and the oracle's outputs for set k of the program
+    values.json            what the exported graph computes (``graph_values``)
     program.json           this description; written last, so its presence means "complete"
 """
 
@@ -190,6 +191,7 @@ class Program:
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
     not_reproducible: str = ""  # why another machine may export other bytes, "" if none does
+    values: str = ""  # the file of the exported graph's (``graph_values``), "" if it was not run
     notes: tuple[str, ...] = ()  # on how it came here this time; not kept
 
     @property
@@ -237,6 +239,7 @@ class Program:
         sets = [*self.sets, *(s for d in self.delegates for s in d.sets)]
         return {
             self.pte,
+            *filter(None, [self.values]),
             *(n for d in self.delegates for n in (d.blob, d.tosa)),
             *(n for s in sets for n in (*s.inputs, *s.expected, *s.by_design)),
         }

@@ -9,8 +9,9 @@ whole program, up to that place.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from harness.core.errors import MalformedFile
@@ -29,6 +30,19 @@ class Instruction:
     values: tuple[int, ...]
     arguments: tuple[int, ...] = ()
 
+    @property
+    def is_delegate(self) -> bool:
+        return self.operator.startswith("delegate ")
+
+
+def place_of(tensor: Table) -> tuple[int, int, int] | None:
+    """In the planned memory; None of a constant, and of what is not planned."""
+    where = tensor.get("allocation_info")
+    if where is None:
+        return None
+    low, high = where.get("memory_offset_low"), where.get("memory_offset_high")
+    return where.get("memory_id"), low, high
+
 
 class CuttableProgram:
     """The bytes of a ``.pte`` and where its method's chain and outputs are.
@@ -42,21 +56,39 @@ class CuttableProgram:
         self._plan = _single(buffer.root().items("execution_plan"), "execution plan")
         self.values = self._plan.items("values")
         self.inputs = tuple(self._plan.items("inputs"))
+        self.outputs = tuple(self._plan.items("outputs"))
         self._chain = _single(self._plan.items("chains"), "chain")
 
     def instructions(self) -> tuple[Instruction, ...]:
         found = enumerate(self._chain.items("instructions"))
         return tuple(self._described(number, one) for number, one in found)
 
-    def cut(self, after: Instruction) -> bytes:
-        """The program that ends with an instruction, its first written value the only output."""
+    def flow(self) -> Iterator[tuple[Instruction, dict[int, int]]]:
+        """Each instruction, and the tensors that it reads with the value that was last written at
+        the place: another one, of a view. Scratch is there of another type or size. At the end one
+        more, whose arguments are the outputs."""
+        lies = {
+            value: (place_of(tensor), tensor.get("scalar_type"), prod(tensor.items("sizes")))
+            for value, tensor in self.tensors(range(len(self.values))).items()
+        }
+        stored = {lies[value][0]: value for value in self.inputs if value in lies}
+        steps = self.instructions()
+        for step in (*steps, Instruction(len(steps), "", (), self.outputs)):
+            there = [value for value in self.tensors(step.arguments) if value not in step.values]
+            sources = ((value, stored.get(lies[value][0])) for value in there)
+            yield step, {v: s for v, s in sources if s is not None and lies[v] == lies[s]}
+            written = there if step.is_delegate else []
+            stored |= {lies[v][0]: v for v in (*written, *step.values) if lies[v][0] is not None}
+
+    def cut(self, after: Instruction, value: int) -> bytes:
+        """The program that ends with an instruction, one value that this writes the only output."""
         outputs, instructions = self._plan.get("outputs"), self._chain.get("instructions")
         if not isinstance(outputs, Vector) or not len(outputs):
             raise MalformedFile("the method has no outputs", 0)
         data = bytearray(self._data)
         struct.pack_into("<I", data, instructions.data - 4, after.number + 1)
         struct.pack_into("<I", data, outputs.data - 4, 1)
-        struct.pack_into("<i", data, outputs.data, after.values[0])
+        struct.pack_into("<i", data, outputs.data, value)
         return bytes(data)
 
     def _described(self, number: int, one: Table) -> Instruction:

@@ -6,38 +6,33 @@ operator); Vela's stream in process, on the model of the NPU; and the runner's o
 stream itself computes wrongly is Vela's doing, or that of the model of the NPU: a defect that
 Vela is known for settles it, and so does an FVP that gives the same bytes. A stream that computes
 rightly leaves the runner.
-
-By direct drive the inputs are a region of their own, in which each has a place that Vela chose, in
-any order. A runner that puts them one after another gives the NPU another's bytes: what it makes of
-them can be computed, and settles it where the runner's outputs are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from harness.config.npu import defects
+from harness.core import judgement
 from harness.core.errors import HarnessError
 from harness.core.verdict import Word
 from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
-from harness.export.program import Program, TensorSpec
+from harness.export.program import Program
 from harness.judge.first_difference import (
     ELSEWHERE,
     Disagreement,
     first_disagreement,
     name_operator,
 )
-from harness.npu.blob import INPUTS, IoTensor
 from harness.npu.model import Network
 
-Produced = Callable[[int, int], "bytes | None"]  # input set, output -> what the runner wrote
+# Delegate, input set -> its outputs in the runner; None: it did not come to them.
+Produced = Callable[[int, int], "Sequence[bytes] | None"]
 _TRIES = 60
-_ROUNDED = 16  # a buffer of Arm's driver begins at a multiple of it
 
 
 class Culprit(Word):
@@ -51,7 +46,7 @@ class Culprit(Word):
 class Blame:
     """``operators``: the smallest part of the delegate's graph that still is wrong, of ``whole``.
 
-    ``defect``: the name of a known one. ``same_bytes``: the runner's outputs are the very ones
+    ``defect``: the name of a known one. ``same_bytes``: the runner's delegate gives the very ones
     that the stream gives in process; None when that cannot be told.
     """
 
@@ -63,12 +58,15 @@ class Blame:
     defect: str = ""
     same_bytes: bool | None = None
     unreduced: str = ""  # why there is no smallest part
-    at: str = ""  # what of a delegate the runner has wrong, where that was found
 
     @property
     def is_settling(self) -> bool:
-        """Whether a fault is explained by it: that a runner failed shows who it was."""
+        """Whether the fault is explained by it, and not only who it was."""
         return self.culprit is not Culprit.RUNNER
+
+    @property
+    def judged(self) -> judgement.Blame:
+        return judgement.Blame(self.culprit, str(self), self.facts)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -78,7 +76,6 @@ class Blame:
             "defect": self.defect or None,
             "operators": list(self.operators),
             "same_bytes": self.same_bytes,
-            **({"at": self.at} if self.at else {}),
         }
 
     def __str__(self) -> str:
@@ -128,14 +125,15 @@ def explain(
     compiler = f"Vela {program.versions.get('ethos-u-vela', '?')}"
     wrong = first_disagreement(program, pte=pte)
     if wrong is None:
-        misplaced = _misplaced(program, produced)
-        blame = Blame(Culprit.RUNNER, compiler, str(pte), at="inputs" if misplaced else "")
-        return str(misplaced or ELSEWHERE), blame
+        return ELSEWHERE, Blame(Culprit.RUNNER, compiler, str(pte))
     with ExportProcess() as process:
         blame = _of_stream(program, wrong, Blame(Culprit.COMPILER, compiler, str(pte)), process)
         wrong = name_operator(program, wrong, process, pte)
     if blame.culprit is Culprit.COMPILER:
-        blame = replace(blame, same_bytes=_same_bytes(program, wrong, produced))
+        blob = (program.directory / program.delegates[wrong.delegate].blob).read_bytes()
+        if not wrong.trouble:
+            same = _gives(program, Network(blob), wrong.delegate, wrong.set, produced)
+            blame = replace(blame, same_bytes=same)
         settled = blame.defect or (independent and blame.same_bytes)
         if not settled:
             blame = replace(blame, culprit=Culprit.COMPILER_OR_NPU_MODEL)
@@ -159,102 +157,15 @@ def _of_stream(
     )
 
 
-def _misplaced(program: Program, produced: Produced) -> Misplaced | None:
-    """Inputs in wrong places, when that explains every input set."""
-    for number, delegate in enumerate(program.delegates):
-        misplaced = one_after_another(number, (program.directory / delegate.blob).read_bytes())
-        every = range(len(delegate.sets))
-        if misplaced is None:
-            continue
-        if all(_given(program, misplaced.network, number, n, produced) for n in every):
-            return misplaced
-    return None
-
-
-def _same_bytes(program: Program, wrong: Disagreement, produced: Produced) -> bool | None:
-    if wrong.trouble:
-        return None
-    blob = (program.directory / program.delegates[wrong.delegate].blob).read_bytes()
-    return _given(program, Network(blob), wrong.delegate, wrong.set, produced)
-
-
-def _given(
+def _gives(
     program: Program, network: Network, number: int, input_set: int, produced: Produced
 ) -> bool | None:
-    """Whether the runner's output is what ``network`` gives in the place of a delegate. Told for
-    an output of the program that is an output of the delegate, by its values in the oracle's
-    run."""
-    delegate = program.delegates[number]
-    sets, own = delegate.sets[input_set], program.sets[input_set]
-    inputs = [(program.directory / name).read_bytes() for name in sets.inputs]
-    outputs, _ = network.run(inputs, strict=False)
-    for n, spec in enumerate(program.outputs):
-        actual, expected = produced(input_set, n), program.directory / own.expected[n]
-        if actual is None:
-            continue
-        for m, inner in enumerate(delegate.outputs):
-            true = (program.directory / sets.expected[m]).read_bytes()
-            same = _relation(spec, expected.read_bytes(), inner, true)
-            if same is not None:
-                return bool(same(actual) == inner.decode(outputs[m]).reshape(-1).tolist())
-    return None
-
-
-def _relation(
-    spec: TensorSpec, expected: bytes, inner: TensorSpec, true: bytes
-) -> Callable[[bytes], list[int]] | None:
-    """How the program's output gives the delegate's: as it is, or divided by its scale."""
-    import numpy as np
-
-    steps = inner.decode(true).reshape(-1).astype(np.int64)
-
-    def whole(raw: bytes) -> Any:
-        values = spec.decode(raw).reshape(-1)
-        return np.rint(values.astype(np.float64) / (spec.scale or 1.0)).astype(np.int64)
-
-    values = whole(expected)
-    if values.size != steps.size or not values.size:
+    """Whether the runner's delegate gave what ``network`` does; None when that cannot be told."""
+    actual, files = produced(number, input_set), program.delegates[number].sets[input_set]
+    if actual is None:
         return None
-    zero = steps[0] - values[0]
-    if (steps - values != zero).any():
-        return None
-    return lambda raw: [int(v) for v in whole(raw) + zero]
-
-
-@dataclass(frozen=True)
-class Misplaced:
-    """``delegate`` with its inputs one after another: where they are then, and should be."""
-
-    delegate: int
-    network: Network
-    actual: tuple[int, ...]
-    right: tuple[int, ...]
-
-    def __str__(self) -> str:
-        def offsets(places: Sequence[int]) -> str:
-            return ", ".join(map(str, places))
-
-        return (
-            f"the inputs of delegate {self.delegate}: the runner's outputs are those that it gives "
-            f"with its inputs one after another (at {offsets(self.actual)}), and their places in "
-            f"the program are {offsets(self.right)}"
-        )
-
-
-def one_after_another(delegate: int, blob: bytes) -> Misplaced | None:
-    """None where that is right."""
-    network = Network(blob)
-    inputs = network.blob.inputs
-    if any(tensor.region != INPUTS for tensor in inputs):
-        return None
-    right, actual = tuple(tensor.offset for tensor in inputs), _packed(inputs)
-    if actual == right:
-        return None
-    moved = (replace(t, offset=at) for t, at in zip(inputs, actual, strict=True))
-    network.blob = replace(network.blob, inputs=tuple(moved))
-    return Misplaced(delegate, network, actual, right)
-
-
-def _packed(tensors: Sequence[IoTensor]) -> tuple[int, ...]:
-    sizes = [-(-tensor.size // _ROUNDED) * _ROUNDED for tensor in tensors]
-    return tuple(accumulate(sizes[:-1], initial=0))
+    inputs = [(program.directory / name).read_bytes() for name in files.inputs]
+    outputs = [bytes(output) for output in network.run(inputs, strict=False)[0]]
+    if [len(output) for output in outputs] != [len(output) for output in actual]:
+        return None  # the runner adjusted the layout
+    return outputs == [*actual]

@@ -15,12 +15,12 @@ from typing import Any
 
 from harness.config.known_defects import KnownDefect, known_defects
 from harness.core.errors import MalformedFile
+from harness.core.judgement import Blame
 from harness.formats.flatbuffer import Table
 from harness.formats.pte_cut import CuttableProgram
 
 CHANNELS_LAST = {(0, 2, 3, 1), (0, 2, 3, 4, 1)}  # of four dimensions, of five
 VIEW = "a view"  # as an operator
-_PLACE = ("memory_id", "memory_offset_low", "memory_offset_high")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ class ProgramDefect:
     def place(self) -> str:
         return f"instruction {self.instruction} ({self.operator} of {self.seen})"
 
+    @property
+    def blame(self) -> Blame:
+        return Blame(self.known.trouble.culprit, str(self), self.facts)
+
     def __str__(self) -> str:
         known = self.known
         helps = f"; what helps: {known.instead}" if known.instead else ""
@@ -56,30 +60,19 @@ class ProgramDefect:
 
 @dataclass(frozen=True)
 class _Tensor:
-    """``place``: in the planned memory; None of a constant, or of one that is not planned."""
-
-    kind: int
     sizes: tuple[int, ...]
     order: tuple[int, ...]
-    place: tuple[int, ...] | None
 
     @classmethod
     def of(cls, tensor: Table) -> _Tensor:
-        where = tensor.get("allocation_info")
-        return cls(
-            tensor.get("scalar_type"),
-            tuple(tensor.items("sizes")),
-            tuple(tensor.items("dim_order")),
-            None if where is None else tuple(map(where.get, _PLACE)),
-        )
+        return cls(tuple(tensor.items("sizes")), tuple(tensor.items("dim_order")))
 
     def __str__(self) -> str:
         return f"{list(self.sizes)} in order {list(self.order)}"
 
     def is_wrong_view_of(self, other: _Tensor) -> bool:
-        """Not so of scratch, which is of another type or size than what was there."""
-        same = self.kind == other.kind and math.prod(self.sizes) == math.prod(other.sizes)
-        return same and self._steps() != other._steps()
+        """Of as many elements."""
+        return self._steps() != other._steps()
 
     def _steps(self) -> list[tuple[int, int]]:
         """Extents and strides, from the innermost dimension on; those that continue one another
@@ -107,21 +100,15 @@ def defects_in(pte: Path) -> tuple[ProgramDefect, ...]:
 
 
 def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
-    def tensors(values: Sequence[int]) -> list[_Tensor]:
-        return [_Tensor.of(tensor) for tensor in program.tensors(values).values()]
-
-    stored = {tensor.place: tensor for tensor in tensors(program.inputs)}
-    for step in program.instructions():
-        is_delegate = step.operator.startswith("delegate ")
-        every = tensors(step.arguments)
-        written = every if is_delegate else tensors(step.values)
-        for tensor in every:
-            source = stored.get(tensor.place)
-            if source and tensor not in written and tensor.is_wrong_view_of(source):
-                yield from _fitting(step.number, VIEW, (source, tensor))
-        if not is_delegate:
-            yield from _fitting(step.number, step.operator, every)
-        stored |= {tensor.place: tensor for tensor in written if tensor.place}
+    for step, reads in program.flow():
+        tensors = {v: _Tensor.of(tensor) for v, tensor in program.tensors(step.arguments).items()}
+        sources = program.tensors([*reads.values()])
+        for value, source in reads.items():
+            written = _Tensor.of(sources[source])
+            if not step.is_delegate and tensors[value].is_wrong_view_of(written):
+                yield from _fitting(step.number, VIEW, (written, tensors[value]))
+        if not step.is_delegate:
+            yield from _fitting(step.number, step.operator, [*tensors.values()])
 
 
 def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator[ProgramDefect]:

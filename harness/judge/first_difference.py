@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from harness.core.errors import HarnessError
@@ -100,14 +100,7 @@ def name_operator(
     except HarnessError as error:
         first, wrong = None, replace(wrong, unnamed=f"{type(error).__name__}: {error.message}")
     if first is not None:
-        return replace(
-            wrong,
-            tensor=first.tensor,
-            element=first.element,
-            expected=first.expected,
-            actual=first.actual,
-            operator=first.operator,
-        )
+        return replace(wrong, **asdict(first))
     blob = _blobs(program, pte)[wrong.delegate]
     inputs = _read(program.directory, program.delegates[wrong.delegate].sets[wrong.set].inputs)
     return replace(wrong, operation=last_writer(blob, inputs, wrong.output, wrong.byte))

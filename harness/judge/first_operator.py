@@ -1,78 +1,79 @@
-"""Where two runners part: the first instruction of a program whose result they do not agree on.
+"""Where a computation of a program goes wrong: the first instruction whose result is.
 
-The program is cut after an instruction (``formats/pte_cut``), and both run it. What differs once
-differs later, too, as a rule, so the place is searched by halves. That the instruction before it
-gives the same from both is only said when both have run it.
+The program is cut after an instruction (``formats/pte_cut``) and run. What is wrong once is wrong
+later, too, as a rule, so the place is searched by halves, and then among what the instruction
+reads: a result may be right although an earlier one, which it does not read, is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from harness.core.errors import MalformedFile
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte_cut import CuttableProgram, Instruction
 
-Outputs = Callable[[bytes], "tuple[bytes, ...] | None"]  # of a .pte; None: it did not run
+Differs = Callable[[Instruction], "bool | None"]  # None: it cannot be told
 
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """``differing`` of ``size`` bytes of the instruction's result differ. ``after``: the operator
-    before it, whose result was the same from both, or ""."""
+    """``after``: the last operator before it whose result it reads. ``read``: the values that it
+    reads; ``sure``: each was right when it was written, where else that is not known of all."""
 
     instruction: int
     operator: str
-    differing: int
-    size: int
     after: str = ""
+    read: tuple[int, ...] = ()
+    sure: bool = True
 
     def __str__(self) -> str:
-        before = f", after {self.after}, which is the same from both" if self.after else ""
-        return (
-            f"instruction {self.instruction} ({self.operator}): {self.differing} of {self.size} "
-            f"bytes differ{before}"
-        )
+        before = f", after {self.after}, where all is right" if self.after and self.sure else ""
+        return f"instruction {self.instruction} ({self.operator}){before}"
 
 
-def first_operator(pte: Path, one: Outputs, other: Outputs) -> FirstDifference | None:
-    """The first instruction on which two runners differ; None when they agree to the end, or one
-    of them cannot run the cut program, or it cannot be cut."""
-    try:
-        program = CuttableProgram(pte)
-        steps = [step for step in program.instructions() if step.values]
-    except (MalformedFile, OSError):
-        return None
-    apart: dict[int, tuple[int, int] | None] = {}
-
-    def differs(index: int) -> bool:
-        if index not in apart:
-            apart[index] = _apart(program.cut(steps[index]), one, other)
-        found = apart[index]
-        return found is not None and found[0] > 0
-
-    low, high = 0, len(steps) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if differs(middle):
-            high = middle
-        else:
-            low = middle + 1
-    if not steps or not differs(low):
-        return None
-    differing, size = apart[low] or (0, 0)
-    known = low > 0 and apart.get(low - 1) is not None
-    before = steps[low - 1].operator if known else ""
-    return FirstDifference(steps[low].number, steps[low].operator, differing, size, before)
+def first_difference(program: CuttableProgram, differs: Differs) -> FirstDifference | None:
+    """None when all that the outputs are made of is right, or cannot be told."""
+    return _Search(program, differs).found()
 
 
-def _apart(pte: bytes, one: Outputs, other: Outputs) -> tuple[int, int] | None:
-    """How many bytes differ, and of how many; None when there is nothing to be compared."""
-    a, b = one(pte), other(pte)
-    if a is None or b is None:
-        return None
-    left, right = b"".join(a), b"".join(b)
-    if len(left) != len(right):
-        return max(len(left), len(right)), len(left)
-    return sum(x != y for x, y in zip(left, right, strict=True)), len(left)
+class _Search:
+    def __init__(self, program: CuttableProgram, differs: Differs) -> None:
+        self._differs = differs
+        self._steps: list[Instruction] = []
+        self._read: list[dict[int, int]] = []  # value to the step that wrote it
+        writers: dict[int, int] = {}
+        for step, reads in program.flow():
+            if step.values or step.operator == "":
+                self._read.append({v: writers[s] for v, s in reads.items() if s in writers})
+                new = {*program.tensors(step.arguments)} - {*program.inputs, *writers, *reads}
+                writers |= dict.fromkeys(new, len(self._steps))
+                self._steps.append(step)
+        self._ends = sorted({*self._read[-1].values()})
+        self._known: dict[int, bool | None] = {}
+
+    def found(self) -> FirstDifference | None:
+        end = next(filter(self._wrong, self._ends), None)
+        if end is None:
+            return None
+        number = self._earliest(end)
+        step, read = self._steps[number], self._read[number]
+        sure = all(self._wrong(source) is False for source in read.values())
+        after = self._steps[max(read.values())].operator if read else ""
+        return FirstDifference(step.number, step.operator, after, tuple(read), sure)
+
+    def _earliest(self, last: int) -> int:
+        """``last`` is wrong."""
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) // 2
+            if self._wrong(middle):
+                high = middle
+            else:
+                low = middle + 1
+        source = next(filter(self._wrong, self._read[low].values()), None)
+        return low if source is None else self._earliest(source)
+
+    def _wrong(self, number: int) -> bool | None:
+        if number not in self._known:
+            self._known[number] = self._differs(self._steps[number])
+        return self._known[number]

@@ -15,6 +15,7 @@ from typing import Final
 
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.pte_cut import place_of
 from harness.formats.schema import PTE, load_schema
 from harness.judge.program_contents import (
     Operator,
@@ -202,11 +203,8 @@ class _Reader:
         return memoryview(b"") if data is None else data.raw()
 
     def _place(self, value: Table | None) -> object:
-        where = None if value is None or value.name != "Tensor" else value.get("allocation_info")
-        if where is None:
-            return None
-        parts = ("memory_id", "memory_offset_low", "memory_offset_high")
-        return [where.get(part) for part in parts]
+        place = None if value is None or value.name != "Tensor" else place_of(value)
+        return None if place is None else [*place]
 
 
 def _arguments(call: Table) -> list[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from harness.config.budgets import budgets_of, tolerance_of
@@ -28,13 +27,14 @@ from harness.judge.evidence import (
     TensorDiff,
     compare,
 )
-from harness.judge.executorch_defects import ProgramDefect, defects_in
+from harness.judge.executorch_defects import defects_in
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.log import Observation
 from harness.log.parser import parse_processes
+from harness.run.cpu_blame import CutRuns, blame_on_cpu
 from harness.run.directory import SealBroken, kept_expectations, load_record
 from harness.run.record import (
     FirmwareFacts,
@@ -95,7 +95,7 @@ def record_run(
     )
     evidence = gather(program, unjudged, transcript.observation)
     if known is None:
-        evidence, judgement = _judged(evidence, plan, transcript.run_dir / WORK)
+        evidence, judgement = _judged(evidence, plan)
     else:
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
@@ -188,47 +188,44 @@ def _difference(accepted: Reference, pte: Path) -> ProgramDifference:
     return difference_from(accepted.contents, pte)
 
 
-def _judged(evidence: Evidence, plan: RunPlan, work: Path) -> tuple[Evidence, Judgement]:
-    """Where NPU and TOSA, or ExecuTorch and the model, first differ, and whose fault that is."""
+def _judged(evidence: Evidence, plan: RunPlan) -> tuple[Evidence, Judgement]:
+    """With where it first differs from what is meant, and whose fault that is."""
     judgement = judge(evidence, plan.expectation)
     if judgement.cause is None or not may_be_blamed((judgement.verdict, judgement.cause)):
         return evidence, judgement
-    defect = _explaining(judgement, plan)
-    if judgement.cause.kind != Reason.KNOWN_DEFECT:
-        from harness.judge.blame import explain  # numpy and the NPU's model, which few runs need
-
-        produced = partial(_produced, plan.program, work)
-        found = explain(plan.program, plan.pte, produced, independent=evidence.npu is None)
-        wrong = judgement.verdict is Verdict.MISMATCH and defect is None
-        if found is not None and (found[1].is_settling or wrong):
-            place, blame = found
-            why = Blame(blame.culprit, str(blame), blame.facts)
-            evidence = replace(evidence, mismatch_at=place, blame=why)
-            return evidence, judge(evidence, plan.expectation)
-    if defect is not None:
-        why = Blame(defect.known.trouble.culprit, str(defect), defect.facts)
-        evidence = replace(evidence, mismatch_at=defect.place, blame=why)
+    place, blame = _explained(judgement, plan, independent=evidence.npu is None)
+    evidence = replace(evidence, mismatch_at=place, blame=blame)
     return evidence, judge(evidence, plan.expectation)
 
 
-def _explaining(judgement: Judgement, plan: RunPlan) -> ProgramDefect | None:
-    """The first defect of ExecuTorch's in the program that shows in this way. Kernels of our own
-    have none."""
-    if judgement.cause is not None and judgement.cause.kind == Reason.KNOWN_DEFECT:
-        return plan.expectation.defects[0]
-    of_kernels = Trouble.WRONG if judgement.verdict is Verdict.MISMATCH else Trouble.REFUSED
-    shown = {of_kernels} if not plan.firmware.source.follows_definitions else set()
-    shown |= {Trouble.VIEW} if judgement.verdict is Verdict.MISMATCH else set()
-    return next((d for d in defects_in(plan.pte) if d.known.trouble in shown), None)
+def _explained(
+    judgement: Judgement, plan: RunPlan, *, independent: bool
+) -> tuple[str | None, Blame | None]:
+    """By the first known defect that the run passed over, by the NPU, or by the operators on the
+    CPU. ``independent``: as of ``blame.explain``."""
+    cause = judgement.cause
+    assert cause is not None
+    if cause.kind == Reason.KNOWN_DEFECT:
+        defect = plan.expectation.defects[0]
+        return defect.place, defect.blame
+    from harness.judge.blame import explain  # numpy and the NPU's model, which few runs need
 
+    def runs(input_set: int) -> CutRuns:
+        return CutRuns(plan.chosen, plan.firmware, plan.program, plan.pte, input_set)
 
-def _produced(program: Program, work: Path, input_set: int, output: int) -> bytes | None:
-    """None for what is not there, and for what is not an output at all."""
-    file = work / output_name(output_base(input_set), output)
-    size = program.outputs[output].nbytes
-    if file.is_symlink() or not file.is_file() or file.stat().st_size != size:
-        return None
-    return file.read_bytes()
+    program, pte = plan.program, plan.pte
+    npu = explain(program, pte, lambda n, k: runs(k).delegate(n), independent=independent)
+    if npu is not None and npu[1].is_settling:
+        return npu[0], npu[1].judged
+    if judgement.verdict is not Verdict.MISMATCH:
+        ours = plan.firmware.source.follows_definitions
+        refused = (d for d in defects_in(plan.pte) if d.known.trouble is Trouble.REFUSED)
+        return next(((d.place, d.blame) for d in refused if not ours), (None, None))
+    if cause.kind == Reason.OUTPUTS_DIFFER:
+        place, blame = blame_on_cpu(runs((cause.facts or {})["input_set"]))
+        if blame is not None or npu is None:
+            return place, blame
+    return (None, None) if npu is None else (npu[0], npu[1].judged)
 
 
 def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:

@@ -8,25 +8,20 @@ floats the last bits differ: each runner adds them up in an order of its own.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from harness.core.errors import HarnessError
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
+from harness.formats.pte_cut import Instruction
 from harness.judge.evidence import TensorDiff, compare
-from harness.judge.first_operator import FirstDifference, first_operator
+from harness.judge.first_operator import FirstDifference, first_difference
+from harness.run.cpu_blame import CutRuns
 from harness.run.directory import save_record
 from harness.run.record import Differential, RunRecord
 from harness.sim.run_files import WORK, output_base, output_name, read_output
-from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen
-from harness.system.paths import cache_dir
-from harness.system.process import Stop
-from harness.system.quota import QUOTA
 
 
 def second_opinion(
@@ -45,7 +40,7 @@ def second_opinion(
         return other
     differential = Differential(
         tensors=tensors,
-        first=_first(program, chosen, runners[0], runners[1], tensors),
+        first=_first(program, chosen, runners, tensors),
         by_design=other.by_design,
         figures=_beside(own.metrics, other.metrics),
         operators=_beside(_ticks(own), _ticks(other)),
@@ -70,41 +65,20 @@ def _tensors(program: Program, own: Path, other: Path) -> tuple[TensorDiff, ...]
 def _first(
     program: Program,
     chosen: Chosen,
-    own: Firmware,
-    other: Firmware,
+    runners: Sequence[Firmware],
     tensors: tuple[TensorDiff, ...],
 ) -> FirstDifference | None:
-    differing = next((diff for diff in tensors if not diff.exact), None)
-    if differing is None:
+    wrong = next((diff for diff in tensors if not diff.exact), None)
+    if wrong is None:
         return None
-    with tempfile.TemporaryDirectory(dir=_scratch(), prefix="cut-") as folder:
-        run = partial(_outputs, program, chosen, differing.input_set, Path(folder))
-        return first_operator(program.pte_path, partial(run, own), partial(run, other))
+    pte = program.pte_path
+    one, two = (CutRuns(chosen, each, program, pte, wrong.input_set) for each in runners)
 
+    def differs(step: Instruction) -> bool | None:
+        ours, theirs = one.results(step), two.results(step)
+        return None if ours is None or theirs is None else ours != theirs
 
-def _scratch() -> Path:
-    folder = cache_dir("scratch")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _outputs(
-    program: Program, chosen: Chosen, input_set: int, folder: Path, firmware: Firmware, pte: bytes
-) -> tuple[bytes, ...] | None:
-    """What a runner makes of a cut program; None when it does not come to its end."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        file, run_dir = Path(place) / "program.pte", Path(place) / "run"
-        file.write_bytes(pte)
-        run_dir.mkdir()
-        inputs = [program.directory / name for name in program.sets[input_set].inputs]
-        try:
-            ended = simulate(chosen, firmware, program=file, sets=[inputs], run_dir=run_dir)
-            if (ended.ending.stop, ended.ending.exit_status) != (Stop.EXITED, 0):
-                return None
-            output = read_output(run_dir / WORK / output_name(output_base(0), 0), QUOTA.file_bytes)
-            return None if output is None else (output[0],)
-        except HarnessError:
-            return None
+    return first_difference(one.cuttable, differs)
 
 
 def _beside(

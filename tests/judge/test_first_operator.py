@@ -1,85 +1,90 @@
-"""Protects the search for the first instruction on which two runners differ.
+"""Protects the search for the first instruction on which two computations of a program differ.
 
-The runners here are functions; two real ones are compared in tests/run/test_second_opinion.py.
+They are functions here; a real runner is searched in tests/run/test_second_opinion.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Collection
 
 import pytest
 
 from harness.export.program import Program
-from harness.formats.pte_cut import CuttableProgram
-from harness.judge.first_operator import first_operator
+from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.judge.first_operator import first_difference
 
 
 @pytest.fixture
-def pte(exported: Callable[..., Program]) -> Path:
-    return exported("deep_autoencoder").pte_path
+def chain(exported: Callable[..., Program]) -> CuttableProgram:
+    return CuttableProgram(exported("deep_autoencoder").pte_path)
 
 
-class Runner:
-    """Answers by how long the cut program is; wrong from instruction ``wrong`` on."""
+@pytest.fixture
+def branched(exported: Callable[..., Program]) -> CuttableProgram:
+    return CuttableProgram(exported("resnet8").pte_path)
 
-    def __init__(self, pte: Path, wrong: int, answer: bytes = b"ab") -> None:
-        whole = CuttableProgram(pte)
-        self._by_program = {whole.cut(s): s.number for s in whole.instructions() if s.values}
-        self._wrong, self._answer = wrong, answer
+
+class Compared:
+    """What differs in the given instructions; of those in ``lost`` it cannot be told."""
+
+    def __init__(self, wrong: Collection[int] = (), lost: Collection[int] = ()) -> None:
+        self._wrong, self._lost = wrong, lost
         self.asked: list[int] = []
 
-    def __call__(self, program: bytes) -> tuple[bytes, ...] | None:
-        number = self._by_program[program]
-        self.asked.append(number)
-        return (b"ax" if number >= self._wrong else self._answer,)
+    def __call__(self, step: Instruction) -> bool | None:
+        self.asked.append(step.number)
+        return None if step.number in self._lost else step.number in self._wrong
 
 
-@pytest.mark.parametrize("wrong", [0, 1, 2, 3, 4, 5, 9])
-def test_the_first_that_differs_is_found(pte: Path, wrong: int) -> None:
-    good, bad = Runner(pte, 99), Runner(pte, wrong)
-    found = first_operator(pte, good, bad)
+def test_the_first_that_differs_is_found(chain: CuttableProgram) -> None:
+    steps = chain.instructions()
+    for wrong in (0, 1, 2, 3, 4, 5, 9):
+        compared = Compared(range(wrong, 99))
+        found = first_difference(chain, compared)
+        assert found is not None
+        assert (found.instruction, found.operator) == (wrong, steps[wrong].operator)
+        assert found.after == (steps[wrong - 1].operator if wrong else "")
+        behind = f", after {found.after}, where all is right" if wrong else ""
+        assert str(found) == f"instruction {wrong} ({found.operator}){behind}"
+        assert found.read == (steps[wrong - 1].values if wrong else ())
+        assert len(set(compared.asked)) <= 6  # halves, not one after the other
+        assert len(compared.asked) == len(set(compared.asked))
+
+
+def test_a_right_result_behind_a_wrong_one_does_not_hide_it(branched: CuttableProgram) -> None:
+    """The sum of two branches, of which the first is wrong and the last is not."""
+    steps = branched.instructions()
+    sums = [s for s in steps if s.operator == "cortex_m::quantized_add.out"]
+    total = next(s for s in sums if _written(branched, s)[1] - _written(branched, s)[0] > 1)
+    first = _written(branched, total)[0]
+    found = first_difference(branched, Compared({first, *range(total.number, 99)}))
     assert found is not None
-    assert (found.instruction, found.differing, found.size) == (wrong, 1, 2)
-    steps = CuttableProgram(pte).instructions()
-    assert found.operator == steps[wrong].operator
-    assert found.after == (steps[wrong - 1].operator if wrong else "")
-    assert f"instruction {wrong} ({found.operator}): 1 of 2 bytes differ" in str(found)
-    assert len(set(bad.asked)) <= 5  # halves, not one after the other
+    assert found.instruction == first < total.number - 1
 
 
-def test_runners_that_agree_have_no_first_difference(pte: Path) -> None:
-    assert first_operator(pte, Runner(pte, 99), Runner(pte, 99)) is None
+def _written(program: CuttableProgram, total: Instruction) -> list[int]:
+    """Where its operands come from."""
+    steps = program.instructions()
+    return sorted(next(s.number for s in steps if total.arguments[n] in s.values) for n in (0, 4))
 
 
-def test_a_runner_that_cannot_run_the_cut_program_gives_nothing(pte: Path) -> None:
-    assert first_operator(pte, Runner(pte, 99), lambda _: None) is None
+def test_runners_that_agree_have_no_first_difference(chain: CuttableProgram) -> None:
+    assert first_difference(chain, Compared()) is None
 
 
-def test_what_was_not_compared_is_not_called_the_same(pte: Path) -> None:
-    """The program cut one instruction earlier does not run on one of the two."""
-    good, bad = Runner(pte, 99), Runner(pte, 4)
-    whole = CuttableProgram(pte)
-    lost = whole.cut(whole.instructions()[3])
-    found = first_operator(pte, good, lambda program: None if program == lost else bad(program))
+def test_what_cannot_be_told_gives_nothing(chain: CuttableProgram) -> None:
+    assert first_difference(chain, Compared(lost=range(99))) is None
+
+
+def test_what_was_not_compared_is_not_called_right(chain: CuttableProgram) -> None:
+    """The program cut one instruction earlier does not run."""
+    found = first_difference(chain, Compared(range(4, 99), lost=[3]))
     assert found is not None
-    assert (found.instruction, found.after) == (4, "")
-    assert "same from both" not in str(found)
+    assert (found.instruction, found.sure) == (4, False)
+    assert "right" not in str(found)
 
 
-def test_no_program_is_run_twice(pte: Path) -> None:
-    good, bad = Runner(pte, 99), Runner(pte, 5)
-    assert first_operator(pte, good, bad) is not None
-    assert len(good.asked) == len(set(good.asked))
-
-
-def test_results_of_other_sizes_differ(pte: Path) -> None:
-    found = first_operator(pte, Runner(pte, 99), Runner(pte, 99, b"abc"))
-    assert found is not None
-    assert (found.instruction, found.differing) == (0, 3)
-
-
-def test_what_cannot_be_cut_gives_nothing(tmp_path: Path) -> None:
-    (tmp_path / "x.pte").write_bytes(b"nothing")
-    assert first_operator(tmp_path / "x.pte", lambda _: None, lambda _: None) is None
-    assert first_operator(tmp_path / "absent.pte", lambda _: None, lambda _: None) is None
+def test_an_output_that_comes_before_the_last_instruction(branched: CuttableProgram) -> None:
+    """Of what no output is made of nothing is asked."""
+    last = len(branched.instructions()) - 1
+    assert first_difference(branched, Compared(range(last), lost=[last])) is None

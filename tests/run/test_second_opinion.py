@@ -70,6 +70,11 @@ def test_a_planted_bug_is_found_in_its_operator(small: Source) -> None:
     assert found.first is not None
     assert found.first.operator == "cortex_m::quantized_add.out"
     assert found.agree < len(found.tensors)
+    assert other.cause is not None
+    assert (
+        f"first: instruction {found.first.instruction} (cortex_m::quantized_add" in other.cause.text
+    )
+    assert (other.cause.facts or {})["culprit"] == "ExecuTorch's kernel"
     shown = StringIO()
     print_differentials(Console(file=shown, width=200), [own, other])
     assert f"they first differ at instruction {found.first.instruction}" in shown.getvalue()

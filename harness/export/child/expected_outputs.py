@@ -30,6 +30,7 @@ from harness.core.errors import ExportError
 from harness.export.child.by_design import Kernels
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array, run_graph
+from harness.export.graph_values import Row, row_of
 from harness.export.program import TensorSpec
 
 _MAX_POOLS = (
@@ -61,10 +62,12 @@ class DelegateCall:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What the program gives for one sample, in logical order, and the work of its delegates."""
+    """What the program gives for one sample, in logical order, and the work of its delegates.
+    ``values``: a row for each result of an operator."""
 
     outputs: Sample
     calls: tuple[DelegateCall, ...]
+    values: frozenset[Row] = frozenset()
 
 
 def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
@@ -101,11 +104,19 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         self._graphs = graphs
         self._kernels = kernels
         self._calls: list[DelegateCall] = []
+        self._values: set[Row] = set()
 
     def run_sample(self, sample: Sample) -> ProgramRun:
         with torch.no_grad():
             outputs = tuple(pytree.tree_leaves(self.run(*sample)))
-        return ProgramRun(outputs, tuple(self._calls))
+        return ProgramRun(outputs, tuple(self._calls), frozenset(self._values))
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        if n.op == "call_function":
+            self._values |= {row_of(tensor.contiguous().numpy()) for tensor in tensors}
+        return result
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is not executorch_call_delegate:

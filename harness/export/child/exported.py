@@ -16,6 +16,7 @@ from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import read_graph
 from harness.export.failures import UnsupportedTensor
+from harness.export.graph_values import Row, write_values
 from harness.export.program import (
     Delegate,
     InputSet,
@@ -59,7 +60,8 @@ class RawDelegate:
 class LoweredModel:
     """What the lowering for a target makes of a model, and what the program has to give for each
     input set. ``by_python``: the outputs by Python's definitions, when these differ; ``steps``:
-    one LSB of outputs that the program does not dequantise, if it has such."""
+    one LSB of outputs that the program does not dequantise, if it has such. ``values``: rows of all
+    that the graph computes, where it was run."""
 
     edge: EdgeProgramManager
     oracle: str
@@ -70,6 +72,7 @@ class LoweredModel:
     by_python: Sequence[Sample] = ()
     steps: Sequence[float | None] = ()
     not_reproducible: str = ""
+    values: frozenset[Row] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -229,6 +232,7 @@ def write_program(
         ),
         by_design=lowered.by_design,
         not_reproducible=lowered.not_reproducible,
+        values=write_values(directory, lowered.values) if lowered.values else "",
     ).save()
 
 

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from harness.export.child.samples import (
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
 from harness.export.failures import FileRaised, NothingDelegated, StageFailed
+from harness.export.graph_values import Row
 from harness.export.program import NamedDifference
 from harness.export.request import LOWERINGS, ExportRequest, is_ethos_u
 from harness.firmware.source import Arithmetic
@@ -184,7 +185,12 @@ def _cortex_m(work: _Work) -> LoweredModel:
             by_design=by_design,
             by_python=by_python,
             not_reproducible=why,
+            values=_values(runs),
         )
+
+
+def _values(runs: Sequence[ProgramRun]) -> frozenset[Row]:
+    return frozenset(row for run in runs for row in run.values)
 
 
 def _both_ways(
@@ -201,6 +207,8 @@ def _both_ways(
         return runs, [], ()
     python = Kernels(request.compile_target, Arithmetic.PYTHON)
     by_python = run_program(edge, sets, python, graphs)
+    values = _values([*runs, *by_python])
+    runs = [replace(run, values=values) for run in runs]
     return runs, [run.outputs for run in by_python], kernels.met
 
 
@@ -262,6 +270,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         by_design,
         by_python,
         not_reproducible=why,
+        values=_values(runs),
     )
 
 

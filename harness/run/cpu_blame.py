@@ -1,0 +1,140 @@
+"""Which operator on the CPU is wrong, and whose fault that is, after a MISMATCH.
+
+The runner runs the program cut after an instruction, and what this gives is looked for among the
+values of the exported graph. Of the first instruction whose result is none of them: where what it
+reads is none either, although it was written right, the exported program gives it something else (a
+view, or memory that is used twice); else its kernel is wrong.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from harness.config.known_defects import PASSES, Trouble
+from harness.core.errors import HarnessError
+from harness.core.judgement import Blame
+from harness.export.program import Program, TensorSpec
+from harness.firmware.firmware import Firmware
+from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.judge.executorch_defects import defects_in
+from harness.judge.first_operator import FirstDifference, first_difference
+from harness.sim.run_files import WORK, output_base, output_name, read_output
+from harness.sim.simulation import simulate
+from harness.sim.simulator import Chosen
+from harness.system.paths import cache_dir
+from harness.system.process import Stop
+
+Found = tuple[str, Blame | None]  # where, and whose fault
+
+
+@dataclass(frozen=True)
+class CutRuns:
+    """Runs ``pte`` up to an instruction, on an input set of ``program``. ``cuttable`` raises
+    MalformedFile, OSError."""
+
+    chosen: Chosen
+    firmware: Firmware
+    program: Program
+    pte: Path
+    input_set: int
+
+    @cached_property
+    def cuttable(self) -> CuttableProgram:
+        return CuttableProgram(self.pte)
+
+    def results(self, step: Instruction) -> tuple[bytes, ...] | None:
+        """All that an instruction writes; None when the program does not come to it."""
+        return self.values(step, step.values)
+
+    def delegate(self, number: int) -> tuple[bytes, ...] | None:
+        """The outputs of one for an NPU, which are its last arguments."""
+        steps = [s for s in self.cuttable.instructions() if s.is_delegate]
+        count = len(self.program.delegates[number].outputs)
+        return self.values(steps[number], steps[number].arguments[-count:])
+
+    def values(self, after: Instruction, numbers: Sequence[int]) -> tuple[bytes, ...] | None:
+        found = [self._value(after, number) for number in numbers]
+        whole = tuple(raw for raw in found if raw is not None)
+        return whole if len(whole) == len(found) else None
+
+    def _value(self, after: Instruction, value: int) -> bytes | None:
+        scratch = cache_dir("scratch")
+        scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=scratch, prefix="cut-") as folder:
+            file, run_dir = Path(folder) / "program.pte", Path(folder) / "run"
+            file.write_bytes(self.cuttable.cut(after, value))
+            run_dir.mkdir()
+            names = self.program.sets[self.input_set].inputs
+            sets = [[self.program.directory / name for name in names]]
+            try:
+                run = simulate(self.chosen, self.firmware, program=file, sets=sets, run_dir=run_dir)
+            except HarnessError:
+                return None
+            if (run.ending.stop, run.ending.exit_status) != (Stop.EXITED, 0):
+                return None
+            size = self.spec(value).nbytes
+            output = read_output(run_dir / WORK / output_name(output_base(0), 0), size)
+            return None if output is None or output[1] != size else output[0]
+
+    def spec(self, value: int) -> TensorSpec:
+        from harness.size.program_tables import SCALAR_TYPES  # numpy, which few runs need
+
+        tensor = self.cuttable.tensors([value])[value]
+        kind = tensor.buffer.schema.enums["ScalarType"][tensor.get("scalar_type")]
+        sizes, order = (tuple(tensor.items(name)) for name in ("sizes", "dim_order"))
+        return TensorSpec(str(value), SCALAR_TYPES[kind][1], sizes, order)
+
+
+def blame_on_cpu(runs: CutRuns) -> Found:
+    """Where the first wrong operator is, or why it is not found."""
+    if not runs.program.values:
+        return "not found: the graph of this lowering was not run", None
+    from harness.export.graph_values import GraphValues  # numpy, which few runs need
+
+    graph = GraphValues(runs.program.directory / runs.program.values)
+
+    def differs(step: Instruction) -> bool | None:
+        results = runs.results(step)
+        if results is None:
+            return None
+        pairs = zip(map(runs.spec, step.values), results, strict=True)
+        return not all(graph.have(spec.decode(raw)) for spec, raw in pairs)
+
+    try:
+        found = first_difference(runs.cuttable, differs)
+    except HarnessError as error:
+        return f"not found: {error.message}", None
+    if found is None:
+        return "not found: each instruction gives what the exported graph has", None
+    before = runs.cuttable.instructions()[found.instruction - 1]
+    read = runs.values(before, found.read)
+    if not found.sure or read is None:
+        return f"{found}; what it reads could not be compared", None
+    operands = [runs.spec(value).decode(raw) for value, raw in zip(found.read, read, strict=True)]
+    if not all(map(graph.have, operands)):
+        why = "what the operator reads was right when it was written"
+        return _blamed(runs, found, PASSES, Trouble.VIEW, why)
+    if not all(graph.have(operand, exactly=True) for operand in operands):
+        return f"{found}; what it reads differs in the last bits of floats", None
+    ours = runs.firmware.source.follows_definitions
+    part = "backend" if found.operator.startswith("delegate ") else "kernel"
+    culprit = f"{'the bundled runner' if ours else 'ExecuTorch'}'s {part}"
+    if runs.pte != runs.program.pte_path:
+        culprit = f"the program file {runs.pte}, or {culprit}"
+    trouble = None if ours else Trouble.WRONG
+    return _blamed(runs, found, culprit, trouble, "what the operator reads is right")
+
+
+def _blamed(
+    runs: CutRuns, found: FirstDifference, culprit: str, trouble: Trouble | None, why: str
+) -> Found:
+    """``trouble``: of a known defect that would explain it."""
+    for defect in defects_in(runs.pte):
+        if defect.instruction == found.instruction and defect.known.trouble is trouble:
+            return defect.place, defect.blame
+    facts = {"culprit": culprit, "instruction": found.instruction, "operator": found.operator}
+    return str(found), Blame(culprit, f"{culprit}, not your model: {why}", facts)

@@ -1,0 +1,173 @@
+"""Protects the blame after a MISMATCH on a CPU: which operator is wrong, and whose fault that is.
+
+Runner and graph are functions here: zeros are right, 1 is none of the graph's values, 2 is one but
+for its last bits. A real runner with a planted kernel is in tests/run/test_second_opinion.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.export.program import Program
+from harness.firmware.source import source_named
+from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.judge.executorch_defects import ProgramDefect
+from harness.run.cpu_blame import CutRuns, Found, blame_on_cpu
+
+ADD = "cortex_m::quantized_add.out"
+
+
+class Graph:
+    def __init__(self, _: Path) -> None: ...
+
+    def have(self, value: Any, *, exactly: bool = False) -> bool:
+        raw = value.view("u1")
+        return not (raw.any() if exactly else (raw == 1).any())
+
+
+@dataclass
+class Runner:
+    """``wrong``: results of these instructions; ``read``: what one reads; ``lost``: where
+    the program does not come to."""
+
+    program: Program
+    wrong: Sequence[int] = ()
+    read: int = 0
+    lost: Sequence[int] = ()
+    steps: tuple[Instruction, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = CuttableProgram(self.program.pte_path).instructions()
+
+    def first(self, operator: str = ADD) -> int:
+        return next(step.number for step in self.steps if step.operator == operator)
+
+    def results(self, runs: CutRuns, step: Instruction) -> tuple[bytes, ...] | None:
+        if step.number in self.lost:
+            return None
+        filled = bytes([step.number in self.wrong])
+        return tuple(filled * runs.spec(number).nbytes for number in step.values)
+
+    def values(self, runs: CutRuns, _: Instruction, numbers: Sequence[int]) -> tuple[bytes, ...]:
+        return tuple(bytes([self.read]) * runs.spec(number).nbytes for number in numbers)
+
+
+Blamed = Callable[..., Found]
+
+
+@pytest.fixture
+def blamed(monkeypatch: pytest.MonkeyPatch) -> Blamed:
+    monkeypatch.setattr("harness.export.graph_values.GraphValues", Graph)
+
+    def get(runner: Runner, source: str = "bundled", pte: Path | None = None) -> Found:
+        monkeypatch.setattr(CutRuns, "results", lambda runs, step: runner.results(runs, step))
+        monkeypatch.setattr(CutRuns, "values", lambda *given: runner.values(*given))
+        firmware: Any = SimpleNamespace(source=source_named(source))
+        chosen: Any = None
+        program = runner.program
+        return blame_on_cpu(CutRuns(chosen, firmware, program, pte or program.pte_path, 0))
+
+    return get
+
+
+@pytest.fixture
+def planted(exported: Callable[..., Program]) -> Runner:
+    """Wrong from the first sum on."""
+    runner = Runner(exported("resnet8"))
+    return replace_(runner, wrong=range(runner.first(), len(runner.steps)))
+
+
+def replace_(runner: Runner, **changes: Any) -> Runner:
+    fields = {name: getattr(runner, name) for name in ("program", "wrong", "read", "lost")}
+    return Runner(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("source", "culprit"),
+    [("bundled", "the bundled runner's kernel"), ("executorch", "ExecuTorch's kernel")],
+)
+def test_a_wrong_kernel(source: str, culprit: str, planted: Runner, blamed: Blamed) -> None:
+    place, blame = blamed(planted, source)
+    assert place == (
+        f"instruction {planted.first()} ({ADD}), after cortex_m::quantized_conv2d.out, where all "
+        "is right"
+    )
+    assert blame is not None
+    assert blame.text == f"{culprit}, not your model: what the operator reads is right"
+    assert blame.facts == {"culprit": culprit, "instruction": planted.first(), "operator": ADD}
+
+
+def test_a_wrong_pass(planted: Runner, blamed: Blamed) -> None:
+    """What the operator reads is not what was written: a view, or memory that is used twice."""
+    place, blame = blamed(replace_(planted, read=1))
+    assert place.startswith(f"instruction {planted.first()} ({ADD})")
+    assert blame is not None
+    assert blame.text == (
+        "the exported program (ExecuTorch's passes), not your model: what the operator reads was "
+        "right when it was written"
+    )
+
+
+def test_another_program_file(planted: Runner, blamed: Blamed, tmp_path: Path) -> None:
+    pte = tmp_path / "edited.pte"
+    pte.write_bytes(planted.program.pte_path.read_bytes())
+    _, blame = blamed(planted, pte=pte)
+    assert blame is not None
+    assert blame.text.startswith(f"the program file {pte}, or the bundled runner's kernel, not")
+
+
+def test_a_delegate(exported: Callable[..., Program], blamed: Blamed) -> None:
+    runner = Runner(exported("add", "ethos-u55-128"))
+    delegate = next(step.number for step in runner.steps if step.is_delegate)
+    _, blame = blamed(replace_(runner, wrong=range(delegate, 99)), "executorch")
+    assert blame is not None
+    assert blame.culprit == "ExecuTorch's backend"
+
+
+def test_a_known_defect(planted: Runner, blamed: Blamed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a view, where what is read is wrong; of a kernel of ExecuTorch's, where it ran; never of
+    another instruction."""
+
+    def named(defect: str, number: int, source: str = "bundled", read: int = 0) -> str | None:
+        found = ProgramDefect(defect, number, ADD, "[2] in order [0]")
+        monkeypatch.setattr("harness.run.cpu_blame.defects_in", lambda _: (found,))
+        _, blame = blamed(replace_(planted, read=read), source)
+        assert blame is not None
+        name: str | None = blame.facts.get("defect")
+        return name
+
+    view, cat, first = "view-of-channels-last", "cat-of-channels-last", planted.first()
+    assert named(view, first, read=1) == view
+    assert named(view, first) is None
+    assert named(cat, first, "executorch") == cat
+    assert named(cat, first) is None
+    assert named(cat, first, read=1) is None
+    assert named(cat, first + 1, "executorch") is None
+
+
+def test_nobody_is_blamed_for_what_is_not_known(planted: Runner, blamed: Blamed) -> None:
+    step = planted.steps[planted.first()]
+    place = f"instruction {step.number} ({ADD})"
+    after = f"{place}, after cortex_m::quantized_conv2d.out, where all is right"
+    close = f"{after}; what it reads differs in the last bits of floats"
+    assert blamed(replace_(planted, read=2)) == (close, None)
+    source = next(s.number for s in planted.steps if step.arguments[0] in s.values)
+    lost = blamed(replace_(planted, lost=[source]))
+    assert lost == (f"{place}; what it reads could not be compared", None)
+    nothing = "not found: each instruction gives what the exported graph has"
+    assert blamed(Runner(planted.program)) == (nothing, None)
+    unknown = "not found: the graph of this lowering was not run"
+    assert blamed(Runner(replace(planted.program, values=""))) == (unknown, None)
+
+
+def test_a_program_that_cannot_be_cut(planted: Runner, blamed: Blamed, tmp_path: Path) -> None:
+    (tmp_path / "no.pte").write_bytes(bytes(64))
+    place, blame = blamed(planted, pte=tmp_path / "no.pte")
+    assert place.startswith("not found: ")
+    assert blame is None
