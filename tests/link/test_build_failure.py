@@ -227,6 +227,12 @@ _STOPPED = {
         "python",
         "requirements.txt",
     ),
+    "spec files of one's own": (
+        "arm-none-eabi-gcc: fatal error: cannot read spec file 'app.specs': No such "
+        "file or directory\n",
+        "toolchain",
+        "Correct the path of app.specs in --specs",
+    ),
     "no spec file": (
         "arm-none-eabi-gcc: fatal error: cannot read spec file 'nano.specs': No such "
         "file or directory\n",

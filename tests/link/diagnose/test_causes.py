@@ -205,6 +205,11 @@ ADVICE = {
         "smaller by 736 bytes",
         "another address or region",
     ),
+    "a script is not built": (
+        "ld: cannot open linker script file boards/mine.ld: No such file or directory",
+        "Correct the path of boards/mine.ld",
+        "Build",
+    ),
     "a distance is no size": (
         "ld: a.elf section `.frames' will not fit in region `AXI'\n"
         "ld: region `AXI' overflowed by 402653184 bytes",
