@@ -11,7 +11,7 @@ import pytest
 
 from harness.export import batch
 from harness.export.checkout import CheckoutExporter
-from harness.export.fork_server import Walls
+from harness.export.fork_server import Sandbox
 from harness.export.process import ExportProcess
 from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
@@ -68,11 +68,11 @@ def _torch_is_imported_once(
     torch and ExecuTorch, which takes seconds."""
 
     def export_process(
-        exporter: CheckoutExporter | None = None, walls: Walls | None = None
+        exporter: CheckoutExporter | None = None, sandbox: Sandbox | None = None
     ) -> AbstractContextManager[ExportProcess]:
-        if exporter is hil_exporter and walls is None:
+        if exporter is hil_exporter and sandbox is None:
             return nullcontext(hil_export_process)
-        return ExportProcess(exporter, walls)
+        return ExportProcess(exporter, sandbox)
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (batch, artifacts):

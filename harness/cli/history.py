@@ -185,7 +185,7 @@ def show_(
     if case is None:
         return _flaky(most, url)
     with opened(url) as database:
-        from harness.nightly.history.standing import first_bad
+        from harness.nightly.history.case_state import first_bad
         from harness.report.history import first_bad_summary, print_case
 
         newest_of = database.last_of(case, **{n: v for n, v in place.items() if v is not None})

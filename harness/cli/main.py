@@ -53,10 +53,10 @@ class _Group(click.Group):
         try:
             return super().main(*args, **kwargs)
         except Exception as error:  # the boundary of this face
-            from harness.cli.verb import say_error
+            from harness.cli.verb import print_error
             from harness.system.boundary import as_harness_error
 
-            say_error(error)
+            print_error(error)
             sys.exit(as_harness_error(error).exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -46,7 +46,7 @@ def verb(function: _Verb) -> _Verb:
             result, code = _error_object(failure), failure.exit_code
             if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
-            say_error(error)
+            print_error(error)
         except KeyboardInterrupt:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
@@ -70,7 +70,7 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
     }
 
 
-def say_error(error: Exception) -> None:
+def print_error(error: Exception) -> None:
     """On standard error."""
     shown = as_harness_error(error)
     echo(f"hil: error: {shown.message}", err=True, fg="red")

@@ -25,7 +25,7 @@ MOST_TOLERANCE_LSB = 16.0
 
 def _budgeted(name: str) -> str:
     row = figure(name)
-    if row is UNLISTED or not row.accepted:
+    if row is UNLISTED or not row.gated:
         raise ValueError(f"no figure that can have a budget is called {name!r}")
     return name
 

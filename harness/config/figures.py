@@ -1,7 +1,7 @@
 """The figures of a program, a firmware and a run: what each means, its unit, who measures it.
 
-A stage measures figures: "program" looks at the ``.pte``, "firmware" at the ELF, "run" at both
-as far as that is cheap, and at what the runner prints (``harness.log.figures``). The
+A stage measures figures: "program" those of the ``.pte``, "firmware" those of the ELF, "run" what
+the runner prints (``harness.log.figures``) and the sizes that need no disassembly. The
 formulas of the first two are in ``harness.size.budgeted_figures``.
 """
 
@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-Stage = Literal["program", "firmware", "run"]
+MeasuredIn = Literal["program", "firmware", "run"]
 
 
 @dataclass(frozen=True)
 class Figure:
     """One row. ``<REGION>`` and ``<word>`` in the name stand for many.
 
-    ``accepted``: growth of it is a matter of acceptance, and budgets may limit it. Otherwise it
-    is only reported. ``per_toolchain``: another compiler makes another value.
+    ``gated``: its growth has to be accepted, and a budget may limit it; else it is only
+    reported. ``per_toolchain``: another compiler makes another value.
     """
 
     name: str
-    stages: tuple[Stage, ...]
+    stages: tuple[MeasuredIn, ...]
     meaning: str
     unit: str = "bytes"
     per_toolchain: bool = True
-    accepted: bool = True
-    of_any_runner: bool = True  # else of the bundled one alone
+    gated: bool = True
+    bundled_only: bool = False  # the bundled runner's alone
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -38,16 +38,16 @@ class Figure:
         return re.compile(many.replace("<REGION>", "[A-Z][A-Z0-9_]*"))
 
     @property
-    def only_printed(self) -> bool:
-        """Whether nobody but the runner tells it, while it runs."""
+    def runner_only(self) -> bool:
+        """Whether only the runner reports it, while it runs."""
         return self.stages == ("run",)
 
-    def measured_by(self, stages: Iterable[Stage]) -> bool:
+    def measured_by(self, stages: Iterable[MeasuredIn]) -> bool:
         """Whether one of the stages measures it."""
         return not set(self.stages).isdisjoint(stages)
 
 
-# The first row whose name fits is meant.
+# The first matching row applies.
 FIGURES: tuple[Figure, ...] = (
     Figure("pte_bytes", ("program", "run"), "the .pte file", per_toolchain=False),
     Figure("planned_bytes", ("program",), "all buffers of the memory plan", per_toolchain=False),
@@ -64,9 +64,9 @@ FIGURES: tuple[Figure, ...] = (
         ("firmware", "run"),
         "the ELF without symbols, as a board stores it; "
         "not of a checkout's runner, which has every kernel there is",
-        of_any_runner=False,
+        bundled_only=True,
     ),
-    Figure("elf_outside", ("firmware", "run"), "what lies in no region of the target"),
+    Figure("elf_outside", ("firmware", "run"), "bytes outside all memory regions of the target"),
     Figure(
         "elf_memory",
         ("firmware", "run"),
@@ -81,8 +81,8 @@ FIGURES: tuple[Figure, ...] = (
         "all that the linker put into a memory region: "
         "code, data, stored copies of data, and what it reserved (.bss, stacks, pools)",
     ),
-    Figure("<pool>_total", ("run",), "the size of a pool or stack", accepted=False),
-    Figure("ticks_set<number>", ("run",), "time of an input set", "ticks", accepted=False),
+    Figure("<pool>_total", ("run",), "the size of a pool or stack", gated=False),
+    Figure("ticks_set<number>", ("run",), "time of an input set", "ticks", gated=False),
     Figure(
         "method_allocator_planned",
         ("run",),
@@ -103,13 +103,13 @@ FIGURES: tuple[Figure, ...] = (
         "vm_hwm",
         ("run",),
         "the most memory that the process had at a time, as Linux counts",
-        accepted=False,
+        gated=False,
     ),
     Figure("stack_<use>", ("run",), "the deepest that the stack was"),
 )
 
 
-# What only a stranger's runner prints.
+# A figure that only a third-party runner prints.
 UNLISTED = Figure("", ("run",), "")
 
 
@@ -118,8 +118,8 @@ def figure(name: str) -> Figure:
     return next((row for row in FIGURES if row.pattern.fullmatch(name)), UNLISTED)
 
 
-def of_stages(figures: Mapping[str, int], stages: Iterable[Stage]) -> dict[str, int]:
-    """The figures that growth is held against and that one of the stages measures."""
+def gated_figures(figures: Mapping[str, int], stages: Iterable[MeasuredIn]) -> dict[str, int]:
+    """The gated figures that one of the stages measures."""
     wanted = frozenset(stages)
     rows = {name: figure(name) for name in figures}
-    return {n: figures[n] for n, row in rows.items() if row.accepted and row.measured_by(wanted)}
+    return {n: figures[n] for n, row in rows.items() if row.gated and row.measured_by(wanted)}

@@ -95,7 +95,7 @@ def models_file() -> strict_yaml.Document:
     return strict_yaml.read(models_path())
 
 
-def load_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:
+def fvp_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:
     """The entry of one model. TargetError at ``place`` when there is none of this name."""
     models = models_file().data
     if not isinstance(name, str) or name not in models:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import npu, strict_yaml
-from harness.config.fvp import load_model
-from harness.config.model import Limits, Qemu, Region, Target
+from harness.config.fvp import fvp_model
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
+from harness.config.target import Limits, Qemu, Region, Target
 from harness.core.errors import NotThere, TargetError, Unknown, UsageError
 from harness.formats.ethosu import PRODUCTS
 from harness.system import paths
@@ -31,7 +31,7 @@ __all__ = [
     "limit_factor",
     "load_target",
     "load_targets",
-    "spelled",
+    "loadable_name",
     "target_directories",
     "target_files",
 ]
@@ -99,12 +99,12 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
         f"unknown target {stem!r}",
         stem,
         sorted(files),
-        close=_alike(stem, files),
+        close=_similar_names(stem, files),
         listing="known: ",
     )
 
 
-def spelled(target: Target, said: str) -> str:
+def loadable_name(target: Target, said: str) -> str:
     """What loads ``target`` again, from every directory: its name, without a default memory mode
     that ``said`` may have named; or the path of its file, where ``said`` is one."""
     if not npu.split_mode(said)[0].endswith(".yaml"):
@@ -113,7 +113,7 @@ def spelled(target: Target, said: str) -> str:
     return f"{target.file}{at}{mode}"
 
 
-def _alike(name: str, known: Iterable[str]) -> list[str]:
+def _similar_names(name: str, known: Iterable[str]) -> list[str]:
     """The same board and NPU with other MACs, else the names that look most alike."""
     family = name.rpartition("-")[0]
     if family.rpartition("-")[2] in PRODUCTS:
@@ -129,7 +129,7 @@ def read_target(path: Path, files: Mapping[str, Path], mode: str | None = None) 
 
     Raises TargetError with file and line; Unknown and UsageError for a mode that it does not have.
     """
-    document = _with_model(_layered(strict_yaml.read(path), files))
+    document = _with_fvp_model(_layered(strict_yaml.read(path), files))
     for reserved in ("name", "file"):
         if reserved in document.data:
             raise document.place((reserved,)).error(
@@ -172,13 +172,13 @@ def _base(child: Document, files: Mapping[str, Path], above: tuple[Path, ...]) -
     return _layered(strict_yaml.read(files[name]), files, above)
 
 
-def _with_model(document: Document) -> Document:
+def _with_fvp_model(document: Document) -> Document:
     """``simulators.fvp.model`` takes over what targets/fvp says of that model."""
     where = ("simulators", "fvp", "model")
     if where not in document.places:
         return document
     settings = document.data["simulators"]["fvp"]
-    model = load_model(settings["model"], document.place(where))
+    model = fvp_model(settings["model"], document.place(where))
     filled = {
         **model,
         **settings,

@@ -1,10 +1,10 @@
-"""Which cases there are when nobody names any: every model on every target, NPUs thinned out.
+"""The default matrix of cases: every model on every target, Ethos-U configurations sampled.
 
-A user's settings (``harness.system.settings``) may say which models and targets those are.
+A user's settings (``harness.system.settings``) may name other models and targets.
 
 An Ethos-U is many targets: MAC counts times memory modes. ``all`` takes every memory mode on
 its default MAC count, and one case on each other MAC count. ``sample`` takes one memory mode of
-each kind of placement, and beside the default one only one model on each.
+each kind of placement; modes other than the default have one model each.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from harness.config.case import Case, is_user_file
-from harness.config.loading import Target, load_target, spelled
+from harness.config.loading import Target, load_target, loadable_name
 from harness.config.models import catalogue
 from harness.config.npu import Npu, products
 from harness.system.settings import SettingsError, settings, settings_file
 
 CaseSelection = Literal["all", "sample"]
-ONE = "ds_cnn"  # the model that stands for all: convolutions of every kind, and quickly exported
+REPRESENTATIVE_MODEL = "ds_cnn"  # convolutions of every kind, and quickly exported
 
 
 def default_models() -> list[str]:
@@ -27,58 +27,62 @@ def default_models() -> list[str]:
 
     Raises SettingsError for a glob that no file matches.
     """
-    said = settings()
-    if said.folder is None or not said.models:
+    configured = settings()
+    if configured.folder is None or not configured.models:
         return list(catalogue())
     found: list[str] = []
-    for one in said.models:
-        files = sorted(said.folder.glob(one)) if is_user_file(one) else [one]
+    for name in configured.models:
+        files = sorted(configured.folder.glob(name)) if is_user_file(name) else [name]
         if not files:
             file = settings_file()
             assert file is not None, "settings with a folder are of a file"
-            raise SettingsError(file, f"no model file matches {one!r} of models")
+            raise SettingsError(file, f"no model file matches {name!r} of models")
         found += map(str, files)
     return list(dict.fromkeys(found))
 
 
 def named_targets() -> list[tuple[str, Target]]:
-    """``default_targets`` of the settings: as each is called there, and what it is."""
+    """``default_targets`` of the settings: each with its name there."""
     return [(name, load_target(name)) for name in settings().default_targets]
 
 
 def default_matrix(
-    targets: Iterable[Target], models: Sequence[str], extent: CaseSelection
+    targets: Iterable[Target], models: Sequence[str], selection: CaseSelection
 ) -> list[tuple[Case, Target]]:
     """``default_cases`` of ``targets``; or, where the settings name ``default_targets``, each model
     on each of those."""
     named = named_targets()
     if named:
-        return [(Case(spelled(t, said), model), t) for said, t in named for model in models]
-    return list(default_cases(targets, models, extent))
+        return [
+            (Case(loadable_name(target, name), model), target)
+            for name, target in named
+            for model in models
+        ]
+    return list(default_cases(targets, models, selection))
 
 
 def default_cases(
-    targets: Iterable[Target], models: Sequence[str], extent: CaseSelection
+    targets: Iterable[Target], models: Sequence[str], selection: CaseSelection
 ) -> Iterator[tuple[Case, Target]]:
     """Each case with the target whose file it comes from (the memory mode is in the case)."""
-    one = ONE if ONE in models else models[0]
+    representative = REPRESENTATIVE_MODEL if REPRESENTATIVE_MODEL in models else models[0]
     for target in targets:
         if target.npu is None:
             yield from ((Case(target.name, model), target) for model in models)
         elif not target.npu.has_default_macs:
-            yield Case(target.name, one), target
+            yield Case(target.name, representative), target
         else:
-            for mode in _modes(target.npu, extent):
+            for mode in _modes(target.npu, selection):
                 default = mode == target.npu.default_memory_mode
                 name = target.name if default else f"{target.name}@{mode}"
-                chosen = models if default or extent == "all" else [one]
+                chosen = models if default or selection == "all" else [representative]
                 yield from ((Case(name, model), target) for model in chosen)
 
 
-def _modes(npu: Npu, extent: CaseSelection) -> list[str]:
-    """The default memory mode first; in a sample no two that place everything alike."""
+def _modes(npu: Npu, selection: CaseSelection) -> list[str]:
+    """The default memory mode first; a sample has one of each kind of placement."""
     ordered = sorted(npu.memory_modes, key=lambda mode: mode != npu.default_memory_mode)
-    if extent == "all":
+    if selection == "all":
         return ordered
     kinds = products().memory_modes
     first: dict[str, str] = {}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core.errors import HarnessError
 from harness.export import cache
 from harness.export.failures import InputChanged
-from harness.export.fork_server import TEMPORARY, Walls
+from harness.export.fork_server import TEMPORARY, Sandbox
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
@@ -52,7 +52,7 @@ class ExportResult:
 @dataclass(frozen=True)
 class ExportOptions:
     """``checkout``: whose Python exports; None: the installed wheel's. ``isolate``: each model
-    behind walls, where a file can write nothing but its result. ``fresh``: cached programs are
+    in a sandbox, where a file can write nothing but its result. ``fresh``: cached programs are
     not used."""
 
     checkout: CheckoutExporter | None = None
@@ -101,7 +101,7 @@ class _Batch:
         self._options = options
         self._progress = progress
         self._process = process
-        self._made: set[str] = set()  # keys that this batch exported
+        self._exported_keys: set[str] = set()  # keys that this batch exported
 
     def result(self, request: ExportRequest) -> ExportResult:
         """From the cache, or exported under the key's lock."""
@@ -118,29 +118,31 @@ class _Batch:
         key = self._options.key(request)
         if (found := self._cached(request, key)) is not None:
             return found, True
-        with cache.locked(key, lambda: self._say(request, "waiting for another process's export")):
+        with cache.locked(
+            key, lambda: self._report(request, "waiting for another process's export")
+        ):
             if (found := self._cached(request, key)) is not None:
                 return found, True
             return self._export(request, key), False
 
-    def _say(self, request: ExportRequest, *texts: str) -> None:
+    def _report(self, request: ExportRequest, *texts: str) -> None:
         self._progress(f"{request.model.name}: {'; '.join(texts)}")
 
     def _cached(self, request: ExportRequest, key: str) -> Program | None:
-        if self._options.fresh and key not in self._made:
+        if self._options.fresh and key not in self._exported_keys:
             return None
-        return self._options.named(cache.load(key, home_of(request)))
+        return self._options.named(cache.load(key, model_folder(request)))
 
     def _export(self, request: ExportRequest, key: str) -> Program:
-        spoiled = cache.spoiled(key)
-        notes = (f"the cached program was not used, {spoiled}",) if spoiled else ()
-        self._say(request, "exporting", *notes)
-        program = cache.store(key, lambda folder: self._made_in(folder, request, key))
-        self._made.add(key)
+        invalid_reason = cache.invalid_reason(key)
+        notes = (f"the cached program was not used, {invalid_reason}",) if invalid_reason else ()
+        self._report(request, "exporting", *notes)
+        program = cache.store(key, lambda folder: self._export_into(folder, request, key))
+        self._exported_keys.add(key)
         program = replace(program, notes=(*notes, *program.notes))
         return self._options.named(program) or program
 
-    def _made_in(
+    def _export_into(
         self, folder: Path, request: ExportRequest, key: str
     ) -> tuple[Program, dict[str, str]]:
         """Exports into ``folder``, which is empty. With the files that it was made of."""
@@ -150,20 +152,20 @@ class _Batch:
             if self._options.isolate:
                 model = request.model.file
                 readable = () if model is None else (model.absolute().parent,)
-                process = stack.enter_context(ExportProcess(walls=Walls(folder, readable)))
+                process = stack.enter_context(ExportProcess(sandbox=Sandbox(folder, readable)))
             files = process.call(
                 "worker:export",
                 request,
                 versions,
                 str(folder),
                 task=task,
-                on_stage=lambda name: self._say(request, f"exporting ({name})"),
+                on_stage=lambda name: self._report(request, f"exporting ({name})"),
             )
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
-        program = _whole(folder)
+        program = _load_if_complete(folder)
         if program is None:
             text = f"{task}: the export process left no program that is whole"
-            raise ExportProcessFailed(text, None, process.log, walls=self._options.isolate)
+            raise ExportProcessFailed(text, None, process.log, sandbox=self._options.isolate)
         (folder / "export.log").write_text(process.log)
         if self._options.checkout is not None:
             self._options.checkout.confirm()
@@ -176,10 +178,10 @@ class _Batch:
             versions=versions,
             exporter=None,
         )
-        return program, _inside(files) if self._options.isolate else files
+        return program, _inside_model_folder(files) if self._options.isolate else files
 
 
-def _inside(files: Any) -> dict[str, str]:
+def _inside_model_folder(files: Any) -> dict[str, str]:
     """Without the files outside of the model's folder: an isolated model cannot read them, but it
     could name any."""
     named = files.items() if isinstance(files, dict) else ()
@@ -190,7 +192,7 @@ def _inside(files: Any) -> dict[str, str]:
     }
 
 
-def _whole(folder: Path) -> Program | None:
+def _load_if_complete(folder: Path) -> Program | None:
     """What an export left, if that is one complete program of plain files: its description names
     no file outside of ``folder``, and no link leads out of it."""
     present = set()
@@ -208,6 +210,6 @@ def _whole(folder: Path) -> Program | None:
     return program if program is not None and program.file_names() <= present else None
 
 
-def home_of(request: ExportRequest) -> str:
+def model_folder(request: ExportRequest) -> str:
     """The folder that the names of a user's input files are relative to."""
     return "" if request.model.file is None else str(request.model.file.parent)

@@ -50,7 +50,7 @@ def load(key: str, home: str = "") -> Program | None:
     return None
 
 
-def spoiled(key: str) -> str:
+def invalid_reason(key: str) -> str:
     """Why an entry of the key cannot be used although it is there; "" when there is no such."""
     for place in _places(key):
         try:

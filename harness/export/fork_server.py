@@ -50,7 +50,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True)
-class Walls:
+class Sandbox:
     """A sandbox for the process: it reads the Python environment and ``readable``, writes only to
     ``writable``, and has no network."""
 
@@ -96,11 +96,11 @@ class ForkServer:
     comes back. Its end of file tells the process to end the fork, and itself.
     """
 
-    def __init__(self, environment: Path | None, walls: Walls | None) -> None:
+    def __init__(self, environment: Path | None, sandbox: Sandbox | None) -> None:
         """``environment``: where ``executorch`` is imported from; None: the installed wheel."""
         self.output = Output()
         self.busy = False  # a request is not answered yet
-        self._account = None if walls is None else Account(walls.writable, _QUOTA)
+        self._account = None if sandbox is None else Account(sandbox.writable, _QUOTA)
         with ExitStack() as stack:
             control, theirs = socket.socketpair()
             self._control = stack.enter_context(control)
@@ -109,7 +109,7 @@ class ForkServer:
             stack.callback(os.close, self._printed)
             os.set_blocking(self._printed, False)
             with theirs, open(printed, "wb") as stream:
-                self._process = _launched(environment, walls, theirs, stream.fileno(), stack)
+                self._process = _launched(environment, sandbox, theirs, stream.fileno(), stack)
             self._stack = stack.pop_all()
 
     def wait_ready(self) -> None:
@@ -189,7 +189,7 @@ class ForkServer:
 
 def _launched(
     environment: Path | None,
-    walls: Walls | None,
+    sandbox: Sandbox | None,
     control: socket.socket,
     printed: int,
     stack: ExitStack,
@@ -197,24 +197,24 @@ def _launched(
     inherited = [str(import_root()), *filter(None, sys.path)]  # not the current directory
     path = [str(environment), *inherited] if environment else inherited
     code = _START.format(
-        path=path, argv=[control.fileno(), walls is not None, str(environment or "")]
+        path=path, argv=[control.fileno(), sandbox is not None, str(environment or "")]
     )
     argv, descriptors = [sys.executable, "-u", "-c", code], [control.fileno()]
     options: dict[str, Any] = {}
-    if walls is not None:
+    if sandbox is not None:
         python = Path(sys.executable).resolve()  # links of a virtual environment lead outside
         prefix = stack.enter_context(
             confined(
-                walls.writable,
+                sandbox.writable,
                 python,
-                list(_readable(walls)),
+                list(_readable(sandbox)),
                 file_bytes=_QUOTA.file_bytes,
                 forks=True,
             )
         )
         argv = [*prefix.prefix, str(python), "-u", "-I", "-S", "-c", code]
         descriptors += prefix.descriptors
-        options = {"cwd": walls.writable, "env": ENVIRONMENT}
+        options = {"cwd": sandbox.writable, "env": ENVIRONMENT}
     return TiedProcess(argv, descriptors, stdout=printed, stderr=printed, **options)
 
 
@@ -228,10 +228,10 @@ def _how(returned: int) -> tuple[str, int]:
     return f"was ended by signal {-returned}{name}", returned
 
 
-def _readable(walls: Walls) -> Iterator[Path]:
+def _readable(sandbox: Sandbox) -> Iterator[Path]:
     yield from (import_root() / "harness", Path(sys.base_prefix) / "lib")
     libraries: Sequence[str | None] = [sysconfig.get_path(name) for name in _LIBRARIES]
     for place in filter(None, (*sys.path, *libraries)):
         if place.endswith(("-packages", "lib-dynload")) or "/python3" in place:
             yield Path(place)
-    yield from walls.readable
+    yield from sandbox.readable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import ExportError, HarnessError, InfraError
 from harness.export.failures import ExporterUnusable, ImportFailed
-from harness.export.fork_server import ForkServer, Stopped, Walls
+from harness.export.fork_server import ForkServer, Sandbox, Stopped
 from harness.system.settings import settings
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ class _Ended(HarnessError):
     """The export process ended, or was ended, without an answer. ``status`` or ``signal``: how it
     ended, both None when the harness ended it; ``log``: the end of what it printed."""
 
-    def __init__(self, text: str, returned: int | None, log: str, *, walls: bool = False) -> None:
+    def __init__(self, text: str, returned: int | None, log: str, *, sandbox: bool = False) -> None:
         self.status = returned if returned is not None and returned >= 0 else None
         self.signal = -returned if returned is not None and returned < 0 else None
         self.log: str | None = log
         last = "".join(f": {line}" for line in log.strip().splitlines()[-1:])
-        super().__init__(f"{text}{last}", hint=_hint(self.signal, walls=walls))
+        super().__init__(f"{text}{last}", hint=_hint(self.signal, sandbox=sandbox))
 
 
 class ExportProcessFailed(_Ended, ExportError):
@@ -47,8 +47,8 @@ class ExporterDied(_Ended, InfraError):
     kind = "exporter_died"
 
 
-def _hint(number: int | None, *, walls: bool) -> str:
-    if walls:
+def _hint(number: int | None, *, sandbox: bool) -> str:
+    if sandbox:
         return (
             "with --isolate-export a model's file can read only its own folder and write only its "
             "result; without the option it runs with your rights"
@@ -64,11 +64,11 @@ class ExportProcess:
     """Not thread-safe. A ``with`` block ends what is still running."""
 
     def __init__(
-        self, exporter: CheckoutExporter | None = None, walls: Walls | None = None
+        self, exporter: CheckoutExporter | None = None, sandbox: Sandbox | None = None
     ) -> None:
         """``exporter``: a checkout whose ``executorch`` is imported; None: the installed wheel."""
         self._exporter = exporter
-        self._walls = walls
+        self._sandbox = sandbox
         self._server: ForkServer | None = None
         self._broken: HarnessError | None = None
         self.log = ""  # what the last request printed
@@ -93,9 +93,9 @@ class ExportProcess:
         try:
             return server.call((function, *arguments), seconds, on_stage)
         except Stopped as stopped:
-            text, walls = f"{task}: the export process {stopped.why}", self._walls is not None
+            text, sandbox = f"{task}: the export process {stopped.why}", self._sandbox is not None
             log = server.output.tail()
-            raise ExportProcessFailed(text, stopped.returned, log, walls=walls) from None
+            raise ExportProcessFailed(text, stopped.returned, log, sandbox=sandbox) from None
         except ExportError as error:
             error.log = server.output.tail()
             raise
@@ -111,7 +111,7 @@ class ExportProcess:
             self.close()
         if self._server is None:
             environment = self._exporter.environment if self._exporter else None
-            self._server = ForkServer(environment, self._walls)
+            self._server = ForkServer(environment, self._sandbox)
             try:
                 self._server.wait_ready()
             except (Stopped, HarnessError) as error:

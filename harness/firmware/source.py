@@ -28,7 +28,7 @@ from harness.system.settings import Settings, settings
 
 if TYPE_CHECKING:
     from harness.config.loading import Target
-    from harness.config.model import SimulatorName
+    from harness.config.target import SimulatorName
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.config.budget import Budgets
-from harness.config.figures import Stage, of_stages
+from harness.config.figures import MeasuredIn, gated_figures
 from harness.core.verdict import Word
 
 
@@ -63,7 +63,7 @@ class CheckedFigure:
 
 
 def check(
-    stages: Iterable[Stage],
+    stages: Iterable[MeasuredIn],
     figures: Mapping[str, int],
     accepted: Mapping[str, int],
     budgets: Budgets,
@@ -75,7 +75,7 @@ def check(
     """
     wanted = frozenset(stages)
     measured, before, limits = (
-        of_stages(values, wanted) for values in (figures, accepted, budgets.limits)
+        gated_figures(values, wanted) for values in (figures, accepted, budgets.limits)
     )
     return tuple(
         _check_one(name, measured.get(name), before.get(name), limits.get(name), budgets)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.case import Case, is_user_file, repository_of
-from harness.config.figures import Stage, figure
+from harness.config.figures import MeasuredIn, figure
 from harness.config.schema import checked
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.source import BUNDLED, label, source_names
@@ -76,7 +76,7 @@ class Acceptance:
     toolchain: str
     reason: str
     when: str
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[MeasuredIn, ...] = ()
     figures: Mapping[str, int] = field(default_factory=dict)
     anatomies: Mapping[str, Anatomy] = field(default_factory=dict)
     pte_sha256: str = ""
@@ -89,7 +89,7 @@ class Acceptance:
 def propose(old: Reference | None, accepting: Acceptance) -> Reference:
     """The reference that would make this the accepted state; other toolchains are kept."""
     old = old or Reference("", (), {}, {}, ())
-    figures = {n: v for n, v in accepting.figures.items() if figure(n).accepted}
+    figures = {n: v for n, v in accepting.figures.items() if figure(n).gated}
     own = _kept(old.firmware.get(accepting.toolchain, {}), accepting.stages)
     own |= {n: v for n, v in figures.items() if figure(n).per_toolchain}
     program = _kept(old.program, accepting.stages)
@@ -122,7 +122,7 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
     return replace(new, history=(*old.history, entry))
 
 
-def _kept(figures: Mapping[str, int], replaced: Collection[Stage]) -> dict[str, int]:
+def _kept(figures: Mapping[str, int], replaced: Collection[MeasuredIn]) -> dict[str, int]:
     return {n: v for n, v in figures.items() if not figure(n).measured_by(replaced)}
 
 

@@ -213,7 +213,7 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
         for name in sorted(limits)
         if name not in metrics
         and name not in accepted
-        and (figure(name).only_printed or not figure(name).of_any_runner)
+        and (figure(name).runner_only or figure(name).bundled_only)
     )
 
 
@@ -223,7 +223,7 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
     if other is not None and (finding is None or finding[1].kind != Reason.REFERENCE_PROGRAM):
         text = _another_program(other, evidence.outputs, expectation)
         notes.insert(0, f"the recorded outputs were not compared: {text}")
-    silent = [n for n in _not_reported(evidence.metrics, expectation) if figure(n).of_any_runner]
+    silent = [n for n in _not_reported(evidence.metrics, expectation) if not figure(n).bundled_only]
     if silent:
         notes.append(f"limits not checked, the runner does not report them: {', '.join(silent)}")
     notes += evidence.differences

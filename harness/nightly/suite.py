@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from harness.config import strict_yaml
 from harness.config.case import Case, located
-from harness.config.loading import load_target, load_targets, spelled, target_files
+from harness.config.loading import load_target, load_targets, loadable_name, target_files
 from harness.config.matrix import default_matrix, default_models
 from harness.config.models import find_model
 from harness.config.schema import Data, Rule, checked_document
@@ -160,9 +160,9 @@ def _modes(name: str, wanted: str | Sequence[str]) -> list[str]:
     except TargetError:
         return [name]  # malformed: each case of it will say so
     if target.npu is None or wanted == "default" or "@" in name:
-        return [spelled(target, name)]
+        return [loadable_name(target, name)]
     modes = target.npu.memory_modes if wanted == "all" else wanted
-    return [spelled(load_target(f"{name}@{mode}"), f"{name}@{mode}") for mode in modes]
+    return [loadable_name(load_target(f"{name}@{mode}"), f"{name}@{mode}") for mode in modes]
 
 
 def _planned(case: Case, sources: Sequence[str], owner: str = "") -> tuple[Planned, ...]:

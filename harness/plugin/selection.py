@@ -111,7 +111,7 @@ def cases(
     A model file is looked for in the current directory and in ``rootpath``.
     """
     from harness.config.case import located
-    from harness.config.loading import load_target, load_targets, spelled
+    from harness.config.loading import load_target, load_targets, loadable_name
     from harness.config.matrix import default_matrix, default_models
     from harness.config.models import find_model
 
@@ -126,7 +126,7 @@ def cases(
     else:
         loaded = [(name, load_target(located(name, rootpath))) for name in targets]
         candidates = [
-            (Case(spelled(target, spelling), name), target)
+            (Case(loadable_name(target, spelling), name), target)
             for spelling, target in loaded
             for name in names
         ]

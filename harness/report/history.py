@@ -13,10 +13,10 @@ from typing import Any
 from rich.console import Console
 
 from harness.firmware.source import label
+from harness.nightly.history.case_state import FirstBad, Standing, State, deltas_of
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.flaky import Flaky
 from harness.nightly.history.model import Row
-from harness.nightly.history.standing import FirstBad, Standing, State, deltas_of
 from harness.report.console import say
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")

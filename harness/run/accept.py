@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from harness.config.budgets import budgets_of
 from harness.config.case import RUNNER, Case, parse_case
-from harness.config.loading import load_target, spelled
+from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
@@ -113,7 +113,7 @@ def accept_case(
     if len(options.firmware.sources) != 1:
         raise UsageError("--firmware both has two results, and one can be accepted at a time")
     (source,) = options.firmware.sources
-    case = replace(case, target=spelled(load_target(case.target), case.target))
+    case = replace(case, target=loadable_name(load_target(case.target), case.target))
     root = references_of(case)
     _refuse_harness_references(case, root)
     sized = case.model == RUNNER or only == "size"

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
-from harness.config.loading import load_target, spelled
+from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import Verdict, Word
 from harness.firmware.source import FirmwareChoice
@@ -126,7 +126,7 @@ def bisect(
 ) -> Bisection:
     """``options.firmware``: the checkout. Raises as ``search``, ``find_checkout``, ``borrowed``."""
     assert options.firmware.root is not None
-    case = replace(case, target=spelled(load_target(case.target), case.target))
+    case = replace(case, target=loadable_name(load_target(case.target), case.target))
     tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # validates target and model, too
     top = top_of(options.firmware.root)
     for name in (good, bad):

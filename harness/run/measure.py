@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.case import RUNNER, Case
-from harness.config.figures import Stage, figure
-from harness.config.loading import load_target, spelled
+from harness.config.figures import MeasuredIn, figure
+from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware, read_firmware
@@ -33,7 +33,7 @@ class Measured:
     ``pte_sha256``: of a program."""
 
     case: Case
-    stage: Stage  # "program" or "firmware"
+    stage: MeasuredIn  # "program" or "firmware"
     toolchain: str
     anatomy: Anatomy
     figures: dict[str, int]
@@ -53,7 +53,7 @@ def measure_cases(
 
     def measured(case: Case) -> Measured | HarnessError:
         target = targets[case.target]
-        named = replace(case, target=spelled(target, case.target))
+        named = replace(case, target=loadable_name(target, case.target))
         try:
             if case.model == RUNNER:
                 return measure_firmware(named, build(pick(target).target, progress=progress))

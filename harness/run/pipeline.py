@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
-from harness.config.loading import load_target, spelled
+from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
@@ -104,9 +104,9 @@ def run_cases(
     exporter = options.exporter.find()
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
-    cases = [replace(c, target=spelled(targets[c.target], c.target)) for c in cases]
+    cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
-    chosen = {spelled(t, name): pick(t, options.simulator) for name, t in targets.items()}
+    chosen = {loadable_name(t, name): pick(t, options.simulator) for name, t in targets.items()}
     for board in (each.target for each in chosen.values()):
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)

@@ -107,7 +107,7 @@ def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
         trash = state_dir() / _TRASH
         trash.mkdir(parents=True, exist_ok=True)
         with alone() as used:
-            gone = [entry for entry in victims if _took(entry, used, trash)]
+            gone = [entry for entry in victims if _moved_to_trash(entry, used, trash)]
         undeleted = tuple(_empty(trash))
     kept = tuple(entry for entry in victims if entry not in gone)
     return Pruned(tuple(gone), kept, _cached(found) - _cached(gone), undeleted)
@@ -144,7 +144,7 @@ def kinds() -> tuple[Kind, ...]:
 def _entries() -> Iterator[Entry]:
     for kind in (*_RUNS, *_CACHES):
         folder = state_dir() / kind if kind in _RUNS else state_dir() / "cache" / kind
-        if _is_anothers(folder):
+        if _is_linked_elsewhere(folder):
             continue
         for path in _children(folder):
             with suppress(OSError):
@@ -154,7 +154,7 @@ def _entries() -> Iterator[Entry]:
                 yield Entry(kind, path, _size(path), used)
 
 
-def _is_anothers(folder: Path) -> bool:
+def _is_linked_elsewhere(folder: Path) -> bool:
     """It is reached by a link: who it belongs to bounds it."""
     return folder.resolve() != state_dir().resolve() / folder.relative_to(state_dir())
 
@@ -197,7 +197,7 @@ def _cached(entries: Iterable[Entry]) -> int:
     return sum(entry.bytes for entry in entries if not entry.is_run)
 
 
-def _took(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
+def _moved_to_trash(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
     """Whether it is in the trash now; not when it is in use, built at this moment, or was used
     since it was looked at. With the gate held."""
     path = real(entry.path)

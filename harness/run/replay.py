@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.loading import Target, load_target
-from harness.config.model import target_from
+from harness.config.target import target_from
 from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program

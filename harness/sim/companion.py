@@ -25,8 +25,8 @@ from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
 if TYPE_CHECKING:
-    from harness.config.model import Region
     from harness.config.npu import Npu
+    from harness.config.target import Region
 
 MEMORY = "ddr"  # what QEMU calls the memory that is shared
 

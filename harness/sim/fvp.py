@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.config.fvp import Fvp
 from harness.config.loading import Target
-from harness.config.model import Limits, SimulatorName
+from harness.config.target import Limits, SimulatorName
 from harness.core.errors import UsageError
 from harness.sim.launch import Launch
 from harness.sim.simulator import Job, Simulator

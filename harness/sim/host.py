@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.npu.doorbell import MEMORY_FILE, serving
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.launch import Companion, Launch

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from harness.config.loading import Qemu, Target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.sim.gdbstub.program import HeapInfo, Program, counted, read_program
 from harness.sim.launch import Companion, Launch
 from harness.sim.simulator import Job, Simulator

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from harness.config.model import QemuUser, SimulatorName, Target
+from harness.config.target import QemuUser, SimulatorName, Target
 from harness.sim.launch import Launch
 from harness.sim.simulator import Job, Simulator
 from harness.system import toolchain

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.config.loading import Limits, Target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.sim.gdbstub.program import CountedOperators
 from harness.sim.launch import Companion, Launch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.log import Observation
 from harness.sim.monitor import CpuState
 from harness.sim.npu_use import NpuUse

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.config.model import Region
+from harness.config.target import Region
 from harness.core.errors import InfraError, MalformedFile, UsageError
 from harness.formats.demangle import demangle, demangled, scopes
 from harness.formats.elf import (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from harness.config.model import Region
+from harness.config.target import Region
 from harness.core.errors import MalformedFile, UsageError
 from harness.formats import schema
 from harness.formats.elf import MAGIC

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from harness.config import strict_yaml
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
 from harness.config.schema import Data, Text, checked_document
+from harness.config.target import SimulatorName
 from harness.core.errors import InfraError, MalformedFile, UsageError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.executorch.checkout import Checkout

@@ -8,7 +8,7 @@ import pytest
 
 from harness.config.budgets import budgets_of
 from harness.config.case import Case, located, parse_case
-from harness.config.loading import load_target, spelled
+from harness.config.loading import load_target, loadable_name
 from harness.core.errors import UsageError
 from harness.judge.reference import reference_path
 
@@ -51,7 +51,7 @@ def test_a_target_of_a_file_is_found_again_from_every_directory(
         ("corstone-300-u55-128@Shared_Sram", None),
     ):
         target = load_target(said)
-        again = spelled(target, said)
+        again = loadable_name(target, said)
         assert again == (str(tmp_path / spelt) if spelt and ".yaml" in spelt else target.name)
         monkeypatch.chdir("/")
         assert load_target(again).name == target.name == Case(again, "add").board

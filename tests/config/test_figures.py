@@ -47,9 +47,9 @@ def test_no_row_hides_a_later_one() -> None:
 
 
 def test_what_is_accepted_and_for_whom() -> None:
-    assert not figure("ticks_set0").accepted
-    assert not figure("temp_allocator_total").accepted
-    assert figure("unheard_of").accepted
+    assert not figure("ticks_set0").gated
+    assert not figure("temp_allocator_total").gated
+    assert figure("unheard_of").gated
     assert figure("unheard_of").per_toolchain
     assert not figure("method_allocator_planned").per_toolchain
     assert figure("unheard_of").measured_by(("run",))

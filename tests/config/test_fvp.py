@@ -12,7 +12,7 @@ from harness.config.schema import checked
 from harness.core.errors import TargetError, UsageError
 from harness.sim import fvp
 from harness.sim.simulator import missing_policy
-from harness.suites.standin.command_line import load_model
+from harness.suites.standin.command_line import load_fvp_model
 from harness.system.settings import SettingsError
 
 MODELS = models_file().data
@@ -52,7 +52,7 @@ def test_parameters_are_those_of_the_model(name: str) -> None:
         model.semihosting.cwd,
         model.semihosting.command_line,
     }
-    assert names <= set(load_model(model.executable).parameters)
+    assert names <= set(load_fvp_model(model.executable).parameters)
 
 
 def test_a_target_lays_its_parameters_over_the_models(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case, parse_case
-from harness.config.loading import load_target, spelled, target_directories
+from harness.config.loading import load_target, loadable_name, target_directories
 from harness.core.errors import TargetError, Unknown, UsageError
 from harness.export.request import LOWERINGS
 
@@ -61,7 +61,7 @@ def test_in_a_user_s_own_file(tmp_path: Path) -> None:
     file.write_text(f"extends: {A320}\ndescription: mine\n")
     said = f"{file}@portable-fp32"
     target = load_target(said)
-    assert (target.compile_target, spelled(target, said)) == ("portable-fp32", said)
+    assert (target.compile_target, loadable_name(target, said)) == ("portable-fp32", said)
     file.write_text(f"extends: {A320}\nlowerings:\n  fast:\n    compile_target: xnnpack-fp32\n")
     with pytest.raises(TargetError, match=r"own.yaml:3: .*lowerings.fast.description"):
         load_target(f"{file}@fast")

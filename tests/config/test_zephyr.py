@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import TargetError
 from harness.sim.qemu import argv
 from harness.system.paths import project_root

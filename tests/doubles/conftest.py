@@ -13,7 +13,7 @@ from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.simulator import pick
-from harness.suites.standin.command_line import load_model
+from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
@@ -34,7 +34,7 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
     def run(ending: str) -> RunRecord:
         installed = tmp_path / f"fvp-{ending}"
         if not installed.exists():
-            install_double(installed, FVP, ending, load_model(FVP).parameters)
+            install_double(installed, FVP, ending, load_fvp_model(FVP).parameters)
         monkeypatch.setenv("HIL_FVP_DIR", str(installed))
         chosen = pick(target, "fvp")
         return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]

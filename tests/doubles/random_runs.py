@@ -20,7 +20,7 @@ from harness.config.case import Case
 from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
-from harness.suites.standin.command_line import load_model
+from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import double_firmware, double_program, endings, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
@@ -59,7 +59,7 @@ def _run(
         ending = rng.choice(names)
         installed = folder / "doubles" / ending
         if not installed.exists():
-            install_double(installed, FVP, ending, load_model(FVP).parameters)
+            install_double(installed, FVP, ending, load_fvp_model(FVP).parameters)
         os.environ["HIL_FVP_DIR"] = str(installed)
         chosen = pick(target, "fvp")
         record = run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]

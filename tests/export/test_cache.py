@@ -83,7 +83,7 @@ def test_an_incomplete_entry_is_a_miss_and_is_replaced(own_home: Path, damage: s
 def test_a_damaged_description_is_a_miss(own_home: Path, name: str, text: str) -> None:
     (cache_store().directory / name).write_text(text, "latin-1")
     assert cache.load(KEY) is None
-    assert cache.spoiled(KEY) == f"{name} is not what was stored"
+    assert cache.invalid_reason(KEY) == f"{name} is not what was stored"
 
 
 @pytest.mark.parametrize("name", ["program.pte", "i0.bin", "e0.bin"])
@@ -93,7 +93,7 @@ def test_what_is_not_what_was_stored_is_not_used(own_home: Path, name: str) -> N
     for content in (b"", b"ptf", bytes([place.read_bytes()[0] ^ 1])):
         place.write_bytes(content)
         assert cache.load(KEY) is None
-        assert cache.spoiled(KEY) == f"{name} is not what was stored"
+        assert cache.invalid_reason(KEY) == f"{name} is not what was stored"
 
 
 def test_program_expected_outputs_and_record_swapped_together(own_home: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_entry_of_another_key_is_not_used(own_home: Path) -> None:
     """Copied over, whole and consistent in itself."""
     shutil.copytree(cache_store().directory, cache.entry_dir("other-0123"))
     assert cache.load("other-0123") is None
-    assert cache.spoiled("other-0123") == f"it is that of {KEY}"
+    assert cache.invalid_reason("other-0123") == f"it is that of {KEY}"
 
 
 def test_a_spoiled_entry_is_exported_again_and_the_note_says_so(
@@ -181,7 +181,7 @@ def test_each_state_of_the_input_files_has_an_entry(own_home: Path, tmp_path: Pa
     assert cache.load(KEY, "/elsewhere") is None
     weights.write_text("c")
     assert cache.load(KEY, str(tmp_path)) is None
-    assert cache.spoiled(KEY) == ""
+    assert cache.invalid_reason(KEY) == ""
 
 
 @pytest.mark.parametrize("change", ["gone", "folder", "fifo", "cut"])

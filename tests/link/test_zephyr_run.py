@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.firmware.source import BuildRequest
 from harness.firmware.sources.bundled import SOURCE, build

@@ -11,10 +11,10 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.errors import UsageError
+from harness.nightly.history.case_state import State
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Planned
-from harness.nightly.history.standing import State
 from harness.nightly.history.store import History
 from harness.nightly.shards import (
     Shard,

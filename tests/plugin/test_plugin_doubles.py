@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.suites.standin.command_line import load_model
+from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
@@ -47,7 +47,7 @@ TESTS = """
 def doubles(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = pytester.path / "doubles"
     for ending in ENDINGS:
-        install_double(folder / ending, FVP, ending, load_model(FVP).parameters)
+        install_double(folder / ending, FVP, ending, load_fvp_model(FVP).parameters)
     monkeypatch.setenv("DOUBLES", str(folder))
     monkeypatch.setenv("HIL_HOME", str(pytester.path / ".hil"))
     monkeypatch.setenv("HIL_REFERENCES", str(pytester.path / "references"))

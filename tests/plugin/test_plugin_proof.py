@@ -13,7 +13,7 @@ import pytest
 
 from harness.config.case import Case
 from harness.judge.reference import Reference, reference_path, render
-from harness.suites.standin.command_line import load_model
+from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import install_double
 
 TARGET = "corstone-300-m55"
@@ -120,7 +120,7 @@ def session(
     request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> Session:
     for ending in ("passes", "wrong_by_one"):
-        known = load_model(FVP).parameters
+        known = load_fvp_model(FVP).parameters
         install_double(pytester.path / "doubles" / ending, FVP, ending, known)
     (pytester.path / "mine.py").touch()
     (pytester.path / "mine.yaml").write_text("budgets: {tolerance_lsb: 1}\n")

@@ -19,7 +19,7 @@ from harness.run.directory import SealBroken, load_record, new_run_dir
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
-from harness.suites.standin.command_line import load_model
+from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
@@ -34,7 +34,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("HIL_HOME", str(home / ".hil"))
         patch.setenv("HIL_REFERENCES", str(home / "references"))
         patch.setenv("HIL_FVP_DIR", str(home / "fvp"))
-        install_double(home / "fvp", FVP, "passes", load_model(FVP).parameters)
+        install_double(home / "fvp", FVP, "passes", load_fvp_model(FVP).parameters)
         board = load_target("corstone-300-m55", target_directories({}))
         accepted = home / "references" / board.name / "add.json"
         accepted.parent.mkdir(parents=True)

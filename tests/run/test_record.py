@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness.config.budget import Budgets, Slack
 from harness.config.case import Case
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import BadModel, ExportError, UsageError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import Verdict

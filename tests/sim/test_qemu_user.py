@@ -9,7 +9,7 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import Target, load_target, target_directories
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.model import Region
+from harness.config.target import Region
 from harness.core.errors import MalformedFile, UsageError
 from harness.formats.linker_map import read_map
 from harness.size.anatomy import Anatomy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.model import Region
+from harness.config.target import Region
 from harness.core.errors import InfraError
 from harness.size.anatomy import Part
 from harness.size.budgeted_figures import figures_of_firmware

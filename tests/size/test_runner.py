@@ -14,7 +14,7 @@ import pytest
 from harness.config.budget import Budgets
 from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
-from harness.config.model import Region
+from harness.config.target import Region
 from harness.firmware.sources.bundled import build
 from harness.formats.linker_map import read_map
 from harness.judge.reference import Acceptance, propose

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import Unknown
 from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import BuildRequest, FirmwareChoice

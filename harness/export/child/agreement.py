@@ -41,7 +41,7 @@ _QUANTISE = "quantize_per_tensor"
 
 
 @dataclass(frozen=True)
-class Rival:
+class CrossCheck:
     """Another opinion on the outputs."""
 
     name: str
@@ -49,18 +49,18 @@ class Rival:
 
 
 def agreements(
-    outputs: Sequence[TensorSpec], expected: Sequence[Sample], rivals: Sequence[Rival]
+    outputs: Sequence[TensorSpec], expected: Sequence[Sample], cross_checks: Sequence[CrossCheck]
 ) -> tuple[OracleAgreement, ...]:
-    """The worst element of each output, over all input sets, for every rival."""
+    """The worst element of each output, over all input sets, for every check."""
     return tuple(
         OracleAgreement(
-            rival.name,
+            check.name,
             tuple(
-                _worst(spec, [s[n] for s in expected], [s[n] for s in rival.outputs])
+                _worst(spec, [s[n] for s in expected], [s[n] for s in check.outputs])
                 for n, spec in enumerate(outputs)
             ),
         )
-        for rival in rivals
+        for check in cross_checks
     )
 
 
@@ -89,7 +89,7 @@ def check_operators(
         eager = _Eager(lowered, run_graph(asking, call.inputs))
         outputs = eager.outputs(call.inputs)
         for output, expected in zip(outputs, call.outputs, strict=True):
-            found = _apart(output, expected)
+            found = _absolute_difference(output, expected)
             if found.max(initial=0) > BOUND_LSB:
                 raise OraclesDisagree(
                     call.delegate,
@@ -169,12 +169,12 @@ def partners(value: Array, references: Sequence[Reference]) -> Iterator[tuple[Ar
         for layout in permutations(range(value.ndim)):
             back = tuple(np.argsort(layout).tolist())
             partner = there.reshape([value.shape[d] for d in layout]).transpose(back)
-            found = _apart(value, partner)
+            found = _absolute_difference(value, partner)
             if found.max(initial=0) <= BOUND_LSB:
                 yield found, partner
 
 
-def _apart(a: Array, b: Array) -> Array:
+def _absolute_difference(a: Array, b: Array) -> Array:
     found: Array = np.abs(a.astype(np.int64) - b.reshape(a.shape).astype(np.int64))
     return found
 

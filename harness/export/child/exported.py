@@ -10,7 +10,7 @@ from pathlib import Path
 from executorch.exir import EdgeProgramManager
 from executorch.exir import schema as et
 
-from harness.export.child.agreement import Rival
+from harness.export.child.agreement import CrossCheck
 from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
@@ -66,7 +66,7 @@ class LoweredModel:
     edge: EdgeProgramManager
     oracle: str
     outputs: list[Sample]
-    rivals: tuple[Rival, ...] = ()
+    cross_checks: tuple[CrossCheck, ...] = ()
     delegates: tuple[RawDelegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()
     by_python: Sequence[Sample] = ()

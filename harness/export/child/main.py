@@ -25,7 +25,7 @@ from harness.system.boundary import as_harness_error
 from harness.system.locks import die_with_parent, load_libc
 
 PACKAGE = "executorch"
-_COPY_STATUS = 70
+_CHILD_STATUS = 70
 
 
 def main(control: int, confined: bool, environment: str) -> None:
@@ -80,7 +80,7 @@ def _serve(connection: socket.socket) -> None:
 
     def reply(message: dict[str, Any]) -> None:
         if os.getpid() != process:  # of a copy that a model's file has made
-            os._exit(_COPY_STATUS)
+            os._exit(_CHILD_STATUS)
         connection.sendall(answer(message))
 
     with connection.makefile("rb") as stream:

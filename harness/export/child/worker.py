@@ -18,7 +18,7 @@ from executorch.exir import EdgeProgramManager
 
 from harness.core.errors import HarnessError
 from harness.export.child import lower
-from harness.export.child.agreement import Rival, agreements, check_operators
+from harness.export.child.agreement import CrossCheck, agreements, check_operators
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, delegates, run_eagerly, run_program
 from harness.export.child.exported import LoweredModel, RawDelegate, serialise, write_program
@@ -76,7 +76,7 @@ def export(
                 sets = serialised.raw_sets(samples, lowered)
     require_sensitivity(request.model.name, sets)
     with stage("compare the oracles"):
-        oracles = agreements(serialised.outputs, lowered.outputs, lowered.rivals)
+        oracles = agreements(serialised.outputs, lowered.outputs, lowered.cross_checks)
     write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
     if request.model.file is None:
         return {}
@@ -220,12 +220,12 @@ def _cpu(work: _Work) -> LoweredModel:
         captured = lower.capture(work.module, sets[0])
         real = run_eagerly(captured, sets)
     quantised, why = captured, ""
-    rivals: tuple[Rival, ...] = ()
+    cross_checks: tuple[CrossCheck, ...] = ()
     if lowering.quantised:
         with stage("quantise"):
             quantizer = lower.cpu_quantizer()
             quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
-            rivals = (Rival("float model", real),)
+            cross_checks = (CrossCheck("float model", real),)
     with stage("lower"):
         edge = lower.to_cpu(quantised, sets[0], lowering)
     if lowering.xnnpack and not delegates(edge):
@@ -237,7 +237,7 @@ def _cpu(work: _Work) -> LoweredModel:
             edge,
             f"{model} in PyTorch (torch {work.versions['torch']})",
             expected,
-            rivals=rivals,
+            cross_checks=cross_checks,
             steps=lower.output_steps(quantised, expected),
             not_reproducible=why,
         )
@@ -265,7 +265,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         edge,
         f"TOSA reference model (tosa-tools {work.versions['tosa-tools']})",
         [run.outputs for run in runs],
-        (Rival("quantised eager model", eager), Rival("float model", real)),
+        (CrossCheck("quantised eager model", eager), CrossCheck("float model", real)),
         work_of_npu,
         by_design,
         by_python,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.config import strict_yaml
 from harness.config.loading import Target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import UsageError
 from harness.firmware.executorch.checkout import (
     LINUX_PRESET,

@@ -42,7 +42,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 # What says that the linker gave up, without saying why.
-GAVE_UP = re.compile(
+LINK_FAILED = re.compile(
     r"collect2: (?:fatal )?error: .*|\bld returned \d+ exit status|(?:linker|ld\S*) command failed"
     r"|^collect2\s?[:：] ?\S+?\s?[:：] ?.*\bld(?!\w).*[1-9]"  # in whatever language
     r"|Finished: \d+ information, \d+ warning(?:, \d+ error)? and [1-9]\d* (?:fatal )?error "

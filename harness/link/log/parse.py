@@ -28,10 +28,10 @@ _MEMORY = re.compile(
     r"(?P<percent>[\d.]+)%"
 )
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_LLD_USE = re.compile(
+_LLD_REFERENCE = re.compile(
     r"^\s*(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
-_OF_IAR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
+_IAR_ERROR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
 _CONTINUES = re.compile(r"\blld: error:$")
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
@@ -62,13 +62,13 @@ def parse_lines(lines: Sequence[Line], *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
     lines = [x if (text := english(x.text)) is x.text else Line(x.number, text) for x in lines]
-    failed = failed or any(messages.GAVE_UP.search(line.text) for line in lines)
+    failed = failed or any(messages.LINK_FAILED.search(line.text) for line in lines)
     reader = _Reader(lines)
     reader.read()
     if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
         reader = _Reader([Line(x.number, re.sub(r"\bwarning: ", "", x.text)) for x in lines])
         reader.read()
-    failures = [*reader.failures, *_full_regions(lines, reader.failures, failed)]
+    failures = [*reader.failures, *_overflowed_regions(lines, reader.failures, failed)]
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
@@ -116,7 +116,7 @@ class _Reader:
                 text = f"{before} {text}"
         if text.endswith(("undefined reference to", "multiple definition of")):
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
-        if iar := _OF_IAR.search(text):  # wraps at spaces, and a path in the middle
+        if iar := _IAR_ERROR.search(text):  # wraps at spaces, and a path in the middle
             rest = takewhile(lambda x: x.text[:1].isspace(), self.lines[index + 1 : index + 10])
             gap = " " if iar["topic"] == "Lp" else ""
             text = gap.join([text, *(x.text.strip() for x in rest)])
@@ -203,7 +203,7 @@ class _Reader:
         places: list[CodePlace] = []
         is_duplicate = "duplicate symbol" in self.lines[index].text
         for line in self.lines[index + 1 : index + 40]:
-            use = _LLD_USE.match(line.text)
+            use = _LLD_REFERENCE.match(line.text)
             if not use:
                 break
             if not is_duplicate and re.match(r"\s*>>> defined in ", line.text):
@@ -266,7 +266,9 @@ def _bytes(groups: dict[str, str]) -> int | None:
     return None
 
 
-def _full_regions(lines: Sequence[Line], found: Sequence[Failure], failed: bool) -> list[Failure]:
+def _overflowed_regions(
+    lines: Sequence[Line], found: Sequence[Failure], failed: bool
+) -> list[Failure]:
     """Regions above 100 % in the table of --print-memory-usage that no message names."""
     named = {f.region for f in found if f.bytes is not None}
     more = []
@@ -299,7 +301,7 @@ def _unexplained(lines: Sequence[Line], failed: bool) -> list[Failure]:
         for line in lines
         if (failed or "ASSERT" in line.text)
         and not _WARNING.search(line.text)
-        and not messages.GAVE_UP.search(line.text)
+        and not messages.LINK_FAILED.search(line.text)
         and messages.ASSERTION.match(line.text)
     ]
     if asserted:
@@ -311,7 +313,7 @@ def _unexplained(lines: Sequence[Line], failed: bool) -> list[Failure]:
     if words:
         return [_by_linker(FailureKind.UNKNOWN, words[0])]
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
-    gave_up = (x for x in reversed(lines) if messages.GAVE_UP.search(x.text))
+    gave_up = (x for x in reversed(lines) if messages.LINK_FAILED.search(x.text))
     return [_by_driver(FailureKind.UNKNOWN, next(gave_up, silent))]
 
 
@@ -347,7 +349,7 @@ def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     """Many messages about one thing are one failure; in order of first mention."""
     found: dict[tuple[object, ...], Failure] = {}
     for failure in failures:
-        key = _thing(failure)
+        key = _merge_key(failure)
         found[key] = _joined(found[key], failure) if key in found else failure
     return tuple(found.values())
 
@@ -363,7 +365,7 @@ _IDENTITY: Mapping[FailureKind, tuple[str, ...]] = {
 }
 
 
-def _thing(failure: Failure) -> tuple[object, ...]:
+def _merge_key(failure: Failure) -> tuple[object, ...]:
     """What a failure is about."""
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         archives = tuple(map(archive_of, failure.files[:1]))

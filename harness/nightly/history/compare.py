@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from harness.core.plain import counted
 from harness.core.verdict import ExitCode, Verdict, exit_code
+from harness.nightly.history.case_state import Delta, Standing, State
 from harness.nightly.history.groups import Group, grouped
 from harness.nightly.history.model import Night, Row, last_tries
-from harness.nightly.history.standing import Delta, Standing, State
 
 if TYPE_CHECKING:
     from harness.nightly.history.store import History  # imports SQLAlchemy

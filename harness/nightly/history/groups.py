@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from harness.nightly.history.case_state import Standing
 from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
-from harness.nightly.history.standing import Standing
 
 _Key = TypeVar("_Key")
 _NAMED = 4  # operators

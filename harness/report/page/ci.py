@@ -17,10 +17,10 @@ from pathlib import Path
 
 from harness.config.case import is_user_file
 from harness.core.plain import workflow_command
+from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.groups import Group, short
 from harness.nightly.history.model import Row
-from harness.nightly.history.standing import Standing, State
 from harness.report.page.render import render
 from harness.system.files import disk_errors, write_whole
 

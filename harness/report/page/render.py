@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.nightly.history.case_state import NO_ROW, State
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.groups import short
-from harness.nightly.history.standing import NO_ROW, State
 from harness.report.history import reproducing
 from harness.report.page.view import lines_of, matrix_of, trends_of
 from harness.report.templates import filled

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from harness.nightly.history.case_state import Standing
 from harness.nightly.history.model import Row
-from harness.nightly.history.standing import Standing
 
 
 @dataclass(frozen=True)

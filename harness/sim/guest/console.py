@@ -22,7 +22,7 @@ from threading import Thread
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.config.model import Limits, Linux
+from harness.config.target import Limits, Linux
 from harness.sim.launch import Companion
 from harness.sim.simulator import Job
 

@@ -194,7 +194,7 @@ def model_names() -> tuple[str, ...]:
     return tuple(_data()["models"])
 
 
-def load_model(name: str) -> Model:
+def load_fvp_model(name: str) -> Model:
     data = _data()
     if name not in data["models"]:
         known = ", ".join(data["models"])

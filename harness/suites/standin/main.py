@@ -26,7 +26,7 @@ from harness.sim.launch import Companion, Launch
 from harness.sim.npu_use import NpuResult
 from harness.sim.one_process import ProcessRun, run_process
 from harness.suites.standin import OWN_FAULT, StandinError, machine
-from harness.suites.standin.command_line import Model, Request, Settings, load_model, parse
+from harness.suites.standin.command_line import Model, Request, Settings, load_fvp_model, parse
 from harness.suites.standin.machine import Application, read_application
 from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
 from harness.suites.standin.watch import ModelWatch, uarts_of
@@ -53,7 +53,7 @@ _QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|prlimit|sh|qemu): 
 def main(name: str, argv: Sequence[str]) -> int:
     """The exit status."""
     try:
-        model = load_model(name)
+        model = load_fvp_model(name)
         request = parse(argv, name, model.cpu)
         if "--version" in request.flags:
             _say(_version(model))

@@ -16,7 +16,7 @@ from subprocess import TimeoutExpired
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import BuildError, LinkError, ToolMissing
 from harness.firmware.executorch.checkout import SPECS, find_checkout
 from harness.firmware.firmware import Firmware

@@ -14,8 +14,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
 from harness.config.models import ModelSource, find_model
+from harness.config.target import SimulatorName
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import UsageError
 from harness.firmware.executorch import plan as checkout_plan
 from harness.firmware.executorch.checkout import PartMissing, find_checkout

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
 from harness.config.models import find_model
+from harness.config.target import SimulatorName
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program

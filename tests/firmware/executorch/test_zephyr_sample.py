@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import UsageError
 from harness.firmware.executorch.plan import _SAMPLE as SAMPLE
 from harness.firmware.executorch.plan import make_plan

@@ -16,7 +16,7 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.model import SimulatorName
+from harness.config.target import SimulatorName
 from harness.core.errors import ToolMissing, UsageError
 from harness.core.verdict import Verdict
 from harness.export.process import ExportProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.link.failure import Failure, FailureKind
 from harness.link.log.parse import parse
 
-GAVE_UP = "collect2: error: ld returned 1 exit status\n"
+LINK_FAILED = "collect2: error: ld returned 1 exit status\n"
 
 
 def only(text: str) -> Failure:

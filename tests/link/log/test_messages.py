@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.link.log.reading import GAVE_UP, only
+from tests.link.log.reading import LINK_FAILED, only
 
 UNDEFINED = [
     ("/opt/bin/ld: main.o: in function `main':\nmain.c:3: undefined reference to `f'", "f"),
@@ -139,7 +139,7 @@ OVERFLOWS = [
     ),
     (
         "ld: warning: x\nMemory region  Used Size  Region Size  %age Used\n"
-        "  FLASH:  1100 B  1 KB  107.42%\n" + GAVE_UP,
+        "  FLASH:  1100 B  1 KB  107.42%\n" + LINK_FAILED,
         "FLASH",
         76,
     ),
@@ -158,9 +158,9 @@ DUPLICATES = [
     "ld: b.o:b.c:1: multiple definition of `x'; a.o:a.c:2: first defined here",
     "ld: b.o: in function `x':\nb.c:(.text+0x0): multiple definition of `x'; a.o:a.c:(.text+0x0): first defined here",  # noqa: E501
     # wrapped behind its semicolon, and elsewhere, as terminals and issues do
-    "ld: b.o:b.c:1: multiple definition of `x';\n a.o:a.c:2: first defined here\n" + GAVE_UP,
-    "ld: b.o:b.c:1: multiple definition of\n`x'; a.o:a.c:2:\nfirst defined here\n" + GAVE_UP,
-    "ld: b.o:b.c:1: multiple definition of `x'; a.o:a.c:2: first\ndefined here\n" + GAVE_UP,
+    "ld: b.o:b.c:1: multiple definition of `x';\n a.o:a.c:2: first defined here\n" + LINK_FAILED,
+    "ld: b.o:b.c:1: multiple definition of\n`x'; a.o:a.c:2:\nfirst defined here\n" + LINK_FAILED,
+    "ld: b.o:b.c:1: multiple definition of `x'; a.o:a.c:2: first\ndefined here\n" + LINK_FAILED,
     'Error[Li006]: duplicate definitions for "x"; in "a.o", and "b.o"',
     'Error[Li006]: duplicate definitions for "x"; in "a\n          .o"\n          , and "b.o"',
     "b.o: In function `x':\nb.c:(.text+0x0): multiple definition of `x'\na.o:a.c:(.text+0x0): first defined here",  # noqa: E501
@@ -235,21 +235,25 @@ OTHERS = [
     ("ld: error: unplaced orphan section `.pte' from `m.o'", "orphan_section", ".pte"),
     ("ld:x.ld:1: syntax error", "script_error", "x.ld"),
     ("ld:x.ld:20: nonconstant expression for region length", "script_error", "x.ld"),
-    ("x.ld:20: nonconstant expression for length\n" + GAVE_UP, "script_error", "x.ld:20"),
+    ("x.ld:20: nonconstant expression for length\n" + LINK_FAILED, "script_error", "x.ld:20"),
     (
         "Error: L6985E: Unable to automatically place AT section m.o(.ARM.__at_0x31) with required "
         "base address 0x31.",
         "orphan_section",
         ".ARM.__at_0x31",
     ),
-    ("ld: entry function `f' disappeared from secure code\n" + GAVE_UP, "unknown", "disappeared"),
     (
-        "ld: warning: cannot find entry symbol\nld: internal error x.c 4\n" + GAVE_UP,
+        "ld: entry function `f' disappeared from secure code\n" + LINK_FAILED,
+        "unknown",
+        "disappeared",
+    ),
+    (
+        "ld: warning: cannot find entry symbol\nld: internal error x.c 4\n" + LINK_FAILED,
         "unknown",
         "internal error",
     ),
     (
-        "ld: warning: cannot find entry symbol go; not setting start address\n" + GAVE_UP,
+        "ld: warning: cannot find entry symbol go; not setting start address\n" + LINK_FAILED,
         "undefined_symbol",
         "go",
     ),
@@ -285,11 +289,11 @@ OTHERS = [
         "has no index",
     ),
     (
-        "ld: the heap does not fit: ASSERT of the script\n".replace("the", "The", 1) + GAVE_UP,
+        "ld: the heap does not fit: ASSERT of the script\n".replace("the", "The", 1) + LINK_FAILED,
         "assertion",
         "The heap does not fit",
     ),
-    (GAVE_UP, "unknown", "collect2"),
+    (LINK_FAILED, "unknown", "collect2"),
     (
         "Error[Lp011]: section placement failed\n   unable to allocate space for "
         "sections/blocks with "

@@ -8,7 +8,7 @@ import pytest
 from harness.link.build_failure import build_failure
 from harness.link.failure import FailureKind, LinkCause
 from harness.link.log.parse import parse
-from tests.link.log.reading import GAVE_UP, only
+from tests.link.log.reading import LINK_FAILED, only
 
 
 def test_interleaved_links_keep_their_functions_apart() -> None:
@@ -86,7 +86,7 @@ def test_whether_a_log_shows_a_link_that_went_well(text: str, linked: bool, stop
 
 
 def test_fatal_warnings_are_failures_when_nothing_else_is() -> None:
-    text = "ld: warning: undefined reference to `w'\n" + GAVE_UP
+    text = "ld: warning: undefined reference to `w'\n" + LINK_FAILED
     assert parse(text).failures[0].symbol == "w"
 
 
@@ -142,7 +142,7 @@ def test_what_repeats_a_reason_is_no_failure_of_its_own() -> None:
         ),
         ("lib.a: error adding symbols: archive has no index; run ranlib", LinkCause.NO_INDEX),
         ("lib.a: error adding symbols: malformed archive", None),
-        ("ld: internal error: symbol index out of range\n" + GAVE_UP, None),
+        ("ld: internal error: symbol index out of range\n" + LINK_FAILED, None),
     ],
 )
 def test_a_cause_that_a_message_states_is_kept_as_data(

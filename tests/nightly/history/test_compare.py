@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from harness.core.verdict import ExitCode
+from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Excluded, Night, Origin
-from harness.nightly.history.standing import Standing, State
 from harness.nightly.history.store import History
 from harness.report.history import print_night, summary_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.groups import grouped
 from harness.nightly.history.model import Difference
-from harness.nightly.history.standing import Standing, State
 from tests.report.page.nights import (
     CONV,
     KNOWN,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.nightly.history.case_state import State
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.model import Difference
-from harness.nightly.history.standing import State
 from harness.report.page.view import trends_of
 from tests.report.page.nights import U55, case, compared, two_nights
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.nightly.history.case_state import Standing
 from harness.nightly.history.compare import Comparison
-from harness.nightly.history.standing import Standing
 from harness.report.page.view import lines_of, matrix_of, trends_of
 from tests.report.page.nights import M55, case, compared, row
 

@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from harness.config.model import Limits, Linux
+from harness.config.target import Limits, Linux
 from harness.sim.guest.console import Closed, GuestConsole, Trouble, without_kernel
 
 LINUX = Linux(hostname="board", prompt="# ")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.core.judgement import Cause
+from harness.nightly.history.case_state import Standing, changes, deltas_of, drift_of, first_bad
 from harness.nightly.history.model import Difference, Identity, Row
-from harness.nightly.history.standing import Standing, changes, deltas_of, drift_of, first_bad
 
 from .made import KNOWN, row
 

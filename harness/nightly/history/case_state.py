@@ -86,7 +86,7 @@ def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
     """Of what budgets may limit, and of instructions; the largest part first."""
     if before is None or after is None:
         return []
-    names = (n for n in after.metrics if figure(n).accepted or n.startswith("ticks_set"))
+    names = (n for n in after.metrics if figure(n).gated or n.startswith("ticks_set"))
     both = (Delta(n, before.metrics[n], after.metrics[n]) for n in names if n in before.metrics)
     return sorted((d for d in both if d.change), key=lambda d: (-abs(d.ratio), d.name))
 
