@@ -16,7 +16,7 @@ EPILOG = (
     "target file or a model file, 3 infrastructure (a tool is missing, a simulator does not start)."
 )
 
-# Where each verb lives, in the order of the work; imported only when it is asked for.
+# The subcommands in workflow order; each module is imported when its command is called.
 _VERBS = {
     "run": "harness.cli.run:run",
     "exec": "harness.cli.run:exec_",
@@ -44,15 +44,15 @@ _VERBS = {
 
 
 class _Group(click.Group):
-    """Lists its verbs in the order of the work, not of the alphabet.
+    """Lists its subcommands in workflow order, not alphabetically.
 
-    A verb that cannot even be imported ends as its own errors do (``verb``).
+    A subcommand that cannot be imported ends as its own errors do (``verb``).
     """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().main(*args, **kwargs)
-        except Exception as error:  # the boundary of this face
+        except Exception as error:  # the top-level error handler
             from harness.cli.verb import print_error
             from harness.system.boundary import as_harness_error
 

@@ -37,14 +37,14 @@ __all__ = [
 ]
 
 
-def limit_factor(said: str, what: str = "the limit factor") -> float:
-    """By which time limits are multiplied. Raises UsageError; ``what``: who said it."""
+def limit_factor(text: str, source: str = "the limit factor") -> float:
+    """The factor of all time limits. Raises UsageError, which names ``source``."""
     try:
-        factor = float(said)
+        factor = float(text)
     except ValueError:
         factor = math.nan
     if not is_factor(factor):
-        raise UsageError(f"{what} is {said!r}, not a number above 0 and up to {MOST_FACTOR}")
+        raise UsageError(f"{source} is {text!r}, not a number above 0 and up to {MOST_FACTOR}")
     return factor
 
 
@@ -84,7 +84,7 @@ def load_targets(directories: tuple[Path, ...] | None = None) -> tuple[Target, .
 
 def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Target:
     """One target, by name or by the path of its ``.yaml``, with ``@Mode`` where it has an NPU,
-    or ``@lowering`` where it has others."""
+    or ``@lowering`` where it has several lowerings."""
     files = target_files(directories)
     stem, mode = npu.split_mode(name)
     if stem in files:
@@ -104,17 +104,17 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
     )
 
 
-def loadable_name(target: Target, said: str) -> str:
+def loadable_name(target: Target, requested: str) -> str:
     """What loads ``target`` again, from every directory: its name, without a default memory mode
-    that ``said`` may have named; or the path of its file, where ``said`` is one."""
-    if not npu.split_mode(said)[0].endswith(".yaml"):
+    that ``requested`` may name; or the path of its file, where ``requested`` is one."""
+    if not npu.split_mode(requested)[0].endswith(".yaml"):
         return target.name
     _, at, mode = target.name.partition("@")
     return f"{target.file}{at}{mode}"
 
 
 def _similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """The same board and NPU with other MACs, else the names that look most alike."""
+    """The same board and NPU with other MACs, else the names that look most similar."""
     family = name.rpartition("-")[0]
     if family.rpartition("-")[2] in PRODUCTS:
         kin = [other for other in known if other.rpartition("-")[0] == family]
@@ -148,10 +148,12 @@ def _default_mode(data: Mapping[str, Any]) -> str:
     return str(data["npu"]["default_memory_mode"])
 
 
-def _layered(own: Document, files: Mapping[str, Path], above: tuple[Path, ...] = ()) -> Document:
-    """The file over what its NPU brings, over the file that it extends, which is layered itself.
-    ``above``: the files that extend this one."""
-    base = _base(own, files, above) if "extends" in own.data else None
+def _layered(
+    own: Document, files: Mapping[str, Path], extended_by: tuple[Path, ...] = ()
+) -> Document:
+    """Merges, lowest priority first: the file it extends (merged itself), the NPU's defaults, its
+    own keys. ``extended_by``: the files that extend this one."""
+    base = _base(own, files, extended_by) if "extends" in own.data else None
     document = own if base is None else strict_yaml.merge(base, own)
     product = npu.layer(document) if base is None or "npu" in own.data else None
     if product is not None:
@@ -161,15 +163,15 @@ def _layered(own: Document, files: Mapping[str, Path], above: tuple[Path, ...] =
     return Document(data, document.places)
 
 
-def _base(child: Document, files: Mapping[str, Path], above: tuple[Path, ...]) -> Document:
+def _base(child: Document, files: Mapping[str, Path], extended_by: tuple[Path, ...]) -> Document:
     name = child.data["extends"]
     place = child.place(("extends",))
-    above = (*above, place.file.absolute())
-    if not isinstance(name, str) or name not in files or files[name].absolute() == above[-1]:
+    extended_by = (*extended_by, place.file.absolute())
+    if not isinstance(name, str) or name not in files or files[name].absolute() == extended_by[-1]:
         raise place.error(f"extends {name!r}, which is not another target")
-    if files[name].absolute() in above:
+    if files[name].absolute() in extended_by:
         raise place.error(f"extends {name!r}, which extends this one")
-    return _layered(strict_yaml.read(files[name]), files, above)
+    return _layered(strict_yaml.read(files[name]), files, extended_by)
 
 
 def _with_fvp_model(document: Document) -> Document:

@@ -23,7 +23,7 @@ from harness.npu.blob import read_blob
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
 CAVEAT = "Vela's own estimates, not measurements"
-_TIMEOUT_S = 600
+_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,14 @@ def _compile(graph: Path, options: NpuOptions) -> tuple[Estimate, bytes]:
 
 
 def _run_vela(graph: Path, options: NpuOptions, folder: str) -> None:
+    # A file of the user's folder must not shadow a module of Vela's: -P is new in 3.11.
     isolated = "-P" if sys.version_info >= (3, 11) else "-E"
     argv = [sys.executable, isolated, "-m", "ethosu.vela", *vela_flags(options)]
     argv += [f"--output-dir={folder}", str(graph)]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS)
     except subprocess.TimeoutExpired as error:
-        raise InfraError(f"Vela has not ended after {_TIMEOUT_S} s") from error
+        raise InfraError(f"Vela has not ended after {_SECONDS} s") from error
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise ExportError(
@@ -130,5 +131,5 @@ def _read(row: Mapping[str, str], options: NpuOptions) -> Estimate:
 
 
 def _columns() -> list[str]:
-    forms = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
-    return [form.format(area) for area in AREAS for form in forms]
+    templates = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
+    return [template.format(area) for area in AREAS for template in templates]

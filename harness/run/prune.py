@@ -108,7 +108,7 @@ def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
         trash.mkdir(parents=True, exist_ok=True)
         with alone() as used:
             gone = [entry for entry in victims if _moved_to_trash(entry, used, trash)]
-        undeleted = tuple(_empty(trash))
+        undeleted = tuple(_delete_all(trash))
     kept = tuple(entry for entry in victims if entry not in gone)
     return Pruned(tuple(gone), kept, _cached(found) - _cached(gone), undeleted)
 
@@ -223,7 +223,7 @@ def _locks(path: Path) -> Iterator[Path]:
             yield lock
 
 
-def _empty(trash: Path) -> Iterator[tuple[Path, str]]:
+def _delete_all(trash: Path) -> Iterator[tuple[Path, str]]:
     """Also of what a killed process left. Yields what stays, with what the system says of it."""
     for path in trash.iterdir():
         if said := remove(path):

@@ -11,7 +11,7 @@ eagerly from the values that its inputs have *in TOSA*, and must agree within ``
 The two name their values differently and may lay them out differently; a value's partner is the
 most similar one of its type and size, in any order of its dimensions. One without a partner within
 the bound (TOSA may have fused it away) is passed on as it is; the delegate's outputs are always
-compared, and an operator is blamed only where all that it reads had partners.
+compared, and an operator is blamed only where all that it reads had matches.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _QUANTISE = "quantize_per_tensor"
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Another opinion on the outputs."""
+    """The outputs by another oracle."""
 
     name: str
     outputs: list[Sample]
@@ -83,10 +83,10 @@ def check_operators(
 ) -> OperatorAgreement:
     """The worst operator over all calls. Raises OraclesDisagree when one is beyond the bound."""
     tensors = [t for t in computed(read_graph(tosa)) if t.dtype in ("int8", "int16")]
-    asking = with_outputs(tosa, [t.name for t in tensors])
+    instrumented = with_outputs(tosa, [t.name for t in tensors])
     worst = OperatorAgreement(BOUND_LSB, 0, "", 0, ())
     for number, call in enumerate(calls):
-        eager = _Eager(lowered, run_graph(asking, call.inputs))
+        eager = _Eager(lowered, run_graph(instrumented, call.inputs))
         outputs = eager.outputs(call.inputs)
         for output, expected in zip(outputs, call.outputs, strict=True):
             found = _absolute_difference(output, expected)
@@ -94,7 +94,7 @@ def check_operators(
                 raise OraclesDisagree(
                     call.delegate,
                     number,
-                    eager.unpaired,
+                    eager.unmatched,
                     element=_place(found),
                     lsb=int(found.max()),
                     bound_lsb=BOUND_LSB,
@@ -106,9 +106,10 @@ def check_operators(
 
 
 class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
-    """``worst``: name and differences of the worst operator that has a partner in TOSA.
+    """Runs the lowered graph, and feeds each operator the values that TOSA computed before it.
 
-    ``unpaired``: those without, since the last one with.
+    ``worst``: name and differences of the worst operator that has a match in TOSA. ``unmatched``:
+    those without, since the last one with.
     """
 
     def __init__(self, lowered: LoweredBackendModule, reference: Sequence[Array]) -> None:
@@ -116,9 +117,9 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         super().__init__(program.module(check_guards=False))
         fakes = {n.name: n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"}
         self._inputs = [fakes[name] for name in program.graph_signature.user_inputs]
-        self._reference = [Reference.of(each) for each in reference]
+        self._reference = [TosaValue.of(each) for each in reference]
         self.worst: tuple[str, Array] = ("", np.zeros(1, np.int64))
-        self.unpaired: tuple[str, ...] = ()
+        self.unmatched: tuple[str, ...] = ()
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array]:
         tensors = [as_logical(v, like) for v, like in zip(inputs, self._inputs, strict=True)]
@@ -132,12 +133,12 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         if n.op != "call_function" or _QUANTISE not in name or f"de{_QUANTISE}" in name:
             return result
         operator = n.args[0].name
-        pairs = list(partners(result.contiguous().numpy(), self._reference))
+        pairs = list(matches(result.contiguous().numpy(), self._reference))
         if not pairs:
-            self.unpaired += (operator,)
+            self.unmatched += (operator,)
             return result
         found, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
-        self.unpaired = ()
+        self.unmatched = ()
         if found.max(initial=0) > self.worst[1].max(initial=0):
             self.worst = operator, found
         same = torch.from_numpy(np.ascontiguousarray(partner))
@@ -145,21 +146,21 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Reference:
+class TosaValue:
     """A value in TOSA. ``ordered``: its elements by size, wide enough to be subtracted."""
 
     value: Array
     ordered: Array
 
     @classmethod
-    def of(cls, value: Array) -> Reference:
+    def of(cls, value: Array) -> TosaValue:
         return cls(value, np.sort(value, axis=None).astype(np.int64))
 
 
-def partners(value: Array, references: Sequence[Reference]) -> Iterator[tuple[Array, Array]]:
+def matches(value: Array, references: Sequence[TosaValue]) -> Iterator[tuple[Array, Array]]:
     """Differences within the bound, and the reference laid out like the value, in each order of its
-    dimensions. None brings two together whose ordered elements are further apart."""
-    ordered = Reference.of(value).ordered
+    dimensions. No order helps where the sorted elements differ by more."""
+    ordered = TosaValue.of(value).ordered
     for reference in references:
         there = reference.value
         if there.dtype != value.dtype or there.size != value.size:

@@ -1,4 +1,4 @@
-"""What an export leaves: read from the serialised program, and written as a Program."""
+"""Reads the serialised program and writes it as a Program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DTYPES = {
     "DOUBLE": "float64",
     "BOOL": "bool",
 }
-# Where an Ethos-U keeps a type that Cortex-M does not quantise, ExecuTorch's own operators stay.
+# Of Cortex-M; ExecuTorch's own stay where a type is kept that Cortex-M does not quantise.
 _QUANTIZE = {f"{space}::quantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 _DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 
@@ -59,9 +59,9 @@ class RawDelegate:
 @dataclass(frozen=True)
 class LoweredModel:
     """What the lowering for a target makes of a model, and what the program has to give for each
-    input set. ``by_python``: the outputs by Python's definitions, when these differ; ``steps``:
-    one LSB of outputs that the program does not dequantise, if it has such. ``values``: rows of all
-    that the graph computes, where it was run."""
+    input set. ``python_outputs``: by Python's definitions, when these differ; ``output_scales``:
+    one LSB of each output that the program does not dequantise. ``intermediates``: rows of all that
+    the graph computes, where it was run."""
 
     edge: EdgeProgramManager
     oracle: str
@@ -69,10 +69,10 @@ class LoweredModel:
     cross_checks: tuple[CrossCheck, ...] = ()
     delegates: tuple[RawDelegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()
-    by_python: Sequence[Sample] = ()
-    steps: Sequence[float | None] = ()
+    python_outputs: Sequence[Sample] = ()
+    output_scales: Sequence[float | None] = ()
     not_reproducible: str = ""
-    values: frozenset[Row] = frozenset()
+    intermediates: frozenset[Row] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class Serialised:
 
     def raw_sets(self, inputs: Sequence[Sample], lowered: LoweredModel) -> tuple[RawSet, ...]:
         """Inputs and expected outputs in the layout of the method."""
-        by_python = lowered.by_python or [()] * len(inputs)
+        python_outputs = lowered.python_outputs or [()] * len(inputs)
         return tuple(
             RawSet(
                 _raw(given, self.inputs),
                 _raw(expected, self.outputs),
                 _raw(other, self.outputs) if other else (),
             )
-            for given, expected, other in zip(inputs, lowered.outputs, by_python, strict=True)
+            for given, expected, other in zip(inputs, lowered.outputs, python_outputs, strict=True)
         )
 
 
@@ -109,14 +109,14 @@ def serialise(lowered: LoweredModel) -> Serialised:
     names = [*lowered.edge.exported_program().graph_signature.user_inputs]
     names += ["input"] * (len(plan.inputs) - len(names))
     outputs = [
-        _tensor_spec(plan, value, f"output{index}", quantisers.producing.get(value))
+        _tensor_spec(plan, value, f"output{index}", quantisers.dequantised.get(value))
         for index, value in enumerate(plan.outputs)
     ]
-    steps = zip(outputs, lowered.steps or [None] * len(outputs), strict=True)
+    steps = zip(outputs, lowered.output_scales or [None] * len(outputs), strict=True)
     return Serialised(
         pte=bytes(program.buffer),
         inputs=tuple(
-            _tensor_spec(plan, value, name, quantisers.consuming.get(value))
+            _tensor_spec(plan, value, name, quantisers.quantised.get(value))
             for value, name in zip(plan.inputs, names, strict=True)
         ),
         outputs=tuple(replace(o, scale=step) if o.scale is None else o for o, step in steps),
@@ -126,7 +126,7 @@ def serialise(lowered: LoweredModel) -> Serialised:
 
 
 def _origins(edge: EdgeProgramManager) -> dict[str, str]:
-    """The layer that first brings each operator of ExecuTorch's portable kernels, and the type that
+    """The layer that first uses each operator of ExecuTorch's portable kernels, and the type that
     it computes, by the operator's name without overload."""
     found: dict[str, str] = {}
     for node in edge.exported_program().graph.nodes:
@@ -148,10 +148,10 @@ def _operator_name(operator: et.Operator) -> str:
 
 @dataclass(frozen=True)
 class _Quantisers:
-    """(scale, zero point) by index of the float value on the quantiser's outer side."""
+    """(scale, zero point) by index of the float value that is quantised or dequantised."""
 
-    consuming: dict[int, tuple[float, int]]  # the value is quantised
-    producing: dict[int, tuple[float, int]]  # the value comes from a dequantise
+    quantised: dict[int, tuple[float, int]]
+    dequantised: dict[int, tuple[float, int]]
 
 
 def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
@@ -163,10 +163,10 @@ def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
                 continue
             name = plan.operators[call.op_index].name
             if name in _QUANTIZE:
-                found.consuming.setdefault(call.args[0], _parameters(plan, call.args))
+                found.quantised.setdefault(call.args[0], _parameters(plan, call.args))
             elif name in _DEQUANTIZE:
                 # An out-variant lists its result last, sometimes twice.
-                found.producing[call.args[-1]] = _parameters(plan, call.args)
+                found.dequantised[call.args[-1]] = _parameters(plan, call.args)
     return found
 
 
@@ -232,7 +232,7 @@ def write_program(
         ),
         by_design=lowered.by_design,
         not_reproducible=lowered.not_reproducible,
-        values=write_values(directory, lowered.values) if lowered.values else "",
+        values=write_values(directory, lowered.intermediates) if lowered.intermediates else "",
     ).save()
 
 

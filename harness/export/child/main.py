@@ -42,7 +42,7 @@ def main(control: int, confined: bool, environment: str) -> None:
     except HarnessError as error:
         harness.sendall(answer({"error": error_fields(error)}))
         return
-    # Byte code knows its source by size and second: a model's neighbour may be edited faster.
+    # A .pyc is checked by its source's size and second: a model's neighbour may be edited faster.
     sys.dont_write_bytecode = True
     gc.freeze()  # torch's objects live to the end: no collection needs to look at them
     load_libc()
@@ -52,11 +52,11 @@ def main(control: int, confined: bool, environment: str) -> None:
 
 
 def _fork(harness: socket.socket, descriptor: int) -> int:
-    """Answers one request in a copy of this process. The copy's status as of Popen; a copy that
+    """Answers one request in a child of this process. The child's status as of Popen; a child that
     nobody waits for any more is killed."""
     server = os.getpid()
-    copy = os.fork()
-    if not copy:
+    child = os.fork()
+    if not child:
         try:
             harness.close()
             os.setsid()
@@ -64,22 +64,22 @@ def _fork(harness: socket.socket, descriptor: int) -> int:
             _serve(socket.socket(fileno=descriptor))
             os._exit(0)
         finally:
-            os._exit(1)  # the work of this process is not the copy's
+            os._exit(1)  # the child never returns into the server's loop
     os.close(descriptor)
-    ended = os.pidfd_open(copy)
+    ended = os.pidfd_open(child)
     wait([ended, harness])  # there is nothing to read from the harness but its end
     os.close(ended)
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
-            kill(copy, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+            kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _serve(connection: socket.socket) -> None:
     process = os.getpid()
 
     def reply(message: dict[str, Any]) -> None:
-        if os.getpid() != process:  # of a copy that a model's file has made
+        if os.getpid() != process:  # of a child that a model's file has made
             os._exit(_CHILD_STATUS)
         connection.sendall(answer(message))
 

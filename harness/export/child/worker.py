@@ -177,15 +177,15 @@ def _cortex_m(work: _Work) -> LoweredModel:
         config = lower.target_config(request.compile_target)
         edge = lower.to_cortex_m(quantised, sets[0], config)
     with stage("compute the expected outputs"):
-        runs, by_python, by_design = _both_ways(request, edge, sets, {})
+        runs, python_outputs, by_design = _both_ways(request, edge, sets, {})
         return LoweredModel(
             edge,
             f"cortex_m operators (executorch {work.versions['executorch']})",
             [run.outputs for run in runs],
             by_design=by_design,
-            by_python=by_python,
+            python_outputs=python_outputs,
             not_reproducible=why,
-            values=_values(runs),
+            intermediates=_values(runs),
         )
 
 
@@ -206,10 +206,10 @@ def _both_ways(
     if not kernels.met:
         return runs, [], ()
     python = Kernels(request.compile_target, Arithmetic.PYTHON)
-    by_python = run_program(edge, sets, python, graphs)
-    values = _values([*runs, *by_python])
+    python_outputs = run_program(edge, sets, python, graphs)
+    values = _values([*runs, *python_outputs])
     runs = [replace(run, values=values) for run in runs]
-    return runs, [run.outputs for run in by_python], kernels.met
+    return runs, [run.outputs for run in python_outputs], kernels.met
 
 
 def _cpu(work: _Work) -> LoweredModel:
@@ -238,7 +238,7 @@ def _cpu(work: _Work) -> LoweredModel:
             f"{model} in PyTorch (torch {work.versions['torch']})",
             expected,
             cross_checks=cross_checks,
-            steps=lower.output_steps(quantised, expected),
+            output_scales=lower.output_steps(quantised, expected),
             not_reproducible=why,
         )
 
@@ -256,7 +256,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
     with stage("lower"):
         edge, graphs = lower.to_ethos_u(quantised, sets[0], spec, direct_drive=options.direct_drive)
     with stage("compute the expected outputs"):
-        runs, by_python, by_design = _both_ways(request, edge, sets, graphs)
+        runs, python_outputs, by_design = _both_ways(request, edge, sets, graphs)
         eager = run_eagerly(quantised, sets)
         work_of_npu = tuple(_raw_delegates(edge, graphs, runs))
     if not work_of_npu:
@@ -268,9 +268,9 @@ def _ethos_u(work: _Work) -> LoweredModel:
         (CrossCheck("quantised eager model", eager), CrossCheck("float model", real)),
         work_of_npu,
         by_design,
-        by_python,
+        python_outputs,
         not_reproducible=why,
-        values=_values(runs),
+        intermediates=_values(runs),
     )
 
 

@@ -46,7 +46,7 @@ def _interesting() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Parsed:
-    """``failed``: the link failed, whether or not the log says why. ``linked``: it shows one."""
+    """``failed``: the link failed, whether or not the log says why. ``linked``: there is a link."""
 
     failures: tuple[Failure, ...]
     failed: bool
@@ -101,13 +101,13 @@ class _Reader:
             line = Line(line.number, header["rest"].strip())
         if _WARNING.search(line.text):
             return
-        text = self._joined(index, line)
+        text = self._unwrapped(index, line)
         for rule in messages.rules():
             if match := rule.match(text):
                 self.failures.append(self._failure(rule, match, index, line))
                 return
 
-    def _joined(self, index: int, line: Line) -> str:
+    def _unwrapped(self, index: int, line: Line) -> str:
         """A message that somebody wrapped: what precedes and follows it on other lines."""
         text = line.text
         if text.startswith("undefined reference") and index:
@@ -123,10 +123,10 @@ class _Reader:
         if _CONTINUES.search(text):  # lld, when an ASSERT's text begins on a line of its own
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 3])])
         if "multiple definition of" in text and ";" in text:
-            text = self._to_its_end(index, text)
+            text = self._join_until_first_defined(index, text)
         return text
 
-    def _to_its_end(self, index: int, text: str) -> str:
+    def _join_until_first_defined(self, index: int, text: str) -> str:
         """``multiple definition of `x'; a.o:(.bss+0x0): first defined here`` over several lines."""
         whole = text
         for line in self.lines[index + 1 : index + 1 + _WRAPPED]:
@@ -332,8 +332,8 @@ def _stem(path: str) -> str:
 
 
 def _without_repeats(failures: Sequence[Failure]) -> list[Failure]:
-    """Without what only repeats another message about the same file in other words; behind the
-    others what says that a file does not fit and not why."""
+    """Without what only repeats another message about the same file in other words; messages
+    without a reason go last."""
 
     def repeats(failure: Failure) -> bool:
         is_merge = failure.attribute == messages.MERGED
@@ -350,7 +350,7 @@ def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     found: dict[tuple[object, ...], Failure] = {}
     for failure in failures:
         key = _merge_key(failure)
-        found[key] = _joined(found[key], failure) if key in found else failure
+        found[key] = _merge_pair(found[key], failure) if key in found else failure
     return tuple(found.values())
 
 
@@ -376,7 +376,7 @@ def _merge_key(failure: Failure) -> tuple[object, ...]:
     return (failure.kind, *(getattr(failure, name) for name in names))
 
 
-def _joined(one: Failure, other: Failure) -> Failure:
+def _merge_pair(one: Failure, other: Failure) -> Failure:
     return replace(
         one,
         bytes=max((n for n in (one.bytes, other.bytes) if n is not None), default=None),
