@@ -18,7 +18,7 @@ from harness.nightly.history.store import History
 from harness.report.history import print_night, summary_of
 
 from .made import night, row
-from .test_standing import BEFORE, drifted
+from .test_case_state import BEFORE, drifted
 
 CASES = [
     "t/new",
