@@ -51,7 +51,8 @@ def test_every_cut_runs_and_the_last_is_the_whole_program(
     assert steps[0].operator == "cortex_m::quantize_per_tensor.out"
     assert {s.operator for s in steps} <= set(program.operators)
     results = [
-        result(host, program, whole.cut(step), tmp_path / str(step.number)) for step in steps
+        result(host, program, whole.cut(step, step.values[0]), tmp_path / str(step.number))
+        for step in steps
     ]
     assert results[-1] == (program.directory / program.sets[0].expected[0]).read_bytes()
     # int8 between the first operator and the last: another tensor at every place
@@ -65,7 +66,8 @@ def test_the_cut_changes_two_numbers_and_nothing_else(exported: Callable[..., Pr
     program = exported("deep_autoencoder")
     before = program.pte_path.read_bytes()
     whole = CuttableProgram(program.pte_path)
-    after = whole.cut(whole.instructions()[2])
+    step = whole.instructions()[2]
+    after = whole.cut(step, step.values[0])
     assert len(before) == len(after)
     assert sum(a != b for a, b in zip(before, after, strict=True)) <= 8
     assert program.pte_path.read_bytes() == before
