@@ -7,6 +7,7 @@ module where a line is asked for, not at the top.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,7 @@ def read_units(path: Path) -> tuple[Units, str | None]:
 
 
 def _unit_name(dwarf: Any, offset: int) -> str:
-    top = dwarf.get_CU_at(offset).get_top_DIE()
-    name: str = top.attributes["DW_AT_name"].value.decode(errors="replace")
-    return name.rpartition("/")[2]
+    return _full_name(dwarf.get_CU_at(offset)).rpartition("/")[2]
 
 
 def source_line(path: Path, address: int) -> str | None:
@@ -98,3 +97,45 @@ def _source_line(dwarf: Any, address: int) -> str | None:
             return f"{name.decode('utf-8', 'replace')}:{best.line}"
         best = state
     return None
+
+
+@dataclass(frozen=True)
+class Struct:
+    """``offsets`` of its members, in bytes."""
+
+    size: int
+    offsets: dict[str, int]
+
+
+def structs(path: Path, ends: tuple[str, ...], names: Collection[str]) -> dict[str, Struct]:
+    """Structures, as the translation units describe them whose paths end so."""
+    found: dict[str, Struct] = {}
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            units = elf.get_dwarf_info().iter_CUs() if elf.has_dwarf_info() else ()
+            named = (u for u in units if _full_name(u).endswith(ends))
+            for die in (die for one in named for die in one.iter_DIEs()):
+                name = _text(die, "DW_AT_name")
+                if die.tag == "DW_TAG_structure_type" and name in names and die.has_children:
+                    found[name] = Struct(die.attributes["DW_AT_byte_size"].value, _offsets(die))
+    except _DAMAGE:
+        return {}
+    return found
+
+
+def _full_name(unit: Any) -> str:
+    return _text(unit.get_top_DIE(), "DW_AT_name")
+
+
+def _offsets(structure: Any) -> dict[str, int]:
+    return {
+        _text(member, "DW_AT_name"): member.attributes["DW_AT_data_member_location"].value
+        for member in structure.iter_children()
+        if "DW_AT_data_member_location" in member.attributes
+    }
+
+
+def _text(die: Any, attribute: str) -> str:
+    value = die.attributes.get(attribute)
+    return "" if value is None else str(value.value.decode(errors="replace"))

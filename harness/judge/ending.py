@@ -168,6 +168,7 @@ def _hang_text(observation: Observation, ending: Ending) -> str:
         where = ending.where.get("pc_symbol") or ending.where.get("pc", "?")
         source = ending.where.get("pc_source")
         what += f", in {where}" + (f" ({source})" if source else "")
+    what += "".join(f"; {thread}" for thread in facts.get("threads", ()))
     if observation.complete_line is not None:
         what += "; the runner had completed but never ended"
     return what

@@ -14,9 +14,10 @@ from harness.formats.elf import EM_ARM, SHF_EXECINSTR, SHT_PROGBITS, STT_FUNC, r
 from harness.log.events import CPU_FAULTS, Event, Kind, Observation
 
 if TYPE_CHECKING:
-    from harness.sim.monitor import CpuState  # pexpect is slow to import
+    from harness.sim.monitor import CpuState, WaitingThread  # pexpect is slow to import
 
 _ADDRESSES = ("pc", "lr")
+_MOST_CALLS = 5
 _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS_CRASH}
 
 
@@ -129,7 +130,17 @@ def where_spinning(cpu: CpuState, elf: Path | None) -> dict[str, Any]:
         return facts
     facts.update({f"pc_{k}": v for k, v in symbols.describe(pc).items()})
     facts["backtrace"] = list(_frames(symbols, [cpu.registers.get("lr", 0), *cpu.stack]))
+    if cpu.threads:
+        facts["threads"] = [_waiting(thread, symbols) for thread in cpu.threads]
     return facts
+
+
+def _waiting(thread: WaitingThread, symbols: Symbols) -> str:
+    """ "thread main waits for mutex_b, which worker holds, in lock+0x1a < go+0x6" """
+    holder = f", which {thread.holder} holds" if thread.holder else ""
+    frames = [f for f in _frames(symbols, thread.stack) if not f.startswith("z_")]
+    calls = f", in {' < '.join(frames[:_MOST_CALLS])}" if frames else ""
+    return f"thread {thread.name} waits for {thread.waits_for}{holder}{calls}"
 
 
 def _frames(symbols: Symbols, words: Iterable[int], most: int = 12) -> Iterable[str]:

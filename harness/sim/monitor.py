@@ -24,6 +24,16 @@ _NAMES = {"r15": "pc", "r14": "lr", "r13": "sp"}
 
 
 @dataclass(frozen=True)
+class WaitingThread:
+    """A thread of Zephyr's that waits for an object of the kernel. ``holder``: of a mutex."""
+
+    name: str
+    waits_for: str
+    holder: str | None
+    stack: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class CpuState:
     """Registers by name ("pc", "lr", "sp", "r00"...) and the words the stack pointer points to.
     ``silent``: instructions since it last said something, where that ended the run."""
@@ -31,6 +41,7 @@ class CpuState:
     registers: dict[str, int]
     stack: tuple[int, ...]
     silent: int | None = None
+    threads: tuple[WaitingThread, ...] = ()
 
 
 class Monitor(Companion):
@@ -51,6 +62,10 @@ class Monitor(Companion):
         """What the monitor for people answers; "" when it does not come in time."""
         said = self._execute("human-monitor-command", {"command-line": command})
         return said if isinstance(said, str) else ""
+
+    def memory(self, address: int, count: int) -> tuple[int, ...]:
+        """Words of the guest's memory; fewer, or none, where it cannot be read."""
+        return tuple(words_of(self.ask(f"x /{count}wx {address:#x}")))
 
     def instructions(self) -> int:
         """Executed so far; 0 where they are not counted, or the answer does not come in time."""

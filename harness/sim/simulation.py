@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -170,6 +170,7 @@ class _Watch(GuestWatch):
         self.parser = LogParser()
         super().__init__(part.launch, companions, self.parser.feed)
         self.cpu: CpuState | None = None
+        self._elf = part.job.elf
         self._most_silent = part.job.limits.instructions
         self._heard_at = self._silent = 0  # instructions
         self._account = Account(part.job.work)
@@ -191,6 +192,11 @@ class _Watch(GuestWatch):
         if self.monitor is not None and stop is not Stop.FAULT:
             silent = self._silent if self._silent > self._most_silent else None
             self.cpu = cpu_state(self.monitor, silent)
+            if self.cpu is not None and stop is Stop.STALL and silent is None:
+                from harness.sim.zephyr_threads import waiting_threads  # pyelftools is slow
+
+                threads = waiting_threads(self.monitor, self._elf)
+                self.cpu = replace(self.cpu, threads=threads)
 
 
 def _parts(

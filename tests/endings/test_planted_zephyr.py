@@ -104,3 +104,25 @@ def test_the_real_thing_is_a_fault_in_its_function(
     place = "lr" if way == "assert" else "pc"
     assert facts[f"{place}_symbol"].split("+")[0] == function
     assert facts[f"{place}_source"].startswith("ways.c:")
+
+
+@needs_real_zephyr
+def test_a_deadlock_names_the_threads_that_wait(
+    built: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    board = load_target("zephyr-corstone-300", target_directories({}))
+    target = replace(board, limits=Limits(host=30.0, stall=2.0))
+    elf = zephyr_plants.told(built["minimal"], "deadlock", tmp_path / "planted.elf")
+    record = run_case(
+        Case(target.name, "add"),
+        pick(target, "qemu"),
+        double_program(tmp_path / "program"),
+        FakeFirmware(elf),  # type: ignore[arg-type]
+        RunOptions(),
+    )
+    assert record.cause is not None
+    assert record.cause.kind == "stall"
+    assert "thread main waits for second, which worker holds, in lock_both+" in record.cause.text
+    assert "thread worker waits for first, which main holds" in record.cause.text
