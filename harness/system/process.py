@@ -148,7 +148,7 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
 
     The pipe is read only when somebody asks, so a child that floods us waits, and our memory
     stays flat. (``popen_spawn`` reads into a queue without bound, ``spawn`` needs a terminal.)
-    Its environment is ``environment``, and PWD; its stdin is at its end.
+    Its environment is ``environment`` exactly; its stdin is at its end.
     """
 
     def __init__(

@@ -37,8 +37,10 @@ class TiedProcess(subprocess.Popen[bytes]):
             bufsize=0,
             start_new_session=True,
         )
+        given = options.get("env") or os.environ
+        gate = _GATE if "PWD" in given else f"unset PWD; {_GATE}"  # which the shell sets
         super().__init__(
-            ["/bin/sh", "-c", _GATE, "sh", *argv],
+            ["/bin/sh", "-c", gate, "sh", *argv],
             stdin=subprocess.PIPE,
             pass_fds=tuple(descriptors),
             start_new_session=True,

@@ -74,6 +74,11 @@ def test_stdin_is_at_its_end(tmp_path: Path) -> None:
     assert (ended.stop, said) == ("exited", b"done\n")
 
 
+def test_the_environment_is_the_one_that_was_given(tmp_path: Path) -> None:
+    _, said = child(tmp_path, "env")
+    assert said.decode().splitlines() == [f"PATH={os.environ['PATH']}"]
+
+
 def test_deadline(tmp_path: Path) -> None:
     """A busy child is stopped, what it wrote before is kept, and it has no exit status."""
     ended, said = shell(tmp_path, "echo started; while :; do :; done", host=0.6)
