@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.core.errors import MalformedFile
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.formats.pte_cut import Instruction
@@ -78,7 +79,10 @@ def _first(
         ours, theirs = one.results(step), two.results(step)
         return None if ours is None or theirs is None else ours != theirs
 
-    return first_difference(one.cuttable, differs)
+    try:
+        return first_difference(one.cuttable, differs)
+    except (MalformedFile, OSError):  # the runners read it, and it cannot be cut
+        return None
 
 
 def _beside(
