@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from executorch.exir import EdgeProgramManager
+from executorch.exir import EdgeProgramManager, memory
 from executorch.exir.dialects._ops import ops
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch._higher_order_ops import executorch_call_delegate
@@ -114,7 +114,8 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
         tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
-        if n.op == "call_function":
+        # A scratch buffer of a kernel has whatever memory held before.
+        if n.op == "call_function" and n.target is not memory.alloc:
             self._values |= {row_of(tensor.contiguous().numpy()) for tensor in tensors}
         return result
 
