@@ -54,7 +54,7 @@ CASES = [
         StepFailed,
         NINJA.format(what="a.o") + "c++: error: unrecognized command-line option '-mx'\n"
         "ninja: build stopped: subcommand failed.\n",
-        "c++: error: unrecognized command-line option '-mx'",
+        "c++ does not know the option -mx: it is misspelt, or of another compiler or version.",
         4,
     ),
     (
