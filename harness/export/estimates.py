@@ -23,7 +23,7 @@ from harness.npu.blob import read_blob
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
 CAVEAT = "Vela's own estimates, not measurements"
-_SECONDS = 600
+_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def _run_vela(graph: Path, options: NpuOptions, folder: str) -> None:
     argv = [sys.executable, isolated, "-m", "ethosu.vela", *vela_flags(options)]
     argv += [f"--output-dir={folder}", str(graph)]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise InfraError(f"Vela has not ended after {_SECONDS} s") from error
+        raise InfraError(f"Vela has not ended after {_TIMEOUT_S} s") from error
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise ExportError(

@@ -43,7 +43,7 @@ def test_a_value_finds_its_partner_in_any_order_of_dimensions(rank: int) -> None
     value = generator.integers(-128, 127, (2, 3, 4, 5, 6)[:rank], dtype=np.int8)
     for layout in (tuple(range(rank))[::-1], tuple(generator.permutation(rank))):
         partner = (value + 1).transpose(layout)
-        ((difference, found),) = agreement.matches(value, [agreement.Reference.of(partner)])
+        ((difference, found),) = agreement.matches(value, [agreement.TosaValue.of(partner)])
         assert (difference == 1).all()
         assert (found == value + 1).all()
 
@@ -52,7 +52,7 @@ def test_what_is_further_away_is_no_partner() -> None:
     value = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
     wrong = value.copy()
     wrong[1, 2, 3] += agreement.BOUND_LSB + 1
-    assert not list(agreement.matches(value, [agreement.Reference.of(wrong)]))
+    assert not list(agreement.matches(value, [agreement.TosaValue.of(wrong)]))
 
 
 def test_one_operator_alone_without_a_partner_is_blamed() -> None:

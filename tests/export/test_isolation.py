@@ -89,8 +89,8 @@ print("attempts", [tried(what) for what in (
 
 @pytest.mark.parametrize("claimed", ["/etc/passwd", "../secret", "a/../../secret"])
 def test_a_file_that_an_isolated_model_cannot_have_read_is_no_input(claimed: str) -> None:
-    assert batch._inside({claimed: "0", "weights.bin": "1"}) == {"weights.bin": "1"}
-    assert batch._inside([claimed]) == {}
+    assert batch._inside_model_folder({claimed: "0", "weights.bin": "1"}) == {"weights.bin": "1"}
+    assert batch._inside_model_folder([claimed]) == {}
 
 
 @needs_walls
@@ -142,7 +142,7 @@ def test_what_is_not_one_plain_program_is_not_believed(
         output.unlink()
     elif how == "json":
         description.write_text("[1]")
-    assert (batch._whole(place) is not None) == (how == "whole")
+    assert (batch._load_if_complete(place) is not None) == (how == "whole")
 
 
 def test_without_walls_there_is_no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
