@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from harness.cli.judge import again
 from harness.cli.main import main
 from harness.core.judgement import Cause, Judgement
+from harness.core.verdict import Verdict
 from harness.export.exporter import ExporterFacts
 from harness.firmware.source import CheckoutFacts
 from harness.run.directory import last_run, save_record
@@ -35,10 +36,12 @@ def kept(home: Path, name: str, one: RunRecord, console: str = "") -> Path:
 
 
 def fault(line: int) -> RunRecord:
-    said = Judgement(
-        record(verdict="FAULT").verdict, Cause("hard_fault", "HardFault, pc in main", line)
-    )
+    said = judged(Cause("hard_fault", "HardFault, pc in main", line))
     return replace(record(verdict="FAULT"), judgement=said)
+
+
+def judged(cause: Cause) -> Judgement:
+    return Judgement(Verdict.FAULT, cause)
 
 
 def why(*words: str) -> Result:
@@ -57,6 +60,32 @@ def test_a_fault_has_its_lines_and_what_to_do(home: Path) -> None:
     assert "6: six" not in said
     assert f"evidence  {folder}" in said
     assert "to do     look at the function of the fault" in said
+
+
+CALLER = {"pc": "0x00000000", "lr_symbol": "work+0x8", "lr_source": "planted.c:61"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "place"),
+    [
+        ({"pc_symbol": "work+0x4", "pc_source": "planted.c:60"}, "work+0x4 (planted.c:60)"),
+        ({"pc_symbol": "work+0x4"}, "work+0x4"),
+        (CALLER, "called from work+0x8 (planted.c:61)"),
+    ],
+)
+def test_the_place_of_a_fault_is_a_line_of_its_own(
+    home: Path, facts: dict[str, str], place: str
+) -> None:
+    """Function and source line, which the cause's sentence does not say."""
+    cause = Cause("hard_fault", "HardFault", 1, facts)
+    kept(home, "20260101-000000-add-aaaaaa", replace(fault(1), judgement=judged(cause)), "one\n")
+    assert f"  in        {place}\n" in why().output
+
+
+def test_a_fault_that_no_elf_explains_has_no_place(home: Path) -> None:
+    cause = Cause("hard_fault", "HardFault", 1, {"pc": "0x00000000"})
+    kept(home, "20260101-000000-add-aaaaaa", replace(fault(1), judgement=judged(cause)), "one\n")
+    assert "\n  in " not in why().output
 
 
 def test_the_newest_of_a_case(home: Path) -> None:
