@@ -23,7 +23,7 @@ class Runner {
   bool run();
 
  private:
-  bool read(const char* path, const char* what, Span<uint8_t>* out);
+  bool read(const char* path, const char* what, Span<const uint8_t>* out);
   bool load();
   bool load_program(Span<const uint8_t> bytes);
   bool run_sets();
@@ -65,7 +65,7 @@ bool Runner::run() {
   return done;
 }
 
-bool Runner::read(const char* path, const char* what, Span<uint8_t>* out) {
+bool Runner::read(const char* path, const char* what, Span<const uint8_t>* out) {
   uint64_t size = 0;
   switch (platform::read_file(path, files_, out, &size)) {
     case Error::Ok:
@@ -87,9 +87,7 @@ bool Runner::read(const char* path, const char* what, Span<uint8_t>* out) {
 }
 
 bool Runner::load() {
-  Span<uint8_t> file;
-  if (!read(arguments_.model, "program", &file)) return false;
-  file_ = Span<const uint8_t>(file.data(), file.size());
+  if (!read(arguments_.model, "program", &file_)) return false;
   bundled_ = is_bundle(file_);
   program_bytes_ = file_;
   if (bundled_) {
@@ -143,9 +141,9 @@ bool Runner::load_inputs(const InputSet& set) {
   const uint64_t mark = files_.used();
   for (size_t i = 0; i < set.input_count; ++i) {
     const char* path = arguments_.inputs[set.first_input + i];
-    Span<uint8_t> bytes;
+    Span<const uint8_t> bytes;
     if (!read(path, "input", &bytes)) return false;
-    if (method_.set_input(i, Span<const uint8_t>(bytes.data(), bytes.size())) != Error::Ok) {
+    if (method_.set_input(i, bytes) != Error::Ok) {
       HIL_LOG(Error, "cannot use '%s' as input %zu", path, i);
       return false;
     }

@@ -16,9 +16,9 @@ Pools pools();
 /// Writes one whole log line.
 void write_log(const char* text, size_t length);
 
-/// Reads a whole file into `pool`. NotFound, AccessFailed, or MemoryAllocationFailed with the
-/// file's size in `*size`.
-Error read_file(const char* path, Arena& pool, Span<uint8_t>* out, uint64_t* size);
+/// A whole file: read into `pool`, or where it lies if that is memory. NotFound, AccessFailed, or
+/// MemoryAllocationFailed with the file's size in `*size`.
+Error read_file(const char* path, Arena& pool, Span<const uint8_t>* out, uint64_t* size);
 
 /// Creates or replaces a file; true only when every byte was written and the file closed.
 bool write_file(const char* path, Span<const uint8_t> bytes);

@@ -40,14 +40,15 @@ bool read_all(int file, Span<uint8_t> out) {
   return true;
 }
 
-Error read_open_file(int file, Arena& pool, Span<uint8_t>* out, uint64_t* size) {
+Error read_open_file(int file, Arena& pool, Span<const uint8_t>* out, uint64_t* size) {
   struct stat status;
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return Error::AccessFailed;
   *size = static_cast<uint64_t>(status.st_size);
-  void* memory = pool.allocate(*size, 32);
+  auto* memory = static_cast<uint8_t*>(pool.allocate(*size, 32));
   if (memory == nullptr) return Error::MemoryAllocationFailed;
-  *out = Span<uint8_t>(static_cast<uint8_t*>(memory), static_cast<size_t>(*size));
-  return read_all(file, *out) ? Error::Ok : Error::AccessFailed;
+  const Span<uint8_t> bytes(memory, static_cast<size_t>(*size));
+  *out = Span<const uint8_t>(memory, bytes.size());
+  return read_all(file, bytes) ? Error::Ok : Error::AccessFailed;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ void write_log(const char* text, size_t length) {
   write_all(STDOUT_FILENO, reinterpret_cast<const uint8_t*>(text), length);
 }
 
-Error read_file(const char* path, Arena& pool, Span<uint8_t>* out, uint64_t* size) {
+Error read_file(const char* path, Arena& pool, Span<const uint8_t>* out, uint64_t* size) {
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return Error::NotFound;
   const Error error = read_open_file(file, pool, out, size);

@@ -3,38 +3,24 @@
 #include "core/log.h"
 #include "ports/platform.h"
 #include "ports/semihosting.h"
-#include "runner.h"
+#include "ports/words.h"
 
 namespace hil {
 
 namespace {
 
 constexpr size_t kMaxCommandLine = 1024;
-constexpr size_t kMaxWords = 2 * (128 + 64) + 4;
-
-/// Splits at blanks, in place.
-int split(char* line, const char** words, size_t capacity) {
-  size_t count = 0;
-  for (char* at = line; *at != '\0' && count < capacity;) {
-    while (*at == ' ') *at++ = '\0';
-    if (*at == '\0') break;
-    words[count++] = at;
-    while (*at != ' ' && *at != '\0') ++at;
-  }
-  return static_cast<int>(count);
-}
 
 }  // namespace
 
 int run_command_line() {
   static char line[kMaxCommandLine];
-  static const char* words[kMaxWords];
   if (!semihosting::command_line(line, sizeof(line))) {
     set_log_sink(platform::write_log);
     HIL_LOG(Error, "no command line, or one longer than %zu bytes", sizeof(line) - 1);
     return 1;
   }
-  return run(split(line, words, kMaxWords), words);
+  return run_words(line);
 }
 
 namespace platform {
@@ -45,18 +31,18 @@ void write_log(const char* text, size_t length) {
   semihosting::write(console, reinterpret_cast<const uint8_t*>(text), length);
 }
 
-Error read_file(const char* path, Arena& pool, Span<uint8_t>* out, uint64_t* size) {
+Error read_file(const char* path, Arena& pool, Span<const uint8_t>* out, uint64_t* size) {
   const int file = semihosting::open(path, semihosting::Mode::ReadBinary);
   if (file < 0) return Error::NotFound;
   const int length = semihosting::length(file);
   Error error = length < 0 ? Error::AccessFailed : Error::Ok;
   if (error == Error::Ok) {
     *size = static_cast<uint64_t>(length);
-    void* memory = pool.allocate(*size, 32);
-    *out = Span<uint8_t>(static_cast<uint8_t*>(memory), static_cast<size_t>(length));
+    auto* memory = static_cast<uint8_t*>(pool.allocate(*size, 32));
+    *out = Span<const uint8_t>(memory, static_cast<size_t>(length));
     if (memory == nullptr) {
       error = Error::MemoryAllocationFailed;
-    } else if (!semihosting::read(file, out->data(), out->size())) {
+    } else if (!semihosting::read(file, memory, out->size())) {
       error = Error::AccessFailed;
     }
   }

@@ -113,7 +113,7 @@ Pools pools() {
 
 void write_log(const char* text, size_t length) { fake::append_log(text, length); }
 
-Error read_file(const char* path, Arena& pool, Span<uint8_t>* out, uint64_t* size) {
+Error read_file(const char* path, Arena& pool, Span<const uint8_t>* out, uint64_t* size) {
   const auto found = fake::current.files.find(path);
   if (found == fake::current.files.end()) return Error::NotFound;
   *size = found->second.size();

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "core/format.h"
+#include "host_link.h"
 #include "ports/platform.h"
-#include "ports/semihosting.h"
 #include "uart.h"
 
 namespace {
@@ -64,8 +64,10 @@ __attribute__((naked, used)) void Fault_Handler() {
   if (seen.pc >= reinterpret_cast<uintptr_t>(__text_start) &&
       seen.pc < reinterpret_cast<uintptr_t>(__text_end) &&
       *reinterpret_cast<const uint16_t*>(seen.pc) == kSemihostingCall) {
-    hil::uart_write(
-        "F [executorch:fault.cpp] no semihosting: start the simulator with it enabled\r\n\x04");
+    constexpr char kMessage[] =
+        "F [executorch:fault.cpp] no semihosting: start the simulator with it enabled\r\n\x04";
+    hil::uart_start();
+    hil::uart_write(kMessage, sizeof(kMessage) - 1);
     __builtin_trap();  // locks the core up: nothing else can end the run
   }
   print("Hard fault. irq=%d, pc=0x%08x, lr=0x%08x, xpsr=0x%08x, sp=0x%08x\n",
@@ -78,7 +80,7 @@ __attribute__((naked, used)) void Fault_Handler() {
   if (overflow) {
     print("F [executorch:fault.cpp] stack overflow: build with a larger HIL_STACK_BYTES\n");
   }
-  hil::semihosting::exit(1);
+  hil::end_run(1);
 }
 
 }  // extern "C"

@@ -1,11 +1,12 @@
 // The runner on a bare Cortex-M board.
 #include "ports/platform.h"
 
+#include "host_link.h"
 #include "pool.h"
-#include "ports/semihosted.h"
-#include "ports/semihosting.h"
-#ifdef HIL_SYSTEM_COUNTER_BASE
+#if defined(HIL_SYSTEM_COUNTER_BASE)
 #include "system_counter.h"
+#elif defined(HIL_SERIAL)
+#include "cycle_counter.h"
 #endif
 
 extern "C" {
@@ -41,8 +42,10 @@ Pools pools() {
 }
 
 Clock clock() {
-#ifdef HIL_SYSTEM_COUNTER_BASE
+#if defined(HIL_SYSTEM_COUNTER_BASE)
   return read_system_counter;
+#elif defined(HIL_SERIAL)
+  return start_cycle_counter() ? read_cycle_counter : nullptr;
 #else
   return nullptr;
 #endif
@@ -66,5 +69,5 @@ void hil_main() {
 #ifdef HIL_SYSTEM_COUNTER_BASE
   hil::start_system_counter();
 #endif
-  hil::semihosting::exit(hil::run_command_line());
+  hil::end_run(hil::run_command_line());
 }

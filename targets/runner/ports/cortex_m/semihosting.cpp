@@ -1,6 +1,8 @@
 // By itself: BKPT 0xAB, the operation in r0, its parameter block in r1.
 #include "ports/semihosting.h"
 
+#include "host_link.h"
+
 #include <cstring>
 
 namespace hil::semihosting {
@@ -73,3 +75,9 @@ void exit(int status) {
 }
 
 }  // namespace hil::semihosting
+
+namespace hil {
+
+void end_run(int status) { semihosting::exit(status); }
+
+}  // namespace hil
