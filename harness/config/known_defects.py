@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
@@ -35,13 +36,13 @@ class KnownDefect(Data):
     trouble: Trouble
     what: Text
     operators: tuple[Text, ...] = ("*",)
-    layout: Literal["channels-last", "mixed"] | None = None
+    layout: Literal["channels-last", "mixed", "plain-image"] | None = None
     rank_above: int = -1
     instead: str = ""
 
-    def fits(self, operator: str, layout: str, rank: int) -> bool:
+    def fits(self, operator: str, layouts: Sequence[str], rank: int) -> bool:
         named = any(fnmatch(operator, pattern) for pattern in self.operators)
-        return named and self.layout in (None, layout) and rank > self.rank_above
+        return named and self.layout in (None, *layouts) and rank > self.rank_above
 
 
 @dataclass(frozen=True, kw_only=True)

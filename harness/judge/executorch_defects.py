@@ -119,12 +119,20 @@ def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator
         layout = "plain"
     elif orders <= CHANNELS_LAST:
         layout = "channels-last" if _lie_otherwise(tensors) else "plain"
+    layouts = (layout, "plain-image") if _is_plain_image(tensors) else (layout,)
     rank = max((len(tensor.sizes) for tensor in tensors), default=0)
     for name, defect in known_defects().defects.items():
-        if defect.fits(operator, layout, rank):
+        if defect.fits(operator, layouts, rank):
             seen = ", ".join(map(str, dict.fromkeys(tensors)))
             yield ProgramDefect(name, number, operator, seen)
             return
+
+
+def _is_plain_image(tensors: Sequence[_Tensor]) -> bool:
+    """Whether the first tensor has four dimensions in the plain order, where that matters."""
+    if not tensors or tensors[0].order != (0, 1, 2, 3):
+        return False
+    return tensors[0].is_wrong_view_of(replace(tensors[0], order=(0, 2, 3, 1)))
 
 
 def _lie_otherwise(tensors: Sequence[_Tensor]) -> bool:

@@ -218,9 +218,10 @@ def _explained(
     if npu is not None and npu[1].is_settling:
         return npu[0], npu[1].judged
     if judgement.verdict is not Verdict.MISMATCH:
-        ours = plan.firmware.source.follows_definitions
+        ours = plan.firmware.source.follows_definitions  # it takes most of what ExecuTorch refuses
         refused = (d for d in defects_in(plan.pte) if d.known.trouble is Trouble.REFUSED)
-        return next(((d.place, d.blame) for d in refused if not ours), (None, None))
+        met = (d for d in refused if not ours or d.operator in cause.text)
+        return next(((d.place, d.blame) for d in met), (None, None))
     if cause.kind == Reason.OUTPUTS_DIFFER:
         place, blame = blame_on_cpu(runs((cause.facts or {})["input_set"]))
         if blame is not None or npu is None:

@@ -36,10 +36,12 @@ class Network(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.one, self.other = torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(3, 3, 3)
+        self.last = torch.nn.Conv2d(4, 2, 1)
     def forward(self, x):
         y = self.one(x)
         shuffled = y.view(1, 2, 2, 6, 6).permute(0, 2, 1, 3, 4)
-        return torch.cat((y, self.other(x)), dim=1), y[:, :, 1, :], shuffled
+        last = self.last(shuffled.reshape(1, 4, 6, 6))
+        return torch.cat((y, self.other(x)), dim=1), y[:, :, 1, :], shuffled, last
 ModelUnderTest = Network().eval()
 ModelInputs = (torch.randn(1, 3, 8, 8),)
 """
@@ -85,6 +87,7 @@ def test_each_known_defect_is_found_where_it_is(
     assert set(found) >= {"view-of-channels-last", "cat-of-channels-last", "mixed-dim-orders"}
     assert found["transpose-rank"].operator == "cortex_m::transpose.out"
     assert found["cat-of-channels-last"].operator == "aten::cat.out"
+    assert found["plain-image"].operator == "cortex_m::quantized_conv2d.out"
     select, view = found["mixed-dim-orders"], found["view-of-channels-last"]
     assert select.place.endswith(
         "(aten::select_copy.int_out of [1, 4, 6, 6] in order [0, 2, 3, 1], "

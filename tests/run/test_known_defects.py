@@ -14,7 +14,10 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
+from harness.config.models import ModelSource
 from harness.core.verdict import Verdict
+from harness.export.program import Program
+from harness.firmware.source import BuildRequest, source_named
 from harness.judge.executorch_defects import ProgramDefect
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
@@ -113,3 +116,39 @@ def test_executorchs_own_runner_is_judged_by_its_outputs(run: Run) -> None:
     assert record.cause is not None
     assert record.cause.kind == "outputs_differ"
     assert "first: not found: " in record.cause.text  # this program is none
+
+
+SHUFFLED = """
+import torch
+torch.manual_seed(0)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(4, 2, 1)
+    def forward(self, x):
+        y = self.one(x).view(1, 2, 2, 6, 6).transpose(1, 2)
+        return self.other(y.reshape(1, 4, 6, 6))
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.randn(1, 3, 8, 8),)
+"""
+
+
+def test_what_our_runner_refuses_as_executorch_does_is_no_riddle(
+    exported: Callable[..., Program],
+    user_model: Callable[..., ModelSource],
+    shared_hil_home: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A real run. The transpose of five dimensions, which only ExecuTorch refuses, is passed."""
+    monkeypatch.setenv("HIL_HOME", shared_hil_home)
+    source, chosen = user_model(SHUFFLED), pick(load_target("host"))
+    program = exported(source)
+    firmware = source_named("bundled").build(BuildRequest(chosen.target, chosen.name))
+    record = run_case(Case("host", str(source.file)), chosen, program, firmware, RunOptions())
+    assert record.verdict is Verdict.FAULT
+    assert record.mismatch_at is not None
+    assert "(cortex_m::quantized_conv2d.out of [1, 4, 6, 6] in order [0, 1, 2, 3], " in (
+        record.mismatch_at
+    )
+    assert record.blame is not None
+    assert record.blame.facts["defect"] == "plain-image"
