@@ -27,12 +27,19 @@ _FILES = (
     "models/tiny.yaml",
     "tests/test_models.py",
 )
+# An application of Zephyr: our sample's files, in a target that names them.
+_SAMPLE = {
+    f"app/{name}": f"targets/runner/ports/zephyr/sample/{name}"
+    for name in ("main.c", "prj.conf", "boards/mps3_corstone300_an547.overlay")
+}
+_ZEPHYR = ("app/CMakeLists.txt", "boards/my-zephyr.yaml")
 _NEXT = (
     ("hil run my-board models/tiny.py", "one run"),
     ("pytest -n 2", "every model on every default target"),
     ("hil accept my-board/models/tiny.py --reason first", "hold the next runs against this one"),
     ("hil gate", "sizes against budgets and accepted references"),
 )
+_NEXT_OF_ZEPHYR = (("hil run my-zephyr models/tiny.py", "in app, with the Zephyr of ZEPHYR_BASE"),)
 
 
 class AlreadyThere(UsageError):
@@ -50,15 +57,17 @@ class AlreadyThere(UsageError):
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[DIR]")
+@click.option("--zephyr", "zephyr_", is_flag=True, help="With an application of Zephyr as well.")
 @verb
-def init(folder: Path) -> Answer:
+def init(folder: Path, zephyr_: bool) -> Answer:
     """Make a working example in DIR (default: here): settings, a target, a model, a test.
 
     \b
-    Example:
+    Examples:
       hil init my-models && cd my-models && hil run my-board models/tiny.py
+      hil init --zephyr my-models && cd my-models && hil run my-zephyr models/tiny.py
     """
-    example = {folder / name: text for name, text in _example()}
+    example = {folder / name: text for name, text in _example(zephyr_)}
     existing = [path for path in example if path.exists()]
     if existing:
         raise AlreadyThere(existing)
@@ -69,17 +78,22 @@ def init(folder: Path) -> Answer:
     for path in example:
         echo(f"written: {path}")
     echo("\nWhat to try there:")
-    width = max(len(command) for command, _ in _NEXT)
-    for command, purpose in _NEXT:
+    steps = (*_NEXT, *(_NEXT_OF_ZEPHYR if zephyr_ else ()))
+    width = max(len(command) for command, _ in steps)
+    for command, purpose in steps:
         echo(f"  {command:{width}}  # {purpose}")
     return {"written": [str(path) for path in example]}, ExitCode.PASSED
 
 
-def _example() -> Iterator[tuple[str, str]]:
+def _example(zephyr_: bool) -> Iterator[tuple[str, str]]:
     """Path and text of each file; the settings in a file of their own, beside any project's."""
     example = data_root() / "examples" / "repository"
-    for name in _FILES:
-        yield name, (example / name).read_text("utf-8")
+    files = {name: example / name for name in _FILES}
+    if zephyr_:
+        files |= {name: data_root() / "examples" / "zephyr" / name for name in _ZEPHYR}
+        files |= {name: data_root() / path for name, path in _SAMPLE.items()}
+    for name, file in files.items():
+        yield name, file.read_text("utf-8")
     project = (example / "pyproject.toml").read_text("utf-8")
     yield OWN, project.partition("[tool.hil]\n")[2].partition("\n[")[0]
 

@@ -183,6 +183,8 @@ class Linux(Data):
 @dataclass(frozen=True, kw_only=True)
 class Zephyr(Data):
     board: Text  # as `west build -b` takes it
+    # one's own, with the runner's module; its folder is named from that of the target's file
+    application: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,7 +300,9 @@ class Target(Data):
             self,
             memory=self._memory_on(simulator),
             cmake={**self.cmake, **there.cmake},
-            zephyr=self.zephyr if there.board is None else Zephyr(board=there.board),
+            zephyr=replace(self.zephyr, board=there.board)
+            if self.zephyr and there.board
+            else self.zephyr,
         )
 
     def _memory_on(self, simulator: SimulatorName) -> tuple[Region, ...]:

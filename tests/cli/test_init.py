@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
+from harness.config.loading import load_target
+from harness.config.target import SimulatorName
 from harness.run.gate import every_subject
 from harness.system.paths import project_root
 from harness.system.settings import settings
@@ -64,3 +66,19 @@ def test_accepted_in_the_users_repository(example: Path) -> None:
     done = CliRunner().invoke(main, ["accept", accepted, "--reason", "first"])
     assert done.exit_code == 0, done.output
     assert (example / "references" / f"{accepted}.json").is_file()
+
+
+def test_an_application_of_zephyr_besides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its target names it; what the runner needs of Zephyr is what the sample has."""
+    done = CliRunner().invoke(main, ["init", "--zephyr", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "hil run my-zephyr models/tiny.py" in done.output
+    sample = project_root() / "targets" / "runner" / "ports" / "zephyr" / "sample"
+    for name in ("main.c", "prj.conf", "boards/mps3_corstone300_an547.overlay"):
+        assert (tmp_path / "app" / name).read_text() == (sample / name).read_text()
+    monkeypatch.chdir(tmp_path)
+    target = load_target("my-zephyr")
+    for built in (target, target.on(SimulatorName.QEMU)):
+        assert built.zephyr is not None
+        assert (built.file.parent / str(built.zephyr.application)).resolve() == tmp_path / "app"
+    assert target.on(SimulatorName.QEMU).zephyr.board.endswith("/an547")  # type: ignore[union-attr]

@@ -9,10 +9,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.main import main
 from harness.config.loading import load_target
 from harness.config.target import SimulatorName
 from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
@@ -66,6 +69,45 @@ def test_a_run_builds_with_west_and_passes(
     firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
     assert json.loads(firmware.read_text())["build_id"]
     assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
+
+
+@pytest.fixture
+def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That of `hil init --zephyr`, in a repository of its own, where the test is."""
+    folder = tmp_path / "mine"
+    done = CliRunner().invoke(main, ["init", "--zephyr", str(folder)])
+    assert done.exit_code == 0, done.output
+    monkeypatch.chdir(folder)
+    return folder / "app"
+
+
+def test_an_application_of_ones_own_is_built_and_run(
+    small_zephyr: Path, application: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another firmware than the sample's, and a new one after an edit."""
+    enter(small_zephyr, monkeypatch)
+    environ = {**os.environ, "HIL_HOME": str(home)}
+    done = _hil_run("my-zephyr", "add", env=environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["verdict"] == "PASS"
+    request = BuildRequest(load_target("my-zephyr"), SimulatorName.QEMU)
+    key = SOURCE.key(request)
+    assert key != SOURCE.key(replace(request, target=load_target("zephyr-corstone-300")))
+    with (application / "main.c").open("a") as file:
+        file.write("#error mine\n")
+    assert SOURCE.key(request) != key
+    done = _hil_run("my-zephyr", "add", env=environ)
+    assert done.returncode == 1
+    assert "#error mine" in json.loads(done.stdout)["cause"]["text"]
+
+
+def test_an_application_that_is_not_there(
+    small_zephyr: Path, application: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(small_zephyr, monkeypatch)
+    (application / "CMakeLists.txt").unlink()
+    with pytest.raises(UsageError, match=r"zephyr\.application is .*app, which has no CMakeLists"):
+        SOURCE.key(BuildRequest(load_target("my-zephyr"), SimulatorName.QEMU))
 
 
 @needs_real_zephyr

@@ -35,7 +35,7 @@ _LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """``zephyr``: where to build when the port is Zephyr's."""
+    """``zephyr``: where to build when the port is Zephyr's. ``application``: a user's own."""
 
     sources: Path
     toolchain_file: Path | None
@@ -44,6 +44,7 @@ class BuildPlan:
     schemas: Path
     options: dict[str, str]
     zephyr: Workspace | None = None
+    application: Path | None = None
 
     def key(self) -> str:
         zephyr = None if self.zephyr is None else self.zephyr.key()
@@ -55,11 +56,16 @@ class BuildPlan:
         """Digest of the files that are read, without options and tools."""
         schemas = sorted(_schema_files(self.schemas))
         own = content_digest(self._own_files(), paths.data_root())
-        return artifact_cache.key_of([own, content_digest(schemas, self.schemas)])
+        digests = [own, content_digest(schemas, self.schemas)]
+        if self.application is not None:
+            digests.append(content_digest(files_below(self.application), self.application))
+        return artifact_cache.key_of(digests)
 
     def inputs(self) -> list[Path]:
-        """Every file of the harness and of ExecuTorch's schemas that the build may read."""
-        return [*self._own_files(), *sorted(_schema_files(self.schemas))]
+        """Every file of the harness, of ExecuTorch's schemas and of a user's application that the
+        build may read."""
+        theirs = files_below(self.application) if self.application is not None else []
+        return [*self._own_files(), *sorted(_schema_files(self.schemas)), *theirs]
 
     def _own_files(self) -> list[Path]:
         root = paths.data_root()
@@ -95,6 +101,7 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
         zephyr=workspace,
+        application=_application(target),
         options={**_regions(target), **options} if workspace is None else in_kconfig(options),
     )
 
@@ -108,6 +115,21 @@ def _workspace(target: Target) -> Workspace | None:
         return None
     require_workspace(target.zephyr.board, target.cpu)
     return find_workspace(target.zephyr.board)
+
+
+def _application(target: Target) -> Path | None:
+    """A user's own application for Zephyr. Raises UsageError where there is none."""
+    if target.zephyr is None or target.zephyr.application is None:
+        return None
+    folder = (target.file.parent / target.zephyr.application).resolve()
+    if not (folder / "CMakeLists.txt").is_file():
+        raise UsageError(
+            f"{target.file}: zephyr.application is {folder}, which has no CMakeLists.txt",
+            hint="name the folder of an application of Zephyr, from that of the target's file; "
+            "`hil init --zephyr` writes one",
+            path=target.file,
+        )
+    return folder
 
 
 def _schema_files(package: Path) -> Iterator[Path]:
@@ -225,8 +247,10 @@ def west_job(plan: BuildPlan) -> Job | None:
     if plan.zephyr is None:
         return None
     options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
-    sample = plan.sources / "ports" / "zephyr" / "sample"
-    return Job(plan.zephyr, sample, options, plan.inputs())
+    port = plan.sources / "ports" / "zephyr"
+    if plan.application is not None:
+        options["EXTRA_ZEPHYR_MODULES"] = str(port / "module")
+    return Job(plan.zephyr, plan.application or port / "sample", options, plan.inputs())
 
 
 def _with_west(job: Job, directory: Path, target: str, progress: Progress) -> None:
