@@ -27,6 +27,7 @@ class Reason(Word):
     WRONG_FIRMWARE = "wrong_firmware"
     OVER_LIMIT = "over_limit"
     GROWN = "grown"
+    ALARM = "alarm"
     NOT_MEASURED = "not_measured"
     PROCESS_CRASH = "process_crash"
     SIMULATOR_KILLED = "simulator_killed"

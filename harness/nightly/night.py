@@ -97,6 +97,7 @@ def _planned(suite: Suite, history: History, request: NightRequest) -> Night:
         excluded=suite.excluded,
         shards=request.shard.count,
         origin=request.origin,
+        alarms=suite.alarms,
     )
     if request.base and request.base != request.origin.branch:
         nights = history.nights(suite=suite.name, branch=request.base, most=NIGHTS)

@@ -35,6 +35,7 @@ def _firmware_word(word: str) -> str:
 
 FirmwareWord = Annotated[str, Rule(after=_firmware_word)]
 Names = Annotated[tuple[str, ...], Rule(min_length=1)]
+Percent = Annotated[str, Rule(pattern=r"^\d{1,6}(\.\d{1,3})?%\Z")]
 Factor = Annotated[float, Rule(gt=0, le=1000)]
 
 
@@ -68,6 +69,23 @@ class Quarantine(Exclusion):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Alarms(Data):
+    """By which part a figure may grow over nights, as "5%": see ``history.steps.WATCHED``."""
+
+    pte: Percent | None = None
+    text: Percent | None = None
+    instructions: Percent | None = None
+    planned: Percent | None = None
+    stack: Percent | None = None
+    npu: Percent | None = None
+
+    @property
+    def parts(self) -> dict[str, float]:
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        return {name: float(value.rstrip("%")) / 100 for name, value in said.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class SuiteFile(Data):
     cases: Annotated[tuple[Group, ...], Rule(min_length=1)]
     firmware: FirmwareWord = "bundled"
@@ -76,6 +94,7 @@ class SuiteFile(Data):
     exclude: tuple[Exclusion, ...] = ()
     quarantine: tuple[Quarantine, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)  # the old name of a case, and the new one
+    alarm: Alarms = field(default_factory=Alarms)
 
 
 @dataclass(frozen=True)
@@ -93,7 +112,8 @@ class Job:
 class Suite:
     """``name``: of its file; ``sha256``: of cases, firmware, simulators, limits and exclusions, so
     that a night is continued with the same cases only. ``expired``: quarantines whose day is over;
-    ``renames``: names of cases, and what they were called before.
+    ``renames``: names of cases, and what they were called before; ``alarms``: by which part a
+    figure may grow over nights.
     """
 
     name: str
@@ -102,6 +122,7 @@ class Suite:
     excluded: tuple[Excluded, ...]
     expired: tuple[str, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
+    alarms: dict[str, float] = field(default_factory=dict)
 
     @property
     def plan(self) -> tuple[Planned, ...]:
@@ -207,6 +228,7 @@ def _without(
         excluded=tuple(excluded),
         expired=tuple(expired),
         renames={new: old for old, new in contents.renames.items()},
+        alarms=contents.alarm.parts,
     )
 
 

@@ -16,6 +16,7 @@ from harness.firmware.source import label
 from harness.nightly.history.case_state import FirstBad, Standing, State, deltas_of
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.flaky import Flaky
+from harness.nightly.history.groups import short
 from harness.nightly.history.model import Row
 from harness.report.console import say
 
@@ -162,6 +163,11 @@ def print_night(console: Console, night: Comparison) -> None:
         say(console, f"other figures ({len(night.moved)})", "yellow")
         for case, delta in night.moved[:_MOST_MOVED]:
             say(console, f"  {case.case}: {delta}")
+    if night.held:
+        say(console, f"steps of the night before that hold ({len(night.held)})", "yellow")
+        for case, step in night.held[:_MOST_MOVED]:
+            changed = [f"{d.name} {short(d.before)} -> {short(d.after)}" for d in step.differences]
+            say(console, f"  {case.case}: " + "; ".join([str(step), *changed]))
     for left in night.night.excluded:
         say(console, f"left out: {left.case}: {left.reason}")
     planned = [case for case in night.cases if case.planned]
@@ -229,5 +235,10 @@ def _summary(case: Standing) -> dict[str, Any]:
         "flaky": case.flaky or None,
         "tries": [{"verdict": t.verdict, "time": t.time} for t in case.tries],
         "deltas": {d.name: [d.before, d.after] for d in case.deltas},
+        "steps": [
+            {"figure": s.figure.name, "before": s.before, "after": s.after, "nights": len(s.rows)}
+            | {"since": s.first.night, "changed": [vars(each) for each in s.differences]}
+            for s in case.steps
+        ],
         "command": reproducing(row),
     }

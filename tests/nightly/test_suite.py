@@ -192,3 +192,14 @@ def test_a_renamed_case_names_both(tmp_path: Path) -> None:
     assert suite.renames == {f"{M55}/add": f"{M55}/sum"}
     with pytest.raises(TargetError, match=r"suite.yaml:4: no case of the suite fits 'host/add'"):
         loaded(tmp_path, cases + f"renames:\n  {M55}/sum: host/add\n")
+
+
+def test_alarms_are_parts_of_a_figure(tmp_path: Path) -> None:
+    cases = f"cases: [{{targets: [{M55}], models: [add]}}]\n"
+    assert loaded(tmp_path, cases).alarms == {}
+    suite = loaded(tmp_path, cases + "alarm: {instructions: 5%, text: 0.5%}\n")
+    assert suite.alarms == {"text": 0.005, "instructions": 0.05}
+    with pytest.raises(TargetError, match=r"suite.yaml:2: alarm.text: it must match"):
+        loaded(tmp_path, cases + "alarm: {text: 5}\n".replace("5", "five"))
+    with pytest.raises(TargetError, match=r"suite.yaml:2: .*ticks"):
+        loaded(tmp_path, cases + "alarm: {ticks: 5%}\n")

@@ -6,14 +6,16 @@ regression of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from harness.config.figures import figure
+from harness.core.judgement import Reason
 from harness.core.verdict import Verdict, Word
 from harness.judge.program_contents import outline_difference
-from harness.nightly.history.model import INPUT_NAMES, MALFORMED, Difference, Row
+from harness.nightly.history.model import Difference, Row, changes
+from harness.nightly.history.steps import Step, steps_of
 
 _FAILURE, _ERROR, _SKIPPED = "failure", "error", "skipped"
 
@@ -89,22 +91,6 @@ def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
     names = (n for n in after.metrics if figure(n).gated or n.startswith("ticks_set"))
     both = (Delta(n, before.metrics[n], after.metrics[n]) for n in names if n in before.metrics)
     return sorted((d for d in both if d.change), key=lambda d: (-abs(d.ratio), d.name))
-
-
-def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
-    """The inputs of ``row`` that are not as they were last known in ``earlier``, the oldest first.
-    What a run did not get to know has not changed."""
-    known: dict[str, str] = {}
-    for before in earlier:
-        known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}
-    names = list(INPUT_NAMES)
-    differing = (
-        Difference(name, known[name], value)
-        for name, value in row.inputs.items()
-        if value and known.get(name, value) != value
-    )
-    place = names.index("exporter")
-    return sorted(differing, key=lambda d: names.index(d.what) if d.what in INPUT_NAMES else place)
 
 
 def drift_of(before: Row | None, row: Row | None) -> str:
@@ -228,14 +214,16 @@ class Standing:
         row = self.row
         return None if row is None or not row.bad else first_bad((*self.earlier, row))
 
-    @property
+    @cached_property
     def flaky(self) -> str:
-        """How often equal runs before ended otherwise; "" for a failure for which none did."""
+        """How often equal runs before ended otherwise; "" for a failure for which none did. An
+        alarm is of many runs."""
         row = self.row
-        if row is None or not row.bad or not row.identity.firmware:
+        if row is None or not row.bad or not row.identity.firmware or row.kind[1] == Reason.ALARM:
             return ""
+        product = row.identity.of_product
         definite = [r for r in self.earlier if r.good or r.bad]
-        alike = [r for r in definite if r.identity.of_product == row.identity.of_product]
+        alike = [r for r in definite if r.identity.of_product == product]
         other = sum(r.fault != row.fault for r in alike)
         return f"flaky: {other} of {len(alike)} equal runs ended otherwise" if other else ""
 
@@ -252,3 +240,8 @@ class Standing:
     @cached_property
     def deltas(self) -> list[Delta]:
         return deltas_of(self.baseline, self.row)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Of its figures over the nights, the oldest first."""
+        return steps_of([*self.earlier, *([] if self.row is None else [self.row])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from harness.core.verdict import ExitCode, Verdict, exit_code
 from harness.nightly.history.case_state import Delta, Standing, State
 from harness.nightly.history.groups import Group, grouped
 from harness.nightly.history.model import Night, Row, last_tries
+from harness.nightly.history.steps import Step, with_alarms
 
 if TYPE_CHECKING:
     from harness.nightly.history.store import History  # imports SQLAlchemy
@@ -57,6 +58,17 @@ class Comparison:
         pairs = [(case, case.deltas[0]) for case in passing if case.deltas]
         told = [pair for pair in pairs if abs(pair[1].ratio) >= _TOLD]
         return sorted(told, key=lambda pair: -abs(pair[1].ratio))
+
+    @cached_property
+    def steps(self) -> list[tuple[Standing, Step]]:
+        """That hold, of all nights that it is compared with; the newest first."""
+        pairs = [(case, s) for case in self.cases for s in case.steps if len(s.rows) > 1]
+        return sorted(pairs, key=lambda pair: pair[1].first.time, reverse=True)
+
+    @property
+    def held(self) -> list[tuple[Standing, Step]]:
+        """Steps of the night before that hold in this one."""
+        return [(c, s) for c, s in self.steps if len(s.rows) == 2 and s.rows[1] is c.row]
 
     @property
     def verdict(self) -> str:
@@ -114,7 +126,7 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
     for each in reversed(before):
         for name, row in last_tries(by_night[each.id]).items():
             earlier[_today(name, names)].append(row)
-    cases = [Standing(name, tuple(rows), tuple(earlier[name])) for name, rows in tries.items()]
+    cases = [_standing(name, rows, earlier[name], night.alarms) for name, rows in tries.items()]
     excluded = {each.case for each in night.excluded}
     for planned in before[0].plan if before else ():
         name = _today(planned.case, names)
@@ -122,6 +134,16 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
             cases.append(Standing(name, (), tuple(earlier[name]), planned=False))
     shown = (case for case in cases if only is None or case.case in only)
     return Comparison(night, next(iter(before), None), tuple(shown))
+
+
+def _standing(
+    name: str, tries: Sequence[Row], earlier: Sequence[Row], alarms: Mapping[str, float]
+) -> Standing:
+    if alarms and tries:
+        last = max(tries, key=lambda row: row.attempt)
+        *earlier, counted = with_alarms([*earlier, last], alarms)
+        tries = [counted if row is last else row for row in tries]
+    return Standing(name, tuple(tries), tuple(earlier))
 
 
 def nights_before(history: History, night: Night) -> list[Night]:

@@ -14,12 +14,10 @@ from functools import cached_property
 from typing import TypeVar
 
 from harness.nightly.history.case_state import Standing
-from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
+from harness.nightly.history.model import Difference, Row, causes
 
 _Key = TypeVar("_Key")
 _NAMED = 4  # operators
-_MADE = ("program", "firmware")  # of the other inputs
-_NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Group:
         repository, too, which alone explains nothing."""
         first, *others = (case.changed for case in self.cases)
         of_all = [change for change in first if all(change in other for other in others)]
-        return _causes(of_all)
+        return causes(of_all)
 
 
 def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[Group]:
@@ -136,14 +134,8 @@ def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     return Group(f"{change.name} changed", why, those)
 
 
-def _causes(changed: Sequence[Difference]) -> list[Difference]:
-    """Without what is made of the others, unless that is all there is."""
-    causes = [change for change in changed if change.what not in _NO_CAUSE]
-    return causes or [change for change in changed if change.what in _MADE]
-
-
 def _inputs(one: Standing) -> list[Difference]:
-    return [change for change in _causes(one.changed) if change.what != "repository"]
+    return [change for change in causes(one.changed) if change.what != "repository"]
 
 
 def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:

@@ -7,7 +7,7 @@ row in a night, or two: only INFRA is tried again, and both tries are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -33,6 +33,8 @@ INPUT_NAMES = {
     "harness": "harness",
     "host": "host",
 }
+_MADE = ("program", "firmware")  # of the other inputs
+_NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
 MALFORMED = "malformed "  # in front of a target file's digest
 # In a cause: folders, addresses, digests and numbers, which differ from run to run.
 _VARYING = re.compile(
@@ -211,7 +213,7 @@ class Night:
     ``suite_sha256``: of the suite's cases, so that a night is not continued with others.
     ``shards``: how many processes or machines share it. ``base``: the id of the night of another
     branch with which it is compared; "": with those before it of its own. ``renames``: names of
-    cases now, and what they were called before.
+    cases now, and what they were called before. ``alarms``: by which part a figure may grow.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -228,6 +230,7 @@ class Night:
     origin: Origin = Origin()
     base: str = ""
     renames: dict[str, str] = field(default_factory=dict)
+    alarms: dict[str, float] = field(default_factory=dict)
     schema: int = SCHEMA
 
     def of_shard(self, shard: int) -> tuple[Planned, ...]:
@@ -241,3 +244,25 @@ def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
         if row.case not in last or row.attempt > last[row.case].attempt:
             last[row.case] = row
     return last
+
+
+def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
+    """The inputs of ``row`` that are not as they were last known in ``earlier``, the oldest first.
+    What a run did not get to know has not changed."""
+    known: dict[str, str] = {}
+    for before in earlier:
+        known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}
+    names = list(INPUT_NAMES)
+    differing = (
+        Difference(name, known[name], value)
+        for name, value in row.inputs.items()
+        if value and known.get(name, value) != value
+    )
+    place = names.index("exporter")
+    return sorted(differing, key=lambda d: names.index(d.what) if d.what in INPUT_NAMES else place)
+
+
+def causes(changed: Sequence[Difference]) -> list[Difference]:
+    """Without what is made of the others, unless that is all there is."""
+    found = [change for change in changed if change.what not in _NO_CAUSE]
+    return found or [change for change in changed if change.what in _MADE]

@@ -18,6 +18,7 @@ from harness.core.judgement import Cause
 from harness.core.plain import plain
 from harness.core.verdict import Verdict
 from harness.export.exporter import exporter_label
+from harness.export.program import load_program
 from harness.export.request import exporter_versions
 from harness.firmware.source import label
 from harness.judge.evidence import Expectation
@@ -60,7 +61,7 @@ def row_of(
         verdict_text=record.verdict_text,
         cause=None if cause is None else _short_cause(cause),
         notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
-        metrics=dict(record.metrics),
+        metrics={**record.metrics, **(_npu_estimate(record) if "npu" in night.alarms else {})},
         worst_lsb=record.worst_lsb,
         seconds={**record.seconds, "total": round(seconds, 3)},
         operators=() if record.program is None else record.program.operators,
@@ -79,6 +80,20 @@ def row_of(
         suite=night.suite,
         origin=night.origin,
     )
+
+
+def _npu_estimate(record: RunRecord) -> dict[str, int]:
+    """Vela's, which compiles again: only for a suite that has an alarm for it."""
+    program = None if record.program is None else load_program(Path(record.program.pte).parent)
+    if program is None or not program.delegates:
+        return {}
+    from harness.export.estimates import estimates_of  # with numpy: 0.1 s
+
+    try:
+        cycles = sum(each.summary["cycles_total"] for each in estimates_of(program))
+    except HarnessError:  # another Vela's stream: not known
+        return {}
+    return {"npu_cycles_estimated": round(cycles)}
 
 
 def _outline(record: RunRecord) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.nightly.history.case_state import Standing
-from harness.nightly.history.model import Row
+from harness.nightly.history.steps import WATCHED, Watched
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,16 @@ def _place(case: Standing) -> tuple[str, str]:
     return target, model.partition(" [")[0]
 
 
-_Value = Callable[[Row], float | None]
-
-
 @dataclass(frozen=True)
 class Trend:
-    """``points``: the number of the night, the value, and whether the case failed then."""
+    """``points``: the number of the night, the value, and whether the case failed then;
+    ``steps``: the nights that begin another level."""
 
     name: str
     unit: str
     nights: int
     points: tuple[tuple[int, float, bool], ...]
+    steps: tuple[int, ...] = ()
 
     @property
     def values(self) -> list[float]:
@@ -71,28 +70,19 @@ class Trend:
         )
 
 
-def _metric(name: str) -> _Value:
-    return lambda row: row.metrics.get(name)
-
-
-_FIGURES: tuple[tuple[str, str, _Value], ...] = (
-    ("size of the .pte", "bytes", _metric("pte_bytes")),
-    ("code", "bytes", _metric("elf_text")),
-    ("instructions", "ticks", _metric("ticks_set0")),
-    ("planned memory", "bytes", _metric("method_allocator_planned")),
-    ("stack", "bytes", _metric("stack_high_water")),
-    ("time", "s", lambda row: row.seconds.get("total")),
-)
+_TIME = Watched("time", "time", "s", "total")
 
 
 def trends_of(case: Standing) -> list[Trend]:
     """The figures that two nights of the case have."""
     rows = [*case.earlier, *([] if case.row is None else [case.row])]
     found = []
-    for name, unit, value in _FIGURES:
-        points = tuple(
-            (n, y, row.bad) for n, row in enumerate(rows) if (y := value(row)) is not None
+    for figure in (*WATCHED, _TIME):
+        values = [(r.seconds if figure is _TIME else r.metrics).get(figure.metric) for r in rows]
+        points = tuple((n, y, rows[n].bad) for n, y in enumerate(values) if y is not None)
+        steps = tuple(
+            n for s in case.steps if s.figure is figure for n, r in enumerate(rows) if r is s.first
         )
         if len(points) > 1:
-            found.append(Trend(name, unit, len(rows), points))
+            found.append(Trend(figure.title, figure.unit, len(rows), points, steps))
     return found
