@@ -99,6 +99,13 @@ def link_commands(build: Path) -> tuple[BuildCommand, ...]:
         for file in sorted(build.rglob("CMakeFiles/*.dir/link.txt")):
             for line in file.read_text().splitlines():
                 commands += _links(line, file.parent.parent.parent)
+    if not commands and (build / "CMakeCache.txt").is_file() and not _configured(build):
+        raise UsageError(
+            f"{build} was not configured to its end, and CMake keeps no log of that",
+            hint="give the output: `west build ... 2>&1 | tee build.log` (or `cmake "
+            f"{build} 2>&1 | tee build.log`), then `hil link explain build.log`",
+            path=build,
+        )
     if not commands:
         raise UsageError(
             f"{build} has no link command (looked for build.ninja and CMakeFiles/*/link.txt)",
@@ -106,6 +113,10 @@ def link_commands(build: Path) -> tuple[BuildCommand, ...]:
             path=build,
         )
     return tuple(dict.fromkeys(commands))
+
+
+def _configured(build: Path) -> bool:
+    return any((build / name).is_file() for name in ("build.ninja", "Makefile"))
 
 
 def ninja_commands(build: Path) -> list[dict[str, str]]:

@@ -200,6 +200,7 @@ _COMPILER = re.compile(
 _EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion of macro")
 _APPLICATION = re.compile(r"^-- Application: (?P<folder>.+)$")
 _FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
+_OVERLAY = re.compile(r"^-- Found devicetree overlay: (?P<file>.+)$")
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
 _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
@@ -286,8 +287,8 @@ def _application(statements: Sequence[Statement]) -> str | None:
 
 
 def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
-    """With the line that names the subject, in a configuration file or in the application's
-    CMakeLists.txt, where that file can be read."""
+    """With the line that names the subject: in a configuration file, in an overlay, or in the
+    application's CMakeLists.txt, where that can be read."""
     if failure.subject is None:
         return failure
     files: list[Path] = []
@@ -296,10 +297,14 @@ def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFai
         files = [Path(match["file"]) for match in merged][::-1]
     elif failure.kind is BuildFailureKind.CMAKE and (application := _application(statements)):
         files = [Path(application, "CMakeLists.txt")]
-    for file in files:
-        if at := _line_with(file, failure.subject):
-            return replace(failure, file=str(file), at=at)
-    return failure
+    elif failure.kind is BuildFailureKind.DEVICETREE:
+        overlays = (match for s in statements if (match := _OVERLAY.match(s.text)))
+        files = [Path(match["file"].strip()) for match in overlays]
+    found = [(file, at) for file in files for at in _lines_with(file, failure.subject)]
+    # Other nodes of an overlay may have a property of that name.
+    if not found or (failure.kind is BuildFailureKind.DEVICETREE and len(found) > 1):
+        return failure
+    return replace(failure, file=str(found[0][0]), at=found[0][1])
 
 
 def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
@@ -313,10 +318,10 @@ def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) 
     return replace(failure, fix=f"{failure.fix} Names like it: {', '.join(names)}.")
 
 
-def _line_with(file: Path, word: str) -> int | None:
+def _lines_with(file: Path, word: str) -> list[int]:
     try:
         lines = file.read_text("utf-8", "replace").splitlines()
     except OSError:
-        return None
+        return []
     named = re.compile(rf"(?<![\w/.]){re.escape(word)}\b|CONFIG_{re.escape(word)}\b")
-    return next((number for number, line in enumerate(lines, 1) if named.search(line)), None)
+    return [number for number, line in enumerate(lines, 1) if named.search(line)]

@@ -51,7 +51,7 @@ def test_explain_speaks_to_people(tmp_path: Path) -> None:
         ),
         (
             "sh: 1: west: not found\n",
-            "Activate the environment that has it, or `pip install west`.",
+            "Activate the Python environment that has west, or `pip install west`.",
         ),
         ("[1/2] Building C object a.o\n", "Run the build to its end"),
     ],
@@ -109,6 +109,15 @@ def test_what_is_not_there_is_wrong_usage(verb: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(link, [verb, str(tmp_path / "none"), "--json"])
     assert result.exit_code == 2
     assert "none" in json.loads(result.stdout)["cause"]["text"]
+
+
+def test_a_directory_that_was_not_configured_to_its_end(tmp_path: Path) -> None:
+    """Why is in the output alone: CMake leaves no build.ninja, and no log."""
+    (tmp_path / "CMakeCache.txt").write_text("")
+    result = CliRunner().invoke(link, ["explain", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "was not configured to its end" in result.output
+    assert "west build ... 2>&1 | tee build.log" in result.output
 
 
 def test_a_directory_without_a_link_is_wrong_usage(tmp_path: Path) -> None:

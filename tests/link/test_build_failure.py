@@ -3,6 +3,8 @@ what CMake only reports on the way is no cause."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.link.build_failure import build_failure
@@ -248,7 +250,7 @@ _STOPPED = {
         "CMake Error at CMakeLists.txt:5 (project):\n  The CMAKE_C_COMPILER:\n\n    arm-gcc-99\n\n"
         "  is not a full path and was not found in the PATH.\n",
         "toolchain",
-        "Install that compiler",
+        "Install arm-gcc-99",
     ),
     "no devicetree compiler": (
         "CMake Error at /z/cmake/modules/dts.cmake:355 (message):\n"
@@ -336,3 +338,41 @@ def test_what_stops_a_build_has_cause_and_fix(name: str) -> None:
     failure = build_failure(text)
     assert failure is not None
     assert (failure.kind, fix in failure.fix) == (kind, True), failure
+
+
+def _wrong_type(overlay: Path) -> str:
+    return (
+        f"-- Found devicetree overlay: {overlay}\n"
+        "devicetree.dtlib.DTError: expected property 'current-speed' on /soc/uart@1 in "
+        "/z/misc/empty_file.c to be assigned with 'current-speed = < (number) >;', not "
+        "'current-speed = \"fast\";'\n"
+    )
+
+
+def test_a_property_of_the_wrong_type_is_found_in_the_overlay(tmp_path: Path) -> None:
+    """Where it alone can be meant."""
+    overlay = tmp_path / "app.overlay"
+    overlay.write_text('&uart0 {\n\tcurrent-speed = "fast";\n};\n')
+    failure = build_failure(_wrong_type(overlay))
+    assert failure is not None
+    assert failure.where == f"{overlay}:2"
+    assert "Write `current-speed = < (number) >;` in the node /soc/uart@1" in failure.fix
+    overlay.write_text(overlay.read_text() * 2)
+    twice = build_failure(_wrong_type(overlay))
+    assert twice is not None
+    assert twice.where == ""
+
+
+def test_a_value_out_of_its_range_is_found_in_the_configuration(tmp_path: Path) -> None:
+    """Not at the option's definition, which may be one board's of many."""
+    conf = tmp_path / "prj.conf"
+    conf.write_text("CONFIG_A=y\nCONFIG_NUM=400\n")
+    failure = build_failure(
+        f"Merged configuration '{conf}'\n\n"
+        "warning: user value 400 on the int symbol NUM (defined at soc/x/Kconfig.defconfig:23, "
+        "kernel/Kconfig:52) ignored due to being outside the active range ([0, 127]) -- falling "
+        "back on defaults\n\nerror: Aborting due to Kconfig warnings\n"
+    )
+    assert failure is not None
+    assert failure.where == f"{conf}:2"
+    assert failure.fix.startswith("Give CONFIG_NUM a value from 0 to 127")

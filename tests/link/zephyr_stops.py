@@ -75,14 +75,14 @@ STOPS = (
         "CONFIG_ETHOS_U=y",
         "prj.conf:4",
         "sets CONFIG_ETHOS_U, and no Kconfig file",
-        "Correct the name in",
+        "Correct CONFIG_ETHOS_U in",
     ),
     _conf(
         "kconfig_bad_value",
         "CONFIG_MAIN_STACK_SIZE=y",
         "",
         "CONFIG_MAIN_STACK_SIZE is set to y, and it is of the type int",
-        "a value of that type",
+        "Give CONFIG_MAIN_STACK_SIZE a value of the type int",
     ),
     _conf(
         "kconfig_malformed",
@@ -94,9 +94,9 @@ STOPS = (
     _conf(
         "kconfig_promptless",
         "CONFIG_HAS_CMSIS_CORE=y",
-        "modules/cmsis/Kconfig:7",
-        "has no prompt",
-        "set the option that selects HAS_CMSIS_CORE",
+        "",
+        "has no prompt: other options decide it (modules/cmsis/Kconfig:7)",
+        "Take CONFIG_HAS_CMSIS_CORE out of the configuration file",
     ),
     _kconfig("kconfig_syntax", "confg PROBE_IO\n", 3, "`confg PROBE_IO` (syntax error)", "Correct"),
     _kconfig(
@@ -119,9 +119,9 @@ STOPS = (
     ZephyrStop(
         "kconfig_range",
         "kconfig",
-        "module/Kconfig:3",
-        ("PROBE_SIZE is set to 99", "1, 16"),
-        ("in that range",),
+        "",
+        ("PROBE_SIZE is set to 99", "1 to 16", "module/Kconfig:3"),
+        ("Give CONFIG_PROBE_SIZE a value from 1 to 16",),
         {
             "module/Kconfig": KCONFIG + 'config PROBE_SIZE\n\tint "size"\n\trange 1 16\n',
             "prj.conf": CONF + "CONFIG_PROBE_SIZE=99\n",
@@ -190,7 +190,7 @@ STOPS = (
         "devicetree",
         "npu.overlay",
         ("DTC_OVERLAY_FILE",),
-        ("Correct the name",),
+        ("Correct npu.overlay in",),
         options=("-DDTC_OVERLAY_FILE=npu.overlay",),
     ),
     _binding(
@@ -345,7 +345,7 @@ STOPS = (
         LISTS + SOURCES.replace("main.c", "main.c src/gone.c"),
         "",
         "the source src/gone.c",
-        "Correct the name",
+        "Correct src/gone.c where",
     ),
     _lists("cmake_no_sources", "cmake", LISTS, "", "app has no source file", "target_sources(app"),
     _lists(
@@ -362,7 +362,7 @@ STOPS = (
         LISTS + SOURCES + "executorch_sources(x)\n",
         "CMakeLists.txt:6",
         "calls executorch_sources()",
-        "include the file",
+        "Correct executorch_sources in",
     ),
     _lists(
         "cmake_target_missing",

@@ -158,8 +158,8 @@ def blamed_on_options(cause: Undefined, refused: Sequence[RefusedOption]) -> Und
 
 def of_device(symbol: str, tree: Tree | None) -> Undefined | None:
     """``__device_dts_ord_42``: no source was compiled that defines the device of that node."""
-    node = tree.zephyr.device(symbol) if tree is not None and tree.zephyr is not None else None
-    if node is None:
+    zephyr = None if tree is None else tree.zephyr
+    if zephyr is None or (node := zephyr.device(symbol)) is None:
         return None
     device = f"It is the device of the devicetree node {node.path}"
     device += f" (compatible {node.compatible})" if node.compatible else ""
@@ -176,9 +176,10 @@ def of_device(symbol: str, tree: Tree | None) -> Undefined | None:
             "Write a driver for it, or take another device.",
         )
     options = " or ".join(f"CONFIG_{name}" for name in node.drivers)
-    subsystem = " and that of its subsystem, which it depends on (CONFIG_I2C, CONFIG_SPI, ...),"
+    refused = zephyr.refusal(node.drivers[0])
+    why = f": CONFIG_{refused.symbol}: {refused.why}" if refused.unmet else ""
     return Undefined(
         LinkCause.NO_DRIVER,
-        f"{device}; its driver ({options}) is not enabled.",
-        f"Enable {options}{subsystem} in prj.conf.",
+        f"{device}; its driver ({options}) is not enabled{why}.",
+        refused.fix_if_unset,
     )

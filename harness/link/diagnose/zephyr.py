@@ -120,7 +120,7 @@ def refused_options(statements: Iterable[str]) -> tuple[RefusedOption, ...]:
 _MOST_FOLDERS = 20_000  # Zephyr 4.1.0 with all its modules has fewer
 _ELSEWHERE = {".git", "boards", "doc", "dts", "include", "samples", "soc", "tests"}
 _DEFINED = re.compile(r"^[ \t]*(?:menu)?config[ \t]+(?P<name>\w+)", re.MULTILINE)
-_ALIKE, _MOST_SIMILAR = 0.85, 4
+_ALIKE, _MOST_SIMILAR = 0.8, 4
 
 
 def similar_options(symbol: str, base: Path) -> tuple[str, ...]:
@@ -227,7 +227,8 @@ class ZephyrBuild:
             for line, expressions, prompt in _definitions(text, option):
                 where = f"{_below(file, self.base)}:{line}"
                 instead = "" if prompt else self._instead(option, where)
-                terms = [term for expression in expressions for term in self._unmet(expression)]
+                every = (*self._around.get(file, ()), *expressions)
+                terms = [term for expression in every for term in self._unmet(expression)]
                 module = file.parent.parent == self.base / "modules" and file.parent.name
                 if module and self.values.get(_module_option(module)) != "y":
                     terms = ["0"]
@@ -261,6 +262,20 @@ class ZephyrBuild:
         listed = _text(self.build / "zephyr" / "kconfig" / "sources.txt").split("\n")
         files = [self.base / name.strip() for name in listed if name.strip()]
         return tuple((file, _text(file)) for file in files)
+
+    @cached_property
+    def _around(self) -> dict[Path, tuple[str, ...]]:
+        """The conditions around the place where one Kconfig file reads another."""
+        around: dict[Path, tuple[str, ...]] = {}
+        for file, text in self._kconfig:  # in the order in which they were read
+            for _, words, blocks in _statements(text.split("\n")):
+                if words[0] in ("source", "rsource") and len(words) > 1:
+                    folder = file.parent if words[0] == "rsource" else self.base
+                    conditions = (*around.get(file, ()), *blocks)
+                    around.setdefault(
+                        Path(os.path.normpath(folder / words[1].strip("\"'"))), conditions
+                    )
+        return around
 
     def device(self, symbol: str) -> DeviceNode | None:
         """The node of the device ``__device_dts_ord_42``."""
@@ -326,20 +341,26 @@ def _conditions(lists: str, name: str) -> Iterator[tuple[str, int]]:
 def _definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ...], bool]]:
     """Line and dependencies of each definition of an option in a Kconfig file, and whether a
     configuration file may set it."""
-    blocks: list[str] = []
     lines = kconfig.replace("\\\n", " ").split("\n")
-    for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words:
-            continue
-        if words[0] == "if" and not line[0].isspace():
-            blocks.append(line.strip()[2:])
-        elif words[0] == "endif" and blocks:
-            blocks.pop()
-        elif words[0] in ("config", "menuconfig") and words[1:2] == [option]:
+    for number, words, blocks in _statements(lines):
+        if words[0] in ("config", "menuconfig") and words[1:2] == [option]:
             body = list(_body(lines[number:]))
             depends = [text.split("on", 1)[1] for text in body if _DEPENDS.match(text)]
             yield number, (*blocks, *depends), any(map(_PROMPT.match, body))
+
+
+def _statements(lines: Sequence[str]) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
+    """Number and words of each line of a Kconfig file that is none of `if`, with the conditions of
+    the blocks that it is in."""
+    blocks: list[str] = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if words[:1] == ["if"] and not line[0].isspace():
+            blocks.append(line.strip()[2:])
+        elif words[:1] == ["endif"] and blocks:
+            blocks.pop()
+        elif words:
+            yield number, words, tuple(blocks)
 
 
 def _body(lines: Sequence[str]) -> Iterator[str]:

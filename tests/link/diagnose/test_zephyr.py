@@ -65,7 +65,7 @@ _FILES = {
     "build/zephyr/.config": "CONFIG_NET=y\nCONFIG_SIZE=4\n# CONFIG_DMA is not set\n"
     "CONFIG_DT_HAS_ARM_VERSATILE_I2C_ENABLED=y\n",
     "build/zephyr/kconfig/sources.txt": "{root}/zephyr/Kconfig\n"
-    "{root}/zephyr/Kconfig.chain\n{root}/zephyr/modules/cmsis-nn/Kconfig\n"
+    "{root}/zephyr/Kconfig.i2c\n{root}/zephyr/Kconfig.chain\n{root}/zephyr/modules/cmsis-nn/Kconfig\n"
     "{root}/build/Kconfig/Kconfig.dts\n",
     "build/Kconfig/Kconfig.dts": "DT_COMPAT_PROBE_HW := probe,hw\nconfig DT_HAS_PROBE_HW_ENABLED\n"
     "\tdef_bool $(dt_compat_enabled,$(DT_COMPAT_PROBE_HW))\n"
@@ -74,9 +74,11 @@ _FILES = {
     "app/prj.conf": "CONFIG_IO=y\nCONFIG_NET=y\n",
     "app/more.conf": "\nCONFIG_CMSIS_NN=y\nCONFIG_NESTED=y\n",
     "zephyr/Kconfig": "config IO\n\tbool\n\tdepends on NET && (DMA || SPI) && !SIZE\n"
-    'config I2C_SBCON\n\tbool "Driver"\n\tdepends on DT_HAS_ARM_VERSATILE_I2C_ENABLED\n'
+    'menuconfig I2C\n\tbool "I2C"\nif I2C\nrsource "./Kconfig.i2c"\nendif\n'
     'if SHELL\nconfig NESTED\n\tbool\nendif\nconfig SHELL\n\tbool "Shell"\n'
     'if 0\nosource "modules/*/Kconfig"\nendif\nsource "Kconfig.chain"\n',
+    "zephyr/Kconfig.i2c": 'config I2C_SBCON\n\tbool "Driver"\n'
+    "\tdepends on DT_HAS_ARM_VERSATILE_I2C_ENABLED\n",
     "zephyr/Kconfig.chain": _CHAIN,
     "zephyr/modules/cmsis-nn/Kconfig": "menuconfig CMSIS_NN\n\tbool\n",
     "zephyr/lib/CMakeLists.txt": "add_subdirectory_ifdef(CONFIG_CPP cpp)\nadd_subdirectory(net)\n",
@@ -175,7 +177,8 @@ def test_a_device_without_a_driver(zephyr: ZephyrBuild) -> None:
     assert "/soc/i2c@9200000 (compatible arm,versatile-i2c); its driver (CONFIG_I2C_SBCON)" in (
         driver.cause
     )
-    assert "Enable CONFIG_I2C_SBCON" in driver.fix
+    assert "CONFIG_I2C_SBCON: it depends on I2C, which is n (Kconfig.i2c:1)" in driver.cause
+    assert driver.fix == "Set CONFIG_I2C=y and CONFIG_I2C_SBCON=y in prj.conf."
     disabled = of_device("__device_dts_ord_8", tree)
     assert disabled is not None
     assert 'status = "okay"' in disabled.fix
@@ -193,6 +196,7 @@ def test_names_like_one_that_does_not_exist(tmp_path: Path) -> None:
     )
     assert similar_options("ETHOS_U", tmp_path) == ("ARM_ETHOS_U",)
     assert similar_options("MAIN_STAK_SIZE", tmp_path) == ("MAIN_STACK_SIZE",)
+    assert similar_options("SHLEL", tmp_path) == ("SHELL",)
     assert similar_options("BLUETOOTH", tmp_path) == ()
 
 
