@@ -6,6 +6,7 @@ The script and the table of endings are in tests/doubles; used by our tests and 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import shutil
@@ -26,6 +27,12 @@ from harness.system import paths, toolchain
 from harness.system.confine import why_not
 
 BUILD_ID = "00112233445566778899"
+# Of one method without instructions, values and outputs, as flatc makes it.
+_PROGRAM = base64.b64decode(
+    "EAAAAEVUMTIIAAgAAAAEAAgAAAAEAAAAAQAAABwAAAAAABYAJAAEAAAACAAMABAAFAAYABwAIAAWAAAAYAAAAFgAAABQAAAA"
+    "SAAAACQAAAAcAAAAFAAAAAQAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAEAAAAQAAAAAAAKAAgAAAAAAAQACgAAAAQAAAAAAAAA"
+    "AAAAAAAAAAAAAAAABwAAAGZvcndhcmQA"
+)
 _EXPECTED = struct.pack("<4f", 0.0, 0.5, 1.0, 1.5)
 _WRONG = struct.pack("<4f", 0.0, 0.5, 1.25, 1.5)  # one step of 0.25 off
 
@@ -92,14 +99,14 @@ def double_program(folder: Path, model: str = "add") -> Program:
     folder.mkdir(parents=True)
     for name in ("in0.bin", "in1.bin", "out0.bin", "out1.bin"):
         (folder / name).write_bytes(_EXPECTED)
-    (folder / "program.pte").write_bytes(b"not a real program")
+    (folder / "program.pte").write_bytes(_PROGRAM)
     spec = TensorSpec("output", "float32", (4,), (0,), scale=0.25, zero_point=0)
     return Program(
         directory=folder,
         model=model,
         compile_target="cortex-m55",
         pte="program.pte",
-        pte_sha256=hashlib.sha256(b"not a real program").hexdigest(),
+        pte_sha256=hashlib.sha256(_PROGRAM).hexdigest(),
         oracle="none",
         inputs=(spec,),
         outputs=(spec,),

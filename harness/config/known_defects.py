@@ -36,7 +36,7 @@ class KnownDefect(Data):
     trouble: Trouble
     what: Text
     operators: tuple[Text, ...] = ("*",)
-    layout: Literal["channels-last", "mixed", "plain-image"] | None = None
+    layout: Literal["channels-last", "mixed", "plain-image", "not-plain"] | None = None
     rank_above: int = -1
     instead: str = ""
 

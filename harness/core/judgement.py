@@ -16,6 +16,7 @@ class Reason(Word):
     OUTPUT_SIZE = "output_size"
     OUTPUTS_DIFFER = "outputs_differ"
     KNOWN_DEFECT = "known_defect"
+    DEFECTS_UNREAD = "defects_unread"
     REFERENCE_OUTPUTS = "reference_outputs"
     REFERENCE_PROGRAM = "reference_program"
     TRUTH_OUTPUTS = "truth_outputs"

@@ -31,7 +31,7 @@ class _Ended(HarnessError):
         self.status = returned if returned is not None and returned >= 0 else None
         self.signal = -returned if returned is not None and returned < 0 else None
         self.log: str | None = log
-        last = "".join(f": {line}" for line in log.strip().splitlines()[-1:])
+        last = "".join(f": {line[-400:]}" for line in log.strip().splitlines()[-1:])
         super().__init__(f"{text}{last}", hint=_hint(self.signal, sandbox=sandbox))
 
 

@@ -173,7 +173,7 @@ class Expectation:
     does, of those that a budget can limit. ``truth``: an accepted run whose
     outputs every firmware has to give for the program, in place of the oracle's.
     ``defects`` of ExecuTorch's that its own kernels or exporter would show in this program, and
-    ``accepted_defects``, with which it may pass.
+    ``accepted_defects``, with which it may pass; ``defects_unread``: why that is not known.
     ``program_difference``: what the program is against the one of the accepted run, None where it
     is that one or there is none; with ``strict`` that is a failure. Raises ValueError for a
     tolerance that nobody can ask for.
@@ -192,6 +192,7 @@ class Expectation:
     strict: bool = False
     defects: tuple[ProgramDefect, ...] = ()
     accepted_defects: tuple[ProgramDefect, ...] = ()
+    defects_unread: str = ""
 
     @property
     def other_program(self) -> Reference | None:

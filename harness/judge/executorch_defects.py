@@ -91,12 +91,12 @@ class _Tensor:
 
 
 def defects_in(pte: Path) -> tuple[ProgramDefect, ...]:
-    """In the order of the instructions; none of what is no program, which the runner refuses.
-    Raises OSError."""
+    """In the order of the instructions. Raises OSError, and MalformedFile for a program that cannot
+    be searched to its end."""
     try:
         return tuple(_defects(CuttableProgram(pte)))
-    except (MalformedFile, IndexError):
-        return ()
+    except (LookupError, RecursionError) as error:  # a number of something that it does not have
+        raise MalformedFile(f"{pte} contradicts itself: {error}", 0) from error
 
 
 def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
@@ -114,12 +114,13 @@ def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
 def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator[ProgramDefect]:
     """The first known defect that fits."""
     orders = {tensor.order for tensor in tensors}
-    layout = "mixed"
-    if all(order == tuple(range(len(order))) for order in orders):
+    layout, plain = "mixed", all(order == tuple(range(len(order))) for order in orders)
+    if plain:
         layout = "plain"
     elif orders <= CHANNELS_LAST:
         layout = "channels-last" if _lie_otherwise(tensors) else "plain"
-    layouts = (layout, "plain-image") if _is_plain_image(tensors) else (layout,)
+    fits = {"plain-image": _is_plain_image(tensors), "not-plain": not plain}
+    layouts = (layout, *(name for name, fit in fits.items() if fit))
     rank = max((len(tensor.sizes) for tensor in tensors), default=0)
     for name, defect in known_defects().defects.items():
         if defect.fits(operator, layouts, rank):

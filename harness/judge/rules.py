@@ -120,7 +120,10 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
 
 
 def _known_defect(expectation: Expectation) -> Finding:
-    """The runner is right, and whoever ships ExecuTorch's would not be."""
+    """The runner is right, and whoever ships ExecuTorch's would not be, or nobody knows."""
+    if why := expectation.defects_unread:
+        text = f"the outputs are right, but known defects of ExecuTorch were not looked for: {why}"
+        return Verdict.NO_VERDICT, Cause(Reason.DEFECTS_UNREAD, text)
     if not expectation.defects:
         return None
     text = "the outputs are right, but not those that ExecuTorch itself would give"

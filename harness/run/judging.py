@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
 from harness.config.known_defects import Trouble
-from harness.core.errors import UsageError
+from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.export.program import Program
@@ -27,7 +27,7 @@ from harness.judge.evidence import (
     TensorDiff,
     compare,
 )
-from harness.judge.executorch_defects import defects_in
+from harness.judge.executorch_defects import ProgramDefect, defects_in
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
@@ -153,9 +153,10 @@ def expectation_of(
     root, budgets = references_of(case), budgets_of(case)
     reference = load_reference(root, case, firmware.source.name) if with_references else None
     truth = load_truth(root, case) if with_references else None
+    found, unread = _known_defects(pte)
     defects = [
         defect
-        for defect in defects_in(pte)  # the outputs tell what ExecuTorch's own kernels make of them
+        for defect in found  # the outputs tell what ExecuTorch's own kernels make of them
         if firmware.source.follows_definitions or defect.known.trouble is Trouble.VIEW
     ]
     names = {*budgets.accept_known_defects, *accepted}
@@ -172,6 +173,7 @@ def expectation_of(
         strict=strict,
         defects=tuple(d for d in defects if d.name not in names),
         accepted_defects=tuple(d for d in defects if d.name in names),
+        defects_unread=unread,
     )
     other = expectation.other_program
     return replace(
@@ -180,6 +182,14 @@ def expectation_of(
         truth=None if truth is None else truth.figures_and_outputs(),
         program_difference=None if other is None else _difference(other, pte),
     )
+
+
+def _known_defects(pte: Path) -> tuple[tuple[ProgramDefect, ...], str]:
+    """Of ExecuTorch, in a program; or none, and why that is not known."""
+    try:
+        return defects_in(pte), ""
+    except MalformedFile as error:
+        return (), error.message
 
 
 def _difference(accepted: Reference, pte: Path) -> ProgramDifference:
@@ -219,7 +229,7 @@ def _explained(
         return npu[0], npu[1].judged
     if judgement.verdict is not Verdict.MISMATCH:
         ours = plan.firmware.source.follows_definitions  # it takes most of what ExecuTorch refuses
-        refused = (d for d in defects_in(plan.pte) if d.known.trouble is Trouble.REFUSED)
+        refused = (d for d in _known_defects(plan.pte)[0] if d.known.trouble is Trouble.REFUSED)
         met = (d for d in refused if not ours or d.operator in cause.text)
         return next(((d.place, d.blame) for d in met), (None, None))
     if cause.kind == Reason.OUTPUTS_DIFFER:

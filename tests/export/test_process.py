@@ -131,6 +131,15 @@ def test_a_file_that_stops_the_process_it_is_a_copy_of(
     assert "did not finish within 1 s and was ended" in error.message
 
 
+def test_a_flood_without_a_line_is_no_message(user_model: Write) -> None:
+    """An error's text ends with the last line of the process, which may be half a megabyte."""
+    code = "import os\nos.write(1, b'x' * (1 << 20) + b'the end')\nos._exit(0)\n"
+    (result,) = export([ExportRequest(user_model(code + NAMES))])
+    assert result.error is not None
+    assert "x" * 300 + "the end" in str(result.error)
+    assert len(str(result.error)) < 1000
+
+
 def test_a_flood_of_output_is_bounded(user_model: Write) -> None:
     """A gigabyte fills neither memory nor disk; the beginning and the end are kept."""
     code = (

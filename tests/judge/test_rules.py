@@ -199,6 +199,12 @@ CAUSES = {
         "reference_outputs",
         None,
     ),
+    "a program in which nobody could look for known defects": (
+        {"expectation": expecting(defects_unread="it has 2 chains")},
+        "NO_VERDICT",
+        "defects_unread",
+        None,
+    ),
     "another .pte than the exported one": (
         {"expectation": expecting(pte_unchanged=False)},
         "NO_VERDICT",

@@ -15,6 +15,7 @@ import pytest
 from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.config.models import ModelSource
+from harness.core.errors import MalformedFile
 from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.source import BuildRequest, source_named
@@ -53,13 +54,13 @@ def _run(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     source: str,
-    *defects: ProgramDefect,
+    *defects: ProgramDefect | MalformedFile,
     right: bool = True,
     accept: str = "",
 ) -> RunRecord:
     """``right``: whether what the firmware writes is what is expected."""
     program = double_program(folder / source / str(right))
-    monkeypatch.setattr("harness.run.judging.defects_in", lambda _: defects)
+    monkeypatch.setattr("harness.run.judging.defects_in", lambda _: _found(defects))
     monkeypatch.setattr("harness.run.pipeline.equipped", lambda firmware, *_: firmware)
     monkeypatch.setattr("harness.run.pipeline.require_fit", lambda *_: ())
     if not right:
@@ -70,6 +71,13 @@ def _run(
     options = RunOptions(accept_known_defects=(accept,) if accept else ())
     firmware = planted_firmware(folder, "PASSES", source)
     return run_case(Case(target.name, "add"), pick(target, "qemu"), program, firmware, options)  # type: ignore[arg-type]
+
+
+def _found(defects: tuple[ProgramDefect | MalformedFile, ...]) -> tuple[object, ...]:
+    for defect in defects:
+        if isinstance(defect, MalformedFile):
+            raise defect
+    return defects
 
 
 def test_what_executorch_computes_wrongly_is_no_pass(run: Run) -> None:
@@ -86,6 +94,21 @@ def test_what_executorch_computes_wrongly_is_no_pass(run: Run) -> None:
     assert (record.cause.facts or {})["defect"] == "cat-of-channels-last"
     again = judge_again(Path(record.run_dir or ""))
     assert (again.verdict, again.cause) == (record.verdict, record.cause)
+
+
+@pytest.mark.parametrize("source", ["bundled", "executorch"])
+def test_a_program_that_nobody_could_search_is_no_pass(source: str, run: Run) -> None:
+    record = run(source, MalformedFile("it has 2 chains, and one is needed", 0))
+    assert record.verdict is Verdict.NO_VERDICT
+    assert record.cause is not None
+    assert record.cause.kind == "defects_unread"
+    assert record.cause.text == (
+        "the outputs are right, but known defects of ExecuTorch were not looked for: it has 2 "
+        "chains, and one is needed (at offset 0 = 0x0)"
+    )
+    assert judge_again(Path(record.run_dir or "")).cause == record.cause
+    wrong = run(source, MalformedFile("it has 2 chains, and one is needed", 0), right=False)
+    assert wrong.verdict is Verdict.MISMATCH
 
 
 def test_a_call_that_executorch_refuses_is_no_pass(run: Run) -> None:
@@ -115,7 +138,7 @@ def test_executorchs_own_runner_is_judged_by_its_outputs(run: Run) -> None:
     record = run("executorch", CAT, right=False)
     assert record.cause is not None
     assert record.cause.kind == "outputs_differ"
-    assert "first: not found: " in record.cause.text  # this program is none
+    assert "first: not found: " in record.cause.text  # no graph of this program was run
 
 
 SHUFFLED = """
