@@ -29,10 +29,10 @@ from pathlib import Path, PurePosixPath
 from harness.core.errors import InfraError, UsageError
 from harness.export.exporter import ExporterFacts
 from harness.export.request import exporter_versions
-from harness.firmware.executorch.checkout import find_root
+from harness.firmware.executorch.checkout import find_root, revision_of, source_files
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors
-from harness.system.git import Unreadable, blob_id, changed, revision, tracked
+from harness.system.git import Unreadable, blob_id, changed, is_work_tree, tracked
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir, executorch_package
 
@@ -52,6 +52,7 @@ _FOLDERS = (
 )
 _KINDS = {".py", ".fbs", ".yaml", ".glsl", ".b64"}
 _VERSION, _PIN = "version.txt", "torch_pin.py"
+_WITHIN = (*_FOLDERS, _VERSION, _PIN)
 _NEEDED = (
     _VERSION,
     "exir/__init__.py",
@@ -105,7 +106,7 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     Raises UsageError (no checkout), ExporterIncomplete, ExporterMissing, GitFailed, DiskError.
     """
     root = find_root(folder)
-    there, sources, compiled = revision(root), read_sources(root), compiled_parts()
+    there, sources, compiled = revision_of(root, _WITHIN), read_sources(root), compiled_parts()
     installed = exporter_versions()
     wheel, torch = installed["executorch"], installed["torch"]
     version, pinned = _version(root), _pinned(root)
@@ -177,9 +178,14 @@ class Sources:
 
 def read_sources(root: Path) -> Sources:
     """Takes tenths of a second. Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
-    within = (*_FOLDERS, _VERSION, _PIN)
-    files = {name: content for name, content in tracked(root, within).items() if _counts(name)}
-    edited = tuple(name for name in changed(root, within) if _counts(name))
+    in_git = is_work_tree(root)
+    there = tracked(root, _WITHIN) if in_git else {}
+    files = {name: content for name, content in there.items() if _counts(name)}
+    if in_git:
+        edited = tuple(filter(_counts, changed(root, _WITHIN)))
+    else:
+        names = (str(path.relative_to(root)) for path in source_files(root, _WITHIN))
+        edited = tuple(filter(_counts, names))
     for name in edited:
         files.pop(name, None)
         if (root / name).is_file():  # not deleted; through a link, as Python reads it
@@ -187,7 +193,7 @@ def read_sources(root: Path) -> Sources:
     for name in _NEEDED:
         if name not in files:
             raise ExporterIncomplete(root, name, "the checkout")
-    return Sources(files, edited)
+    return Sources(files, edited if in_git else ())
 
 
 def _read(path: Path) -> bytes:

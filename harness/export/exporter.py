@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from harness.core.verdict import Word
 from harness.firmware.source import NoCheckout, named_root
+from harness.system.git import shown
 
 if TYPE_CHECKING:  # pytest asks for the choice in every session
     from harness.export.checkout import CheckoutExporter
-
-_SHOWN_COMMIT = 10  # characters
 
 
 class ExporterSource(Word):
@@ -43,11 +42,10 @@ class ExporterFacts:
 
 
 def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
-    """As people write it: "checkout cff6f4dd32+edits", "wheel 1.5.1"."""
+    """As people write it: "checkout cff6f4dd+edits", "wheel 1.5.1"."""
     if facts is None:
         return f"{ExporterSource.WHEEL} {wheel}".strip()
-    edits = "+edits" if facts.dirty else ""
-    return f"{ExporterSource.CHECKOUT} {facts.commit[:_SHOWN_COMMIT]}{edits}"
+    return f"{ExporterSource.CHECKOUT} {shown(facts.commit, edited=facts.dirty)}"
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.system.artifact_cache import locked
-from harness.system.files import disk_errors, write_whole
+from harness.system.files import content_digest, disk_errors, write_whole
 from harness.system.packages import how_to_get
 from harness.system.paths import state_dir
 from harness.system.progress import Progress, silent
 
 _SECONDS = 120.0
 _SHOWN = 8  # characters of a commit
+_CONTENT = "content "
 # The user's hooks, submodules and maintenance are for the user's own work. That it is sparse is
 # said here each time, since `git sparse-checkout` would write it to the user's configuration.
 _ALONE = tuple(
@@ -70,11 +71,17 @@ class Unreadable(InfraError):
 @dataclass(frozen=True)
 class Revision:
     """Where a work tree stands. ``branch`` is empty when HEAD is detached; ``changes`` is the
-    sha256 over what differs from the commit, untracked files included, and empty when clean."""
+    sha256 over what differs from the commit, untracked files included, and empty when clean.
+    A folder without a repository has the digest of its content in place of a commit."""
 
     commit: str
     branch: str
     changes: str
+
+    @classmethod
+    def of_content(cls, files: Sequence[Path], folder: Path) -> Revision:
+        """Of a folder without a repository. Raises OSError."""
+        return cls(f"{_CONTENT}{content_digest(files, folder)[:16]}", "", "")
 
     @property
     def dirty(self) -> bool:
@@ -87,8 +94,9 @@ class Revision:
 
 
 def shown(commit: str, *, edited: bool) -> str:
-    """As people write it: "cff6f4dd+edits"."""
-    return commit[:_SHOWN] + ("+edits" if edited else "")
+    """As people write it: "cff6f4dd+edits", "content 12345678"."""
+    start = len(_CONTENT) if commit.startswith(_CONTENT) else 0
+    return commit[: start + _SHOWN] + ("+edits" if edited else "")
 
 
 def git(folder: Path, *arguments: str) -> str:

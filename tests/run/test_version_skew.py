@@ -116,7 +116,7 @@ def test_the_checkout_writes_what_the_bundled_runner_would_misread(
     theirs = replace(qadd, exporter=exporter(there))
     with pytest.raises(VersionSkew, match="file_identifier is 'ET12' there") as caught:
         fit(theirs, BUNDLED)
-    assert caught.value.exporter == "the checkout cff6f4dd32"
+    assert caught.value.exporter == "the checkout cff6f4dd"
     assert "--firmware executorch" in str(caught.value.hint)
     assert fit(theirs, EXECUTORCH, there) == (), "it reads its own"
     with pytest.raises(VersionSkew):
@@ -160,7 +160,7 @@ def test_what_a_checkout_exported_may_not_fit_the_bundled_runner(
     monkeypatch.setattr("harness.firmware.source.executorch_package", lambda: older)
     with pytest.raises(VersionSkew) as caught:
         fit(theirs, BUNDLED)
-    own = f"exported by the checkout cff6f4dd32, the runner is {qadd.versions['executorch']}: "
+    own = f"exported by the checkout cff6f4dd, the runner is {qadd.versions['executorch']}: "
     assert caught.value.message.startswith(f"{own}cortex_m::quantized_add.out takes 13")
     assert "--exporter wheel" in str(caught.value.hint)
 

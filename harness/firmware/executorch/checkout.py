@@ -99,9 +99,10 @@ class PartMissing(BuildError):
         self.command = command(parts, checkout)
         wanted = ", ".join(SPECS[name].what for name in parts)
         given = " ".join(f"--part {name}=DIR" for name in parts)
+        get = f"get it with `{self.command}`, or name" if is_work_tree(checkout) else "name"
         super().__init__(
             f"ExecuTorch's build needs {wanted}, and there is none in {', '.join(self.looked)}",
-            hint=f"get it with `{self.command}`, or name a folder that has it: {given}",
+            hint=f"{get} a folder that has it: {given}",
             path=checkout,
         )
 
@@ -162,6 +163,8 @@ def _fetch(spec: PartSpec, checkout: Path) -> str:
 def pinned(spec: PartSpec, checkout: Path) -> str | None:
     """The commit that the checkout asks for, where it says so."""
     if spec.submodule:
+        if not is_work_tree(checkout):
+            return None
         words = git(checkout, "ls-tree", "HEAD", spec.place).split()
         return words[2] if len(words) > 2 and words[1] == "commit" else None
     if spec.name == "cmsis-nn":
@@ -272,7 +275,7 @@ def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
     Raises UsageError as ``find_root`` does, RevisionUnsupported, PartMissing, GitFailed.
     """
     root = find_root(folder)
-    there = revision(root, BUILT)
+    there = revision_of(root)
     if not (root / ENTRY).is_file():
         raise RevisionUnsupported(root, there, ENTRY)
     found = {name: part for name in SPECS if (part := find_part(name, root, given))}
@@ -282,14 +285,30 @@ def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
     return Checkout(root, there, found)
 
 
+def revision_of(root: Path, within: Sequence[str] = BUILT) -> Revision:
+    """Where a checkout stands, of the paths ``within``."""
+    if is_work_tree(root):
+        return revision(root, within)
+    return Revision.of_content(source_files(root, within), root)
+
+
+def source_files(root: Path, within: Sequence[str] = BUILT) -> list[Path]:
+    """What a build may read of a checkout below the paths ``within``, without its parts."""
+    if is_work_tree(root):
+        return files(root, within)
+    chosen = {root / name for name in within}
+    parts = {root / SDK.parent, *(root / spec.place for spec in _ALL)}
+    found = ((path, {path, *path.parents}) for path in files_below(root))
+    return [path for path, above in found if above & chosen and not above & parts]
+
+
 def find_root(folder: Path) -> Path:
     """The folder as a checkout of ExecuTorch, whatever can be built of it, beside a wheel that
     Python finds. Raises UsageError for one that is none, or that Python would import in place of
     the installed package."""
     root = folder.absolute()
     missing = [name for name in _IS_EXECUTORCH if not (root / name).is_file()]
-    if missing or not is_work_tree(root):
-        missing = [*missing, ".git"]
+    if missing:
         raise UsageError(
             f"{root} is not a checkout of ExecuTorch: it has no {missing[0]}",
             hint="git clone https://github.com/pytorch/executorch, and name that folder",

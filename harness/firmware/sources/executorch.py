@@ -16,14 +16,19 @@ from pathlib import Path
 
 from harness.config.loading import Target
 from harness.firmware.build_tree import BuildTree, SourcesChanged
-from harness.firmware.executorch.checkout import BUILT, Checkout, find_checkout, part_files
+from harness.firmware.executorch.checkout import (
+    Checkout,
+    find_checkout,
+    part_files,
+    source_files,
+)
 from harness.firmware.executorch.overlay import Overlay, lay
 from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
 from harness.firmware.step import ccache, ninja, products, run_step, take
 from harness.system import artifact_cache, paths, toolchain
-from harness.system.git import files
+from harness.system.git import shown
 from harness.system.locks import in_use
 from harness.system.progress import Progress, silent
 
@@ -120,7 +125,7 @@ def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progre
     changed = SourcesChanged("the checkout", checkout.root)
     with artifact_cache.locked(tree.place, on_wait=lambda: progress(f"{target.name}: waiting")):
         with tree.building(changed) as usable:
-            name = f"{target.name} (ExecuTorch {checkout.revision.commit[:10]})"
+            name = f"{target.name} (ExecuTorch {shown(checkout.revision.commit, edited=False)})"
             _steps(plan, tree, name, usable, progress)
         given = {name: part.folder for name, part in checkout.parts.items()}
         if find_checkout(checkout.root, given).identity() != checkout.identity():
@@ -184,7 +189,7 @@ def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]
 
 def _sources(checkout: Checkout) -> Iterator[Path]:
     """Every file that a build may read. Raises GitFailed."""
-    for path in files(checkout.root, BUILT):
+    for path in source_files(checkout.root):
         if not _idle(path.relative_to(checkout.root)):
             yield path
     for part in checkout.parts.values():

@@ -24,7 +24,7 @@ def test_what_a_record_says(tree: Tree) -> None:
     assert (found.facts.branch, found.facts.dirty) == ("main", False)
     assert (found.facts.version, found.facts.compiled) == ("9.8.0", WHEEL)
     assert found.facts.notes == (f"exported with the compiled parts of the wheel {WHEEL}",)
-    assert exporter_label(found.facts) == f"checkout {found.facts.commit[:10]}"
+    assert exporter_label(found.facts) == f"checkout {found.facts.commit[:8]}"
     assert exporter_label(None, WHEEL) == f"wheel {WHEEL}"
 
 
@@ -91,9 +91,17 @@ def test_edited_while_it_exports(tree: Tree) -> None:
 def test_what_is_no_checkout(tree: Tree, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a checkout of ExecuTorch"):
         find_exporter(tmp_path)
+
+
+def test_a_copy_without_a_repository_exports_the_same(tree: Tree) -> None:
+    before = find_exporter(tree.root)
     shutil.rmtree(tree.root / ".git")
-    with pytest.raises(UsageError, match=r"it has no \.git"):
-        find_exporter(tree.root)
+    after = find_exporter(tree.root)
+    assert (after.sources, after.environment) == (before.sources, before.environment)
+    assert after.facts.commit.startswith("content ")
+    assert not after.facts.dirty
+    tree.write("exir/new.py", "")
+    assert find_exporter(tree.root).facts.commit != after.facts.commit
 
 
 def test_the_wheel_must_still_be_found(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ what to do about it, and what makes two checkouts the same."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,13 @@ import pytest
 from harness.core.errors import ToolMissing, UsageError
 from harness.firmware.executorch.checkout import (
     ENTRY,
+    SPECS,
     PartMissing,
     RevisionUnsupported,
     find_checkout,
+    revision_of,
 )
+from harness.system.git import shown
 from harness.system.paths import project_root
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import KERNEL, SUBMODULES, commit, edit, git, head
@@ -55,11 +59,29 @@ def test_another_project(small: Source, name: str) -> None:
         small.find()
 
 
-def test_a_release_unpacked(small: Source) -> None:
-    """Without its repository nobody knows what is tested."""
+def test_a_release_unpacked_has_its_content_as_a_name(small: Source) -> None:
+    """A release or a CI system's copy has no repository; an edit is another name all the same."""
     shutil.rmtree(small.root / ".git")
-    with pytest.raises(UsageError, match=r"it has no \.git"):
-        small.find()
+    seen = []
+    for line in ("", "// an edit"):
+        with (small.root / "runtime/executor/program.cpp").open("a") as file:
+            file.write(line)
+        checkout = small.find()
+        assert not checkout.revision.dirty
+        assert re.fullmatch("content [0-9a-f]{8}", shown(checkout.revision.commit, edited=False))
+        assert checkout.notes == ()
+        seen.append((checkout.revision.commit, checkout.identity()))
+    assert not set(seen[0]) & set(seen[1])
+
+
+def test_the_content_is_the_buildable_files_without_the_parts(small: Source) -> None:
+    shutil.rmtree(small.root / ".git")
+    before = revision_of(small.root)
+    for name in ("docs/page.md", f"{SPECS['flatcc'].place}/src/x.c", ".cache/x", "out/x.o"):
+        place = small.root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("x")
+    assert revision_of(small.root) == before
 
 
 def test_without_git(small: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

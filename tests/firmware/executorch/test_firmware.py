@@ -53,7 +53,7 @@ def test_a_checkouts_runner(source: Source, target: str) -> None:
     told: list[str] = []
     firmware = built(source, target, told.append)
     commit = source.find().revision.commit
-    assert told[0] == f"{target} (ExecuTorch {commit[:10]}): configuring the runner"
+    assert told[0] == f"{target} (ExecuTorch {commit[:8]}): configuring the runner"
     assert re.search(r"building the runner (\d+)/\1$", told[-1])
     assert (firmware.source, firmware.target) == (source_named("executorch"), target)
     assert firmware.checkout is not None
@@ -78,6 +78,17 @@ def test_firmware_of_a_checkout_elsewhere_says_where(small: Source) -> None:
     assert other.key == first.key
     assert other.checkout is not None
     assert (other.checkout.path, other.checkout.branch) == (str(small.folder / "clone"), "mine")
+
+
+def test_a_copy_without_a_repository_is_built(small: Source) -> None:
+    first = built(small)
+    shutil.rmtree(small.root / ".git")
+    other = built(small)
+    assert other.checkout is not None
+    assert other.checkout.short.startswith("content ")
+    assert other.key != first.key
+    sizes = [[s[:6] for s in read_elf(each.elf).sections if s.allocated] for each in (first, other)]
+    assert sizes[0] == sizes[1]
 
 
 Snapshot = dict[str, tuple[int, int, int]]
