@@ -176,7 +176,7 @@ _KINDS = {
     "tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path",
     "int": "amount", "float": "duration", "str": "URL or path",
     "FvpPolicy": "word", "Factor": "number",
-    "UnprovenPolicy": "word",
+    "UnprovenPolicy": "word", "PoolsPolicy": "word",
 }  # fmt: skip
 _SETTINGS = """# Settings and variables
 

@@ -36,7 +36,12 @@ FvpPolicy = Literal["fail", "skip"]
 Factor = float  # above 0, at most MOST_FACTOR
 MOST_FACTOR = 1000
 UnprovenPolicy = Literal["fail", "note"]
-_CHOICES = {"fvp_missing": get_args(FvpPolicy), "unproven": get_args(UnprovenPolicy)}
+PoolsPolicy = Literal["enlarged", "own"]
+_CHOICES = {
+    "fvp_missing": get_args(FvpPolicy),
+    "pools": get_args(PoolsPolicy),
+    "unproven": get_args(UnprovenPolicy),
+}
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Settings:
     cache: Path | None = None
     executorch: Path | None = None
     parts: tuple[str, ...] = ()  # NAME=DIR
+    pools: PoolsPolicy = "enlarged"
     cache_max: int | None = None  # bytes
     runs_keep: float | None = None  # seconds
     store: str | None = None  # a URL, or the whole path of a folder
@@ -70,6 +76,8 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "cache": "the state directory: programs, firmware, runs; else `.hil`",
     "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
     "parts": "NAME=DIR, as --part: local folders for what the checkout's build would download",
+    "pools": '"own" builds a checkout\'s runner with the method pool that its sources have, so '
+    'that programs overflow as for its users; else "enlarged", as its own tests are built',
     "cache_max": 'the most that the cache may hold, as "10 GiB": `hil prune`',
     "runs_keep": 'how long run directories stay, as "30 d"',
     "store": "the folder or URL where the machines of a nightly share programs and firmware",

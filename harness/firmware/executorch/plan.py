@@ -31,6 +31,7 @@ from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.step import cmake, launchers, own_digest, toolchain_file
 from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
+from harness.system.settings import settings
 
 _SAMPLE = "zephyr/samples/hello-executorch"
 LINUX_RUNNER = "executor_runner"
@@ -48,6 +49,9 @@ _COMMON = {
     "EXECUTORCH_BUILD_CPUINFO": "OFF",
     "FXDIV_SOURCE_DIR": "unused",
 }
+_POOL = "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"
+_ENLARGED = {_POOL: "83886080"}  # as ExecuTorch's on-target tests have it (setup_testing.sh)
+_OWN_POOL = re.compile(rf"#define {_POOL} \((\d+) \* 1024 \* 1024\)")
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
@@ -94,6 +98,8 @@ class CheckoutPlan:
                 notes.append("linked with the harness's own driver library, not Arm's")
         elif self.platform is not None:
             notes.append("started by the harness's own platform code, not ethos-u-core-platform's")
+        if _POOL in self.options and (own := _own_pool(self.checkout)):
+            notes.append(f"its method pool is 80 MiB, by its sources {own} (the setting `pools`)")
         if self.relinked:
             notes.append("linked for QEMU's memory map, not Corstone-320's")
         return tuple(notes)
@@ -158,13 +164,20 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
             "SEMIHOSTING": "ON",
             "ET_BUNDLE_IO": "ON",
             "EXECUTORCH_BUILD_DEVTOOLS": "ON",
-            "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE": "83886080",
+            **(_ENLARGED if settings().pools == "enlarged" else {}),
             "CMAKE_BUILD_TYPE": "Release",
             "FETCH_ETHOS_U_CONTENT": "OFF",
             **_COMMON,
             **_HEAP.get(board, {}),
         },
     )
+
+
+def _own_pool(checkout: Checkout) -> str:
+    """Of the method, by the runner's source; empty where that does not say."""
+    source = checkout.root / "examples/arm/executor_runner/arm_executor_runner.cpp"
+    found = _OWN_POOL.search(source.read_text("utf-8", "replace"))
+    return f"{found[1]} MiB" if found else ""
 
 
 def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:

@@ -93,6 +93,23 @@ def test_what_the_build_is_told(small: Source, name: str) -> None:
     assert ("linked for QEMU's memory map, not Corstone-320's" in plan.notes) == plan.relinked
 
 
+@pytest.mark.parametrize("pools", ["enlarged", "own"])
+def test_the_method_pool_is_the_sources_where_a_setting_says_so(
+    small: Source, pools: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overflow that ExecuTorch's users would see is seen; enlarged, the record says so."""
+    (tmp_path / "hil.toml").write_text(f'pools = "{pools}"\n')
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
+    source = small.root / "examples/arm/executor_runner/arm_executor_runner.cpp"
+    with source.open("a") as file:
+        file.write("\n#define ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE (60 * 1024 * 1024)\n")
+    plan = small.plan("corstone-300-m55")
+    name = "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"
+    assert (name in plan.options) == (pools == "enlarged")
+    note = "its method pool is 80 MiB, by its sources 60 MiB (the setting `pools`)"
+    assert (note in plan.notes) == (pools == "enlarged")
+
+
 def test_only_the_overlay_is_named_to_the_build(small: Source, tmp_path: Path) -> None:
     """A path of the user's would be read past it, and written to."""
     overlay = Overlay(tmp_path / "o")
