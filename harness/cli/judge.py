@@ -16,7 +16,7 @@ from harness.firmware.source import FirmwareChoice
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
 from harness.report.causes import Advice, advice
-from harness.report.terminal import fault_place, log_text, print_records
+from harness.report.terminal import fault_details, log_text, print_records
 from harness.run.accept import Only, accept_case
 from harness.run.directory import last_run
 from harness.run.judging import judge_again
@@ -148,8 +148,8 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
     if cause is not None:
         yield f"  cause     {cause.kind}: {explained.meaning}"
         yield f"            {cause.text}"
-        if (place := fault_place(cause.facts or {})) is not None:
-            yield f"  in        {place}"
+        if (details := fault_details(cause.facts or {})) is not None:
+            yield f"            {details}"
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
     if not record.verdict.passed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _ADDRESSES = ("pc", "lr")
 _MOST_CALLS = 5
+_RESETS = re.compile(r"sys_reboot|(?:__)?NVIC_SystemReset|wdt_\w+|\w*watchdog\w*", re.IGNORECASE)
 _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS_CRASH}
 
 
@@ -72,6 +74,11 @@ class Symbols:
                 return long_call or second & 0xFF87 == 0x4780
         return False
 
+    def resets(self) -> list[str]:
+        """The functions by which a program resets its board, and those of a watchdog's driver."""
+        names = {plain(symbol.name) for symbol in self._functions.values()}
+        return sorted(name for name in names if _RESETS.fullmatch(name))
+
     def describe(self, address: int) -> dict[str, str]:
         """``symbol`` and ``source`` of an address, as far as they are known."""
         symbol = self.function(address)  # DWARF has lines for address 0 of what was not linked
@@ -88,8 +95,10 @@ def _symbols_of(elf: Path) -> Symbols | None:
 
 
 def with_symbols(observation: Observation, elf: Path) -> Observation:
-    """The observation with ``pc_symbol``, ``pc_source`` and so on in the facts of its faults."""
-    if not any(event.kind in _WITH_REGISTERS for event in observation.failures):
+    """The observation with ``pc_symbol``, ``pc_source`` and so on in the facts of its faults, and
+    ``resets`` in those of a reset loop."""
+    explained = _WITH_REGISTERS | {Kind.RESET_LOOP}
+    if not any(event.kind in explained for event in observation.failures):
         return observation
     symbols = _symbols_of(elf)
     if symbols is None:
@@ -100,9 +109,11 @@ def with_symbols(observation: Observation, elf: Path) -> Observation:
 
 
 def _explained(event: Event, symbols: Symbols) -> Event:
+    facts = dict(event.facts)
+    if event.kind is Kind.RESET_LOOP and (resets := symbols.resets()):
+        return replace(event, facts={**facts, "resets": ", ".join(resets)})
     if event.kind not in _WITH_REGISTERS:
         return event
-    facts = dict(event.facts)
     for name in _ADDRESSES:
         address = _number(facts.get(name))
         if address is not None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.verdict import Word
+from harness.link import missing_header
 from harness.link.diagnose.zephyr import similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
@@ -197,6 +198,7 @@ def _joined(lines: Sequence[Line]) -> str:
 _COMPILER = re.compile(
     r"^(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?[Ee]rror: "
 )
+_NO_HEADER = re.compile(r"fatal error: (?P<header>[\w./+-]+): No such file or directory$")
 _EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion of macro")
 _APPLICATION = re.compile(r"^-- Application: (?P<folder>.+)$")
 _FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
@@ -207,19 +209,27 @@ _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the follo
 _MOST_LINES = 60
 
 
-def build_failure(text: str) -> BuildFailure | None:
+def build_failure(text: str, calls: Sequence[str] = ()) -> BuildFailure | None:
     """``failure_in`` the statements of a text."""
-    return failure_in(list(statements_of(lines_of(text))))
+    return failure_in(list(statements_of(lines_of(text))), calls)
 
 
-def failure_in(statements: Sequence[Statement]) -> BuildFailure | None:
-    """The first failure; None where nothing says that the build stopped."""
+def failure_in(statements: Sequence[Statement], calls: Sequence[str] = ()) -> BuildFailure | None:
+    """The first failure; None where nothing says that the build stopped. ``calls``: of the
+    compiler, where the text has none."""
     unexplained = _unexplained(statements)
     failure = next(_explained(statements), None) or unexplained
     if failure is None or (failure.text.startswith("WARNING") and unexplained is None):
         return None
     if failure.at is None:
         failure = _located(failure, statements)
+    missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
+    if missing and failure.file:
+        above = (s.text for s in statements if failure.line - _MOST_LINES < s.line < failure.line)
+        fix = missing_header.fix_for(
+            missing["header"], failure.where, failure.file, [*calls, *above]
+        )
+        return replace(failure, fix=fix or failure.fix)
     return _with_similar_names(failure, statements)
 
 

@@ -89,6 +89,15 @@ _ALIASES: Final = {
 }
 # Zephyr's program counter; up to 1.14 "Faulting instruction address = 0x1b6e".
 _ADDRESS = re.compile(rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I)
+# Which fault of its kind it was: Zephyr's line below (arch/arm/core/cortex_m/fault.c).
+_REASON = re.compile(
+    rb"(?:^|E: |<err> os: )\s*(Division by zero|Unaligned memory access|"
+    rb"No coprocessor instructions|"
+    rb"Illegal load of EXC_RETURN into PC|Illegal use of the EPSR|"
+    rb"Attempt to execute undefined instruction|Bus fault on vector table read|"
+    rb"(?:Precise|Imprecise) data bus error|Instruction bus error|"
+    rb"(?:Data|Instruction) Access Violation)\s*$"
+)
 # The registers that Zephyr logs, before its last message of the fault.
 _DUMPED = re.compile(
     rb"\s*(?:r\d{1,2}/\w\w: |xpsr: |fpscr: |s\[ ?\d+\]: |EXC_RETURN: |Faulting instruction address)"
@@ -221,6 +230,8 @@ class Matches:
             return False
         known = self.failures[-1].facts
         before = len(known)
+        if reason := _REASON.search(line):
+            known.setdefault("reason", text(reason[1]))
         _collect(known, line)
         if len(known) == before:
             return False

@@ -115,6 +115,7 @@ class LogParser:
         self._printed = False  # the held part begins as printed outputs do
         self._number = lines_before
         self._last = b""
+        self._above = b""  # the line before the one that is looked at
         self._linux = False  # the console of a Linux
         self._begun = b""  # the part of a line before a message of Linux
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
@@ -220,7 +221,7 @@ class LogParser:
         matches, outputs, may_matter = self._matches, self._outputs, self._may_matter
         progress = self._figures.progress
         element = outputs.tensors.element
-        number, last = self._number, b""
+        number, last = self._number, self._last
         if self._linux:
             lines = self._without_kernel_messages(lines)
         for line in lines:
@@ -229,7 +230,7 @@ class LogParser:
                 continue
             if len(line) > _MOST_OTHER and not self._may_be_printed(line):
                 line = line[:_MOST_OTHER]
-            last = line
+            above, last = last, line
             if line.startswith(b"Output[") and element(number, line):
                 continue
             if (
@@ -238,6 +239,7 @@ class LogParser:
                 or may_matter(line)
                 or outputs.attentive
             ):
+                self._above = above
                 self._line(number, line)
             if progress and progress[-1].stage in ENDS:
                 self._behind_end(number, line)
@@ -381,7 +383,8 @@ class LogParser:
             if found := table(*section).first(line):
                 figures.match(number, line, *found)
                 if found[0].kind is Stage.BOOTED and _boots(figures.progress) == _MOST_BOOTS:
-                    matches.add(Kind.RESET_LOOP, number, line, {"boots": str(_MOST_BOOTS)})
+                    facts = {"boots": str(_MOST_BOOTS), "above": text(self._above.strip()[:200])}
+                    matches.add(Kind.RESET_LOOP, number, line, facts)
         if failed := table("failed_jobs").first(_without_tool(line)):
             matches.match(number, line, *failed)
             return True

@@ -117,25 +117,37 @@ def _print_cause(console: Console, record: RunRecord) -> None:
     cause = record.cause
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
-        place = fault_place(cause.facts or {})
+        details = fault_details(cause.facts or {})
         verdict = verdict_text(record)
         title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.kind}{where}")
         console.print()
         say(console, title)
         say(console, f"  {cause.text}")
-        if place is not None and place not in cause.text:
-            say(console, f"  in {place}")
+        if details is not None and details not in cause.text:
+            say(console, f"  {details}")
         if record.run_dir:
             say(console, f"  evidence: {record.run_dir}")
 
 
+def fault_details(facts: Mapping[str, Any]) -> str | None:
+    """What is known of a fault beside its line: which of its kind it was, where the CPU was; of a
+    reset loop, what came before and what of the firmware can reset. None where nothing is known."""
+    parts = [facts.get("reason"), fault_place(facts)]
+    if above := facts.get("above"):
+        parts.append(f"the last line before the banner: {above}")
+    if resets := facts.get("resets"):
+        parts.append(f"of what can reset the board the firmware has {resets}")
+    return ", ".join(filter(None, parts)) or None
+
+
 def fault_place(facts: Mapping[str, Any]) -> str | None:
     """Function and source line in which a CPU was at its fault; the caller's, where it jumped to
-    nowhere. None where no ELF says it."""
-    for name, said in (("pc", ""), ("lr", "called from ")):
+    nowhere, or into the handler of a failed assertion. None where no ELF says it."""
+    places = (("lr", "in"),) if "assertion" in facts else (("pc", "in"), ("lr", "called from"))
+    for name, said in places:
         symbol, source = facts.get(f"{name}_symbol"), facts.get(f"{name}_source")
         if symbol is not None:
-            return f"{said}{symbol} ({source})" if source else f"{said}{symbol}"
+            return f"{said} {symbol} ({source})" if source else f"{said} {symbol}"
     return None
 
 
@@ -161,7 +173,8 @@ def log_text(log: JudgedLog, verbose: bool) -> str:
         lines = [f"{log.path}: {verdict}"]
     else:
         facts = cause.facts or {}
-        place = fault_place(facts) or (f"{log.path}:{cause.line}" if cause.line else str(log.path))
+        line = f"{log.path}:{cause.line}" if cause.line else str(log.path)
+        place = fault_details(facts) if fault_place(facts) else line
         lines = [
             f"{verdict} {cause.kind}: {advice(verdict, cause.kind).do} ({place})",
             f"  cause: line {cause.line}: {cause.text}" if cause.line else f"  cause: {cause.text}",

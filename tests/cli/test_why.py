@@ -68,8 +68,8 @@ CALLER = {"pc": "0x00000000", "lr_symbol": "work+0x8", "lr_source": "planted.c:6
 @pytest.mark.parametrize(
     ("facts", "place"),
     [
-        ({"pc_symbol": "work+0x4", "pc_source": "planted.c:60"}, "work+0x4 (planted.c:60)"),
-        ({"pc_symbol": "work+0x4"}, "work+0x4"),
+        ({"pc_symbol": "work+0x4", "pc_source": "planted.c:60"}, "in work+0x4 (planted.c:60)"),
+        ({"pc_symbol": "work+0x4"}, "in work+0x4"),
         (CALLER, "called from work+0x8 (planted.c:61)"),
     ],
 )
@@ -79,13 +79,13 @@ def test_the_place_of_a_fault_is_a_line_of_its_own(
     """Function and source line, which the cause's sentence does not say."""
     cause = Cause("hard_fault", "HardFault", 1, facts)
     kept(home, "20260101-000000-add-aaaaaa", replace(fault(1), judgement=judged(cause)), "one\n")
-    assert f"  in        {place}\n" in why().output
+    assert f"\n            {place}\n" in why().output
 
 
 def test_a_fault_that_no_elf_explains_has_no_place(home: Path) -> None:
     cause = Cause("hard_fault", "HardFault", 1, {"pc": "0x00000000"})
     kept(home, "20260101-000000-add-aaaaaa", replace(fault(1), judgement=judged(cause)), "one\n")
-    assert "\n  in " not in why().output
+    assert "            in " not in why().output
 
 
 def test_the_newest_of_a_case(home: Path) -> None:

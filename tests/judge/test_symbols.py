@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,3 +127,24 @@ def test_what_is_no_elf_is_an_error(tmp_path: Path) -> None:
         Symbols(tmp_path / "text")
     with pytest.raises(OSError, match="No such file"):
         Symbols(tmp_path / "absent")
+
+
+@needs_gcc
+def test_a_reset_loop_is_told_with_what_of_the_firmware_can_reset(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(
+        "void sys_reboot(int t) { for (;;) {} }\nvoid wdt_setup(void) {}\n"
+        "int main(void) { sys_reboot(1); }\n"
+    )
+    compiler = ["arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mthumb", "-nostdlib", "-Wl,-emain"]
+    subprocess.run([*compiler, "a.c", "-o", "a.elf"], cwd=tmp_path, check=True)
+    boots = parse_console(b"*** Booting Zephyr OS build v4.1.0 ***\n" * 3)
+    (loop,) = with_symbols(boots, tmp_path / "a.elf").failures
+    assert loop.facts["resets"] == "sys_reboot, wdt_setup"
+    assert loop.facts["boots"] == "3"
+
+
+@needs_gcc
+def test_a_reset_loop_of_a_firmware_that_cannot_reset(elf: Path) -> None:
+    boots = parse_console(b"*** Booting Zephyr OS build v4.1.0 ***\n" * 3)
+    (loop,) = with_symbols(boots, elf).failures
+    assert "resets" not in loop.facts

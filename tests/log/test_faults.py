@@ -150,5 +150,22 @@ def test_the_third_banner_without_an_end_is_a_reset_loop() -> None:
     assert parser.final_failure
     (loop,) = parser.finish().failures
     assert (loop.kind, loop.line) == (Kind.RESET_LOOP, 5)
+    assert loop.facts["above"] == "I: starting"  # the last word before the reset
     ended = log("mid 2025", "Program complete, exiting.")
     assert not parse_console((boot + ended) * 5).failures
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("USAGE FAULT", "Division by zero"),
+        ("USAGE FAULT", "Illegal use of the EPSR"),
+        ("BUS FAULT", "Precise data bus error"),
+    ],
+)
+@pytest.mark.parametrize("level", ["E: ", "[00:00:00.010,000] <err> os: "])
+def test_zephyr_says_which_fault_of_its_kind_it_was(kind: str, reason: str, level: str) -> None:
+    said = f"{level}***** {kind} *****\n{level}  {reason}\n{level}r14/lr:  0x10000381\n"
+    (fault,) = parse_console(said.encode()).failures
+    assert fault.facts["reason"] == reason
+    assert fault.facts["lr"] == "0x10000381"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.report.terminal import fault_place, print_records
+from harness.report.terminal import fault_details, fault_place, print_records
 from tests.run.test_record import record
 
 PC = {"pc": "0x10000104", "pc_symbol": "work+0x4", "pc_source": "planted.c:60"}
@@ -26,15 +26,17 @@ def shown(text: str, facts: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize(
     ("facts", "place"),
     [
-        (PC | LR, "work+0x4 (planted.c:60)"),
-        ({"pc_symbol": "work+0x4"}, "work+0x4"),
+        (PC | LR, "in work+0x4 (planted.c:60)"),
+        ({"pc_symbol": "work+0x4"}, "in work+0x4"),
         ({"pc": "0x00000000"} | LR, "called from run+0x8 (planted.c:71)"),
+        (PC | {"reason": "Division by zero"}, "Division by zero, in work+0x4 (planted.c:60)"),
+        (PC | LR | {"assertion": "a == b"}, "in run+0x8 (planted.c:71)"),  # pc is in its handler
     ],
 )
 def test_function_and_source_line_of_a_fault(facts: dict[str, str], place: str) -> None:
     """Of the caller, where the CPU jumped to nowhere: pc = 0 is no source line."""
     lines = shown("HardFault", facts)
-    assert lines[lines.index("  HardFault") + 1] == f"  in {place}"
+    assert lines[lines.index("  HardFault") + 1] == f"  {place}"
 
 
 def test_a_place_that_the_cause_names_is_not_repeated() -> None:
@@ -44,3 +46,12 @@ def test_a_place_that_the_cause_names_is_not_repeated() -> None:
 
 def test_a_fault_that_no_elf_explains_has_no_place() -> None:
     assert fault_place({"pc": "0x00000000", "lr": "0x1"}) is None
+
+
+def test_a_reset_loop_says_what_came_before_and_what_can_reset() -> None:
+    facts = {"boots": "3", "above": "meter starts", "resets": "sys_reboot"}
+    assert fault_details(facts) == (
+        "the last line before the banner: meter starts, of what can reset the board the firmware "
+        "has sys_reboot"
+    )
+    assert fault_details({"boots": "3", "above": ""}) is None

@@ -135,7 +135,7 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
     if pending.compiles:
         progress(f"compiling again what is not up to date in {build.name}")
     text = pending.refused or pending.compiler_errors()
-    stopped = build_failure(text)
+    stopped = build_failure(text, [" ".join(step.argv) for step in pending.compiles])
     missing = _MISSING.search(stopped.text) if stopped is not None else None
     if missing and pending.generates and not pending.refused:
         rules = build / "build.ninja"  # names every file that the build generates
