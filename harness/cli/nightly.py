@@ -24,14 +24,14 @@ from harness.cli.history import (
 )
 from harness.cli.options import executorch_option, limit_factor_option, part_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, verb
-from harness.core.errors import UsageError
+from harness.cli.verb import Answer, echo, print_error, verb
+from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
-from harness.firmware.source import FirmwareChoice, choose, firmware_words, source_named
+from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
 from harness.nightly.pool import LocalPool, Pool, StoreNote
 from harness.nightly.repository import base_branch, origin_of
 from harness.nightly.shards import merge, parse_shard
-from harness.nightly.suite import Suite, default_suite, load_suite
+from harness.nightly.suite import After, Suite, default_suite, load_suite
 from harness.run.pipeline import RunOptions
 from harness.system.progress import Progress
 from harness.system.settings import place, settings
@@ -39,6 +39,7 @@ from harness.system.settings import place, settings
 if TYPE_CHECKING:
     from harness.nightly.history.database import Recorder
     from harness.nightly.history.model import Night, Row
+    from harness.nightly.history.store import History
 
 
 @click.group(
@@ -56,6 +57,7 @@ def nightly() -> None:
       hil nightly suite.yaml --scheduler tcp://farm:8786 --store /mnt/farm/hil
       hil nightly merge shard-1 shard-2 shard-3 shard-4
       hil nightly page -o night.html     the last night, to look at
+      hil nightly index -o pages         all nights: which case failed when
 
     The suite is YAML; docs/nightly.md has all of it:
 
@@ -255,8 +257,75 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
             summary, code = _undelivered(night, recorder, rows)
         else:
             only = mine if shard.count > 1 else None  # what is gone is no shard's
+            if rows and suite.after.bisect:
+                _find_commits(history, night, mine, suite.after.bisect, options, progress)
             summary, code = show_night(history, night, html, junit, only=only)
+            if rows and only is None:
+                code = _tell(history, night, suite.after, code)
     return {**summary, **_bundled(rows, options.bundles)}, code
+
+
+def _find_commits(
+    history: History,
+    night: Night,
+    cases: set[str],
+    minutes: float,
+    options: NightOptions,
+    progress: Progress,
+) -> None:
+    """Those of the first new failures, into the history."""
+    from harness.nightly.culprits import culprits
+    from harness.nightly.history.compare import compare
+
+    root = named_root(options.executorch)
+    if root is not None:
+        page = compare(history, night, cases)
+        firmware = choose("executorch", root, options.parts)
+        history.blame(night.id, dict(culprits(page, firmware, minutes, progress)))
+
+
+def _tell(history: History, night: Night, after: After, code: ExitCode) -> ExitCode:
+    """One message, and GitHub's issues: of a night that has ended, and of no pull request. Where
+    they do not arrive, a night in which all passed is not green."""
+    from harness.nightly.history.compare import compare
+    from harness.report.notify import told
+
+    page = compare(history, night)
+    if night.origin.pull_request or not page.ended or not (after.notify or after.issues):
+        return code
+    try:
+        for line in told(page, after, os.environ):
+            echo(f"hil: {line}", err=True)
+    except ModuleNotFoundError as error:
+        raise NoPackage("notify:", error.name) from error
+    except InfraError as error:
+        print_error(error)
+        return code or ExitCode.INFRASTRUCTURE
+    return code
+
+
+@nightly.command("tell")
+@click.argument("suite", type=click.Path(path_type=Path), metavar="SUITE.yaml")
+@click.argument("night", required=False, metavar="[NIGHT]")
+@history_option
+@verb
+def tell_(suite: Path, night: str | None, url: str | None) -> Answer:
+    """Send the message of a night, and bring GitHub's issues up to date.
+
+    What `notify:` and `issues:` of SUITE.yaml say. `hil nightly SUITE.yaml` does it at its end; a
+    night of several shards wants it after they are together. NIGHT is an id (default: the newest).
+
+    \b
+    Examples:
+      hil nightly tell suite.yaml
+      hil nightly tell suite.yaml 20260101-020000-1a2b3c
+    """
+    after = load_suite(suite, datetime.now(timezone.utc).date()).after
+    if not (after.notify or after.issues):
+        raise UsageError(f"{suite} has neither notify: nor issues:", hint="name a service there")
+    with opened(url) as history:
+        night_ = known_night(history, night)
+        return {"night": night_.id}, _tell(history, night_, after, ExitCode.PASSED)
 
 
 def _bundled(rows: list[Row], folder: Path | None) -> dict[str, list[str]]:
@@ -350,6 +419,38 @@ def merge_(
         code = ExitCode.INFRASTRUCTURE
     shards = {"missing_shards": list(map(str, missing)), "doubled_cases": doubled}
     return {**summary, **shards}, code
+
+
+@nightly.command("index")
+@click.option(
+    "-o",
+    "out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("nights"),
+    show_default=True,
+    metavar="DIR",
+    help="Where to write index.html, and the page of the night.",
+)
+@click.argument("night", required=False, metavar="[NIGHT]")
+@history_option
+@verb
+def index_(night: str | None, out: Path, url: str | None) -> Answer:
+    """Write a table of nights: every case of the last 30, and how it ended in each.
+
+    They are the nights that NIGHT (default: the newest) is compared with. Its own page is written
+    beside it, and the table has links to the pages that are in DIR: keep DIR, and publish it as it
+    is, with GitHub Pages or any server of files.
+
+    \b
+    Example:
+      hil nightly index -o pages
+    """
+    from harness.report.page.index import write_index
+
+    with opened(url) as history:
+        page = write_index(history, known_night(history, night), out)
+    echo(str(page))
+    return {"page": str(page)}, ExitCode.PASSED
 
 
 @nightly.command("page")

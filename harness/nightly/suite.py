@@ -26,6 +26,7 @@ from harness.sim.simulator import AUTO
 
 DEFAULT = "default"  # the suite where none is named
 _DIGEST = 16
+_BISECT_MINUTES = 60.0  # where the suite says no more than true
 
 
 def _firmware_word(word: str) -> str:
@@ -36,6 +37,7 @@ def _firmware_word(word: str) -> str:
 FirmwareWord = Annotated[str, Rule(after=_firmware_word)]
 Names = Annotated[tuple[str, ...], Rule(min_length=1)]
 Percent = Annotated[str, Rule(pattern=r"^\d{1,6}(\.\d{1,3})?%\Z")]
+NotifyUrl = Annotated[str, Rule(pattern=r"^[\w.+-]+://\S+\Z")]
 Factor = Annotated[float, Rule(gt=0, le=1000)]
 
 
@@ -95,6 +97,10 @@ class SuiteFile(Data):
     quarantine: tuple[Quarantine, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)  # the old name of a case, and the new one
     alarm: Alarms = field(default_factory=Alarms)
+    notify: tuple[NotifyUrl, ...] = ()
+    owners: dict[str, str] = field(default_factory=dict)  # how a service mentions each
+    issues: bool = False
+    bisect: bool | Factor = False  # for how many minutes
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,17 @@ class Job:
     planned: tuple[Planned, ...]
     simulator: str = AUTO
     limit_factor: float | None = None
+
+
+@dataclass(frozen=True)
+class After:
+    """What follows a night. ``notify``: URLs of apprise; ``owners``: how each is mentioned;
+    ``issues``: of GitHub, for every case and cause; ``bisect``: its minutes, 0 for none."""
+
+    notify: tuple[str, ...] = ()
+    owners: dict[str, str] = field(default_factory=dict)
+    issues: bool = False
+    bisect: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,7 @@ class Suite:
     expired: tuple[str, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
     alarms: dict[str, float] = field(default_factory=dict)
+    after: After = After()
 
     @property
     def plan(self) -> tuple[Planned, ...]:
@@ -229,7 +247,12 @@ def _without(
         expired=tuple(expired),
         renames={new: old for old, new in contents.renames.items()},
         alarms=contents.alarm.parts,
+        after=After(contents.notify, contents.owners, contents.issues, _minutes(contents.bisect)),
     )
+
+
+def _minutes(bisect: bool | float) -> float:
+    return _BISECT_MINUTES * bisect if isinstance(bisect, bool) else bisect
 
 
 def _fits_nothing(document: strict_yaml.Document, pattern: str, *place: str | int) -> TargetError:

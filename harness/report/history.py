@@ -28,7 +28,6 @@ _MOST_FIGURES = 6
 _MOST_MOVED = 10  # cases with other figures
 _SHOWN = 12  # characters of a digest
 _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstBad | None) -> None:
@@ -110,11 +109,10 @@ def shown(value: str) -> str:
 
 def next_step(failure: FirstBad) -> str | None:
     """The command that looks further, when commits of a checkout are known."""
-    by_name = {each.what: each for each in failure.differences}
-    sources = by_name.get("sources")
-    if sources is None or not all(map(_COMMIT.fullmatch, (sources.before, sources.after))):
+    if failure.commits is None:
         return None
-    ends = f"--good {sources.before[:12]} --bad {sources.after[:12]}"
+    good, bad = failure.commits
+    ends = f"--good {good[:12]} --bad {bad[:12]}"
     return f"hil bisect {failure.first.target} {failure.first.model} {ends}"
 
 
@@ -191,8 +189,8 @@ def _print_one(console: Console, case: Standing) -> None:
     say(console, f"    {row.cause.kind}{line}: {row.cause.text}")
     if row.quarantined:
         say(console, f"    in quarantine {row.quarantined}")
-    if case.flaky:
-        say(console, f"    {case.flaky}")
+    for text in filter(None, (case.flaky, case.culprit)):
+        say(console, f"    {text}")
     say(console, f"    {reproducing(row)}")
 
 
@@ -233,6 +231,7 @@ def _summary(case: Standing) -> dict[str, Any]:
         "since": None if case.since is None else case.since.first.night,
         "drift": case.drift or None,
         "flaky": case.flaky or None,
+        "culprit": case.culprit or None,
         "tries": [{"verdict": t.verdict, "time": t.time} for t in case.tries],
         "deltas": {d.name: [d.before, d.after] for d in case.deltas},
         "steps": [

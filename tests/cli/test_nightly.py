@@ -13,9 +13,11 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Origin
 from harness.nightly.history.store import History
 from harness.system.paths import import_root
 from tests.nightly.history.made import TARGET, night, row
+from tests.report.services import Service, running
 
 CASE = f"{TARGET}/add"
 
@@ -67,7 +69,6 @@ def test_a_growth_is_told_with_the_run_before_it(there: History) -> None:
 
 def test_since_when_it_fails_of_a_cause_and_on_a_branch(there: History) -> None:
     from harness.core.judgement import Cause
-    from harness.nightly.history.model import Origin
 
     there.append([row(4, "FAULT", cause=Cause("bad_target", "typo")), row(5, "OVER_BUDGET")])
     topic = Origin("topic", "c9")
@@ -245,3 +246,36 @@ def test_json_of_a_page_and_of_a_merge(
     said("history", "copy", "--to", tmp_path / "shard" / "lines.db")
     merged = CliRunner().invoke(main, ["nightly", "merge", str(tmp_path / "shard"), "--json"])
     assert {"night", "cases", "missing_shards"} <= json.loads(merged.stdout).keys()
+
+
+def test_a_night_is_told_to_whom_the_suite_names(
+    there: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once more by hand; of a pull request nothing is sent; what does not arrive is no success."""
+    suite = tmp_path / "suite.yaml"
+    cases = f"cases: [{{targets: [{TARGET}], models: [add]}}]\n"
+    suite.write_text(cases)
+    assert "neither notify: nor issues:" in said("nightly", "tell", suite, code=2)
+    suite.write_text(cases + 'notify: ["json://127.0.0.1:$CHAT/x"]\nissues: true\n')
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    monkeypatch.delenv("CHAT", raising=False)
+    text = said("nightly", "tell", suite)
+    assert "hil: issues are not kept: $GITHUB_TOKEN" in text
+    assert "hil: not sent to json: $CHAT is not set" in text
+    with running(Service()) as chat:
+        monkeypatch.setenv("CHAT", str(chat.port))
+        said("nightly", "tell", suite, "n3")
+        assert "new: corstone-300-m55/add: OVER_BUDGET" in chat.received[0][2]["message"]
+        pull = night(4, CASE, origin=Origin("topic", "c4", pull_request="7"))
+        there.begin(pull)
+        there.append([row(4, "FAULT")])
+        said("nightly", "tell", suite, "n4")
+        chat.fails = 500
+        assert "the night was not told to json" in said("nightly", "tell", suite, "n3", code=3)
+        assert len(chat.received) == 2
+
+
+def test_the_table_of_nights(there: History, tmp_path: Path) -> None:
+    told = said("nightly", "index", "-o", tmp_path / "pages")
+    assert told.strip() == str(tmp_path / "pages" / "index.html")
+    assert 'href="night-n3.html"' in (tmp_path / "pages" / "index.html").read_text()

@@ -6,6 +6,7 @@ regression of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from harness.judge.program_contents import outline_difference
 from harness.nightly.history.model import Difference, Row, changes
 from harness.nightly.history.steps import Step, steps_of
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _FAILURE, _ERROR, _SKIPPED = "failure", "error", "skipped"
 
 
@@ -131,6 +133,14 @@ class FirstBad:
     def differences(self) -> list[Difference]:
         return changes(self.before, self.first)
 
+    @property
+    def commits(self) -> tuple[str, str] | None:
+        """Good and bad of a checkout, as `hil bisect` takes them; None where they are not known."""
+        sources = next((each for each in self.differences if each.what == "sources"), None)
+        if sources is None or not _COMMIT.fullmatch(sources.before):
+            return None
+        return (sources.before, sources.after) if _COMMIT.fullmatch(sources.after) else None
+
 
 def first_bad(rows: Sequence[Row], cause: str = "") -> FirstBad | None:
     """``rows`` of one case, the oldest first; ``cause``: a verdict, a kind or words of a cause
@@ -164,12 +174,14 @@ def _is_of(row: Row, cause: str) -> bool:
 @dataclass(frozen=True)
 class Standing:
     """A case of a night. ``tries``: of this night; ``earlier``: the row that counts of each night
-    before that it is compared with, the oldest first; ``planned``: the night has it."""
+    before that it is compared with, the oldest first; ``planned``: the night has it; ``culprit``:
+    what bisecting found."""
 
     case: str
     tries: tuple[Row, ...] = ()
     earlier: tuple[Row, ...] = ()
     planned: bool = True
+    culprit: str = ""
 
     @property
     def row(self) -> Row | None:

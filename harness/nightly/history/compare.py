@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -132,7 +132,12 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
         name = _today(planned.case, names)
         if name not in tries and name.partition(" [")[0] not in excluded:
             cases.append(Standing(name, (), tuple(earlier[name]), planned=False))
-    shown = (case for case in cases if only is None or case.case in only)
+    found = history.culprits(night.id)
+    shown = (
+        replace(case, culprit=found.get(case.case, ""))
+        for case in cases
+        if only is None or case.case in only
+    )
     return Comparison(night, next(iter(before), None), tuple(shown))
 
 

@@ -9,7 +9,7 @@ so that anybody's SQL finds it, too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
@@ -33,6 +33,14 @@ nights = sa.Table(
     sa.Column("branch", sa.String, nullable=False),
     sa.Column("began", sa.String, nullable=False, index=True),  # ISO 8601, UTC: sorts as text
     sa.Column("body", sa.JSON, nullable=False),
+)
+
+culprits = sa.Table(
+    "culprits",
+    metadata,
+    sa.Column("night", sa.String, primary_key=True),
+    sa.Column("case", sa.String, primary_key=True),
+    sa.Column("text", sa.String, nullable=False),
 )
 
 # What of a row is searched for, beside its body.
@@ -125,6 +133,20 @@ class History:
                 new += connection.execute(statement).rowcount
         return new
 
+    def blame(self, night: str, texts: Mapping[str, str]) -> None:
+        """Keeps what bisecting found, by case; what is there already stays."""
+        values = [{"night": night, "case": case, "text": text} for case, text in texts.items()]
+        with self._transaction() as connection:
+            for each in values:
+                statement = self._insert(culprits).values(**each)
+                connection.execute(statement.on_conflict_do_nothing())
+
+    def culprits(self, night: str) -> dict[str, str]:
+        """What bisecting found, by case."""
+        query = sa.select(culprits.c.case, culprits.c.text).filter_by(night=night)
+        with self._transaction() as connection:
+            return {each.case: each.text for each in connection.execute(query)}
+
     def nights(
         self, *, until: str | None = None, most: int | None = None, **of: str
     ) -> list[Night]:
@@ -180,6 +202,7 @@ class History:
         for copied in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
             count["known" if other.night(copied.id) else "nights"] += 1
             other.begin(copied)
+            other.blame(copied.id, self.culprits(copied.id))
         copied_rows = iter(self.every() if night is None else self.rows([night]))
         while batch := list(islice(copied_rows, _AT_ONCE)):
             new = other.append(batch)
@@ -191,6 +214,8 @@ class History:
         old = nights.c.began < before
         of_old = rows.c.night.in_(sa.select(nights.c.id).where(old))
         with self._transaction() as connection:
+            of_old_nights = culprits.c.night.in_(sa.select(nights.c.id).where(old))
+            connection.execute(sa.delete(culprits).where(of_old_nights))
             gone_rows = connection.execute(sa.delete(rows).where(of_old)).rowcount
             gone_nights = connection.execute(sa.delete(nights).where(old)).rowcount
             if dry_run:

@@ -16,7 +16,7 @@ from harness.report.page.view import lines_of, matrix_of, trends_of
 from harness.report.templates import filled
 from harness.system.files import disk_errors, write_whole
 
-_HERE = Path(__file__).parent
+HERE = Path(__file__).parent
 
 
 def write_page(file: Path, page: Comparison) -> None:
@@ -28,18 +28,22 @@ def write_page(file: Path, page: Comparison) -> None:
 def render(page: Comparison, template: str = "night.html") -> str:
     """The page is one file: nothing is fetched, and no script runs but its own, which the policy
     names by its digest (Content Security Policy Level 3, section 2.3.1)."""
-    script = (_HERE / "night.js").read_text("utf-8")
+    script = (HERE / "night.js").read_text("utf-8")
     values = {
         "page": page,
         "matrix": matrix_of(page.cases),
         "anchors": {case.case: f"case-{number}" for number, case in enumerate(page.cases)},
         "State": State,
         "NO_ROW": NO_ROW,
-        "style": (_HERE / "night.css").read_text("utf-8"),
+        "style": (HERE / "night.css").read_text("utf-8"),
         "script": script,
         "script_digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
-    filters: dict[str, Callable[..., Any]] = {
+    return filled(HERE / template, values, filters())
+
+
+def filters() -> dict[str, Callable[..., Any]]:
+    return {
         "short": short,
         "number": _number,
         "signed": _signed,
@@ -49,7 +53,6 @@ def render(page: Comparison, template: str = "night.html") -> str:
         "trends": trends_of,
         "key": lambda state: state.name.lower(),
     }
-    return filled(_HERE / template, values, filters)
 
 
 def _number(value: float | None) -> str:

@@ -107,7 +107,7 @@ def test_a_history_of_the_first_version_is_brought_up_to_date(url: str) -> None:
     open_history(url).close()
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
-        for table in ("nights", "rows", "alembic_version"):
+        for table in ("nights", "rows", "culprits", "alembic_version"):
             connection.execute(sa.text(f"DROP TABLE {table}"))
         config = Config()
         config.set_main_option(
