@@ -74,7 +74,7 @@ def _unproven(observation: Observation) -> Finding:
     )
 
 
-_PREPARATION = (Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
+_PREPARATION = (Stage.BOOTED, Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
 _EXECUTION = (Stage.EXECUTING, Stage.EXECUTED)
 _SHOWS_INFERENCE = (*_EXECUTION, Stage.OUTPUT)
 

@@ -33,12 +33,12 @@ def _any_row(*, ends: bool) -> re.Pattern[bytes]:
 
 def is_job_line(line: bytes) -> bool:
     """``line``: without a CI system's time stamp and a tool's prefix."""
-    return not line.strip(_BLANK) or _any_row(ends=False).search(line) is not None
+    return not line.strip(_BLANK) or _any_row(ends=False).search(line.lstrip(b"\r")) is not None
 
 
 def ends_well(line: bytes) -> bool:
     """Whether a test framework or CI system says that all went well, of something that was run."""
-    return _any_row(ends=True).search(line) is not None
+    return _any_row(ends=True).search(line.lstrip(b"\r")) is not None
 
 
 # Lines in which words of failure say nothing: echoed commands, CMake's checks, a build's steps,

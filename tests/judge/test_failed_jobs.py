@@ -19,6 +19,7 @@ FAILED = {
     "make": "make: *** [Makefile:12: run] Error 2",
     "make in a folder": "make[2]: *** [CMakeFiles/run.dir/build.make:70: run] Error 1",
     "ninja": "ninja: build stopped: subcommand failed.",
+    "ninja that was interrupted": "ninja: build stopped: interrupted by user.",
     "a step of ninja": "FAILED: zephyr/zephyr.elf",
     "west": "FATAL ERROR: command exited with status 1: /usr/bin/cmake --build build",
     "CMake": "CMake Error at CMakeLists.txt:3 (message):",
@@ -42,6 +43,8 @@ FAILED = {
     "ztest": "PROJECT EXECUTION FAILED",
     "bazel": "Executed 1 out of 1 test: 1 fails locally.",
     "bazel's test": "//arm:runner_test                                          FAILED in 3.1s",
+    "bazel's time": "//arm:runner_test                                          TIMEOUT in 2.0s",
+    "bazel's progress": "[4 / 6] 1 / 2 tests, 1 failed; last test: //arm:runner_test",
     "bazel's build": "ERROR: Build did NOT complete successfully",
     "cargo": "test result: FAILED. 0 passed; 1 failed; 0 ignored",
     "gradle": "BUILD FAILED in 3s",
@@ -77,6 +80,10 @@ WELL = {
     "gtest": "[  PASSED  ] 2 tests.",
     "Twister": "INFO    - 2 of 2 test configurations passed (100.00%), 0 failed, 0 errored",
     "bazel": "//arm:runner_test                                          PASSED in 3.1s",
+    "bazel, of a cached result": "//arm:runner_test                     (cached) PASSED in 3.1s",
+    "bazel's target": "Target //arm:runner_test up-to-date:",
+    "bazel's file": "  bazel-bin/runner_test",
+    "bazel's progress at a terminal": "\r\x1b[1A\x1b[K\r\x1b[32m[4 / 5]\x1b[0m 1 / 1 tests;",
     "cargo": "test result: ok. 2 passed; 0 failed; 0 ignored",
     "Jenkins": "Finished: SUCCESS",
     "GitHub": "Process completed with exit code 0.",
@@ -136,12 +143,63 @@ def test_a_line_that_nobody_is_known_to_print_is_shown_and_not_passed(
     assert judge_log(parse_console(b"3 of 4 checks went wrong\n" + OK)).passed
 
 
+WEST = b"""-- west build: generating a build system
+Loading Zephyr default modules (Zephyr base).
+-- Found west (found suitable version "1.5.0", minimum required is "0.14.0")
+-- Could NOT find Dtc (missing: DTC) (Required is at least version "1.4.6")
+-- Found BOARD.dts: /z/zephyr/boards/arm/mps3/mps3_corstone300_an547.dts
+Parsing /z/zephyr/Kconfig
+Configuration saved to '/b/zephyr/.config'
+-- Looking for xtensa/config/core-isa.h - not found
+-- Build files have been written to: /b
+-- west build: building application
+[1/1079] Preparing syscall dependency handling
+
+[2/1079] Generating include/generated/zephyr/version.h
+[1074/1079] Linking C executable zephyr/zephyr_pre0.elf
+[1079/1079] Linking C executable zephyr/zephyr.elf
+Memory region         Used Size  Region Size  %age Used
+           FLASH:       13012 B       512 KB      2.48%
+ NULL_PTR_DETECT:          0 GB         1 KB      0.00%
+        IDT_LIST:          0 GB        32 KB      0.00%
+Generating files from /b/zephyr/zephyr.elf for board: mps3
+"""
+WEST_RUNS = b"""-- west build: running target run
+[0/1] To exit from QEMU enter: 'CTRL+a, x'[QEMU] CPU: cortex-m55
+qemu-system-arm: warning: nic lan9118.0 has no peer
+*** Booting Zephyr OS build ed13f90ba6ed ***
+"""
+WEST_FAILED = b"""FAILED: zephyr/CMakeFiles/run_qemu /b/zephyr/CMakeFiles/run_qemu
+cd /b && /usr/bin/qemu-system-arm -cpu cortex-m55 -machine mps3-an547 -kernel /b/zephyr/zephyr.elf
+ninja: build stopped: subcommand failed.
+FATAL ERROR: command exited with status 1: /usr/bin/cmake --build /b --target run
+"""
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_west_build_that_is_followed_by_its_run(prefix: str) -> None:
+    """Real output of west 1.5 and Zephyr 4.1, of fewer files, for one and for two images."""
+    one = WEST + WEST_RUNS + OK
+
+    def judged(log: bytes) -> Verdict:
+        lines = b"".join(prefix.encode() + line for line in log.splitlines(keepends=True))
+        return judge_log(parse_console(lines)).verdict
+
+    assert judged(one) is Verdict.PASS
+    assert judged(one + one) is Verdict.PASS
+    assert judged(one + WEST_FAILED) is Verdict.NO_VERDICT
+    assert judged(one + WEST_FAILED + one) is Verdict.NO_VERDICT
+    assert judged(one + WEST) is Verdict.PASS  # nobody said that it is to be run
+    assert judged(one + WEST + WEST_RUNS) is not Verdict.PASS  # and then it did not run
+
+
 STRAY = b"3 of 4 checks went wrong\n"
 ENDS_WELL = [
     *("Finished: SUCCESS", "Job succeeded", "Result: PASS", "CircleCI received exit code 0"),
     *("2 passed in 0.12s", "=== 1 passed, 3 skipped, 2 warnings in 0.12s ==="),
     *("[  PASSED  ] 2 tests.", "100% tests passed, 0 tests failed out of 2"),
     "test result: ok. 2 passed; 0 failed; 0 ignored",
+    "Executed 0 out of 1 test: 1 test passes.",
     "INFO    - 2 of 3 test configurations passed (66.67%), 0 failed, 0 errored, 1 skipped",
 ]
 # Lines of jobs that mean nothing: a job that failed has them, too, or nothing was run.
