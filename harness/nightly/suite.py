@@ -37,7 +37,7 @@ def _firmware_word(word: str) -> str:
 FirmwareWord = Annotated[str, Rule(after=_firmware_word)]
 Names = Annotated[tuple[str, ...], Rule(min_length=1)]
 Percent = Annotated[str, Rule(pattern=r"^\d{1,6}(\.\d{1,3})?%\Z")]
-NotifyUrl = Annotated[str, Rule(pattern=r"^[\w.+-]+://\S+\Z")]
+NotifyUrl = Annotated[str, Rule(pattern=r"^(\$\w+|[\w.+-]+://\S+)\Z")]
 Factor = Annotated[float, Rule(gt=0, le=1000)]
 
 

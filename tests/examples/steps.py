@@ -44,7 +44,7 @@ class Action:
         self.values |= {f"inputs.{name}": value for name, value in inputs.items()}
         self.values["github.action_path"] = str(self.file.parent)
         self.values["github.workspace"] = str(self.workspace)
-        self.values["github.run_id"] = "4711"
+        self.values |= {"github.run_id": "4711", "github.token": ""}
         environ = {**self.environment, "GITHUB_WORKSPACE": str(self.workspace), "CI": "true"}
         done: list[Done] = []
         for step in said["runs"]["steps"]:

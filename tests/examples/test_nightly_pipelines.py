@@ -23,6 +23,7 @@ from harness.nightly.history.model import last_tries
 from harness.run.bundle import unpack
 from harness.system.packages import packages
 from harness.system.paths import project_root
+from tests.report.services import GitHub, Service, running
 
 from .steps import Action, Done, shell
 
@@ -35,6 +36,8 @@ NIGHT = "4711"
 SUITE = """
 cases:
   - {targets: [my-board], models: [models/tiny.py, models/scores.py]}
+notify: ["json://127.0.0.1:$CHAT/x"]
+issues: true
 """
 
 
@@ -175,13 +178,27 @@ def test_two_runners_and_the_one_that_puts_them_together(
         )
         shutil.copytree(here / "hil-night", artefact)
     assert sorted(end["The night"] for end in ends) == [0, 1], told
-    assert [end["The night as a SQLite file"] for end in ends] == [0, 0]
+    assert [end["The night as a SQLite file, and the table of nights"] for end in ends] == [0, 0]
     assert not (tmp_path / "summary.md").exists()
 
     here = tmp_path / "last" / "my-models"
-    action = Action(ACTION, here, environ, INSTALLS)
-    done = action.run(said, {"suite": "suite.yaml", "merge": "shards"}, tmp_path)
-    assert codes(done) == {"Names": 0, "The parts of the night": 1, "The night as a SQLite file": 0}
+    (here / "suite.yaml").write_text(SUITE)
+    with running(Service()) as chat, running(GitHub()) as github:
+        job = {"CHAT": str(chat.port), "GITHUB_REPOSITORY": "o/r", "GITHUB_API_URL": github.url}
+        action = Action(ACTION, here, {**environ, **job}, INSTALLS)
+        merge = {"suite": "suite.yaml", "merge": "shards", "token": "secret"}
+        done = action.run(said, merge, tmp_path)
+    (message,) = chat.received
+    assert "new: my-board/models/scores.py: OVER_BUDGET" in message[2]["message"]
+    assert [each["title"] for each in github.issues] == [
+        "my-board/models/scores.py: OVER_BUDGET over_limit"
+    ]
+    assert codes(done) == {
+        "Names": 0,
+        "The parts of the night": 1,
+        "The night as a SQLite file, and the table of nights": 0,
+    }
+    assert (here / "hil-night" / "pages" / "index.html").exists()
     assert whole_night(here / ".hil" / "history.db") == VERDICTS
     (error,) = re.findall("^::error .*", done[1].out, re.MULTILINE)
     assert "my-board/models/scores.py" in error
