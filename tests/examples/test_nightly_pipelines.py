@@ -164,7 +164,7 @@ def test_two_runners_and_the_one_that_puts_them_together(
     """The failure ends its own shard and the whole with 1, and is told once, by the whole; what is
     kept is kept all the same."""
     said = read(ACTION)
-    ends, told = [], ""
+    ends, told, last = [], "", place("last")
     for number in (1, 2):
         here = place(f"runner-{number}")
         action = Action(ACTION, here, environ, (*INSTALLS, "doctor"))
@@ -173,16 +173,13 @@ def test_two_runners_and_the_one_that_puts_them_together(
         ends.append(codes(done))
         told += "".join(one.out for one in done)
         assert "::error" not in told
-        artefact = (
-            tmp_path / "last" / "my-models" / "shards" / action.values["steps.names.outputs.part"]
-        )
-        shutil.copytree(here / "hil-night", artefact)
+        part = action.values["steps.names.outputs.part"]
+        shutil.copytree(here / "hil-night", last / "shards" / part)
     assert sorted(end["The night"] for end in ends) == [0, 1], told
     assert [end["The night as a SQLite file, and the table of nights"] for end in ends] == [0, 0]
     assert not (tmp_path / "summary.md").exists()
 
-    here = tmp_path / "last" / "my-models"
-    (here / "suite.yaml").write_text(SUITE)
+    here = last
     with running(Service()) as chat, running(GitHub()) as github:
         job = {"CHAT": str(chat.port), "GITHUB_REPOSITORY": "o/r", "GITHUB_API_URL": github.url}
         action = Action(ACTION, here, {**environ, **job}, INSTALLS)
