@@ -35,6 +35,7 @@ _STEP = re.compile(r"^\[\s*\d+/\d+\] (?P<command>.+)$")
 _LINK_SCRIPT = re.compile(r"cmake_link_script\"? \"?(?P<script>\S+?link\.txt)")
 _ARCHIVER = re.compile(r"(?:^|[-/])ar(?:-\d+)?$")
 _CONFIGURES = re.compile(r"Re-running CMake|--regenerate-during-build")
+_OF_LTO = re.compile("plugin needed to handle lto object|COLLECT_GCC")
 _DEPENDENCIES = {"-MD", "-MMD", "-MP", "-MG"}  # write a file into the build directory
 _WITH_FILE = {"-MF", "-MT", "-MQ", "-o"}
 _MOST_COMPILED = 64  # steps whose sources are compiled again; a build stops at its first errors
@@ -177,10 +178,22 @@ def failing_link(
         if not skipped(command):
             call = linker_call(command)
             with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-                text, status = call.with_output(Path(scratch) / "replayed.elf").run()
+                text, status = _run(command, call, Path(scratch) / "replayed.elf")
             if status != 0:
                 return FailedLink(command, call, text)
     return None
+
+
+def _run(command: BuildCommand, call: LinkerCall, output: Path) -> tuple[str, int]:
+    """By the linker itself; with code for link-time optimisation by the compiler's driver, from
+    which the linker's plugin has its compiler."""
+    text, status = call.with_output(output).run()
+    if status == 0 or not (
+        _OF_LTO.search(text) or any(w.startswith("-flto") for w in command.argv)
+    ):
+        return text, status
+    words = tuple(word for word in command.argv if not word.startswith("-Wl,-Map"))
+    return LinkerCall(words, command.directory).with_output(output).run()
 
 
 def _completeness(command: BuildCommand) -> tuple[bool, bool]:

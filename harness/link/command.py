@@ -84,7 +84,7 @@ class LinkerCall:
             if _WITH_VALUE.fullmatch(word) and index + 1 < len(self.argv):
                 value = self.argv[index + 1]
                 taken = (word, value)
-            elif word.startswith("--") and "=" in word:
+            elif word.startswith(("--", "-Map")) and "=" in word:
                 option, value = word.split("=", 1)
             elif re.match(r"-[lLue].|-T(?!text|data|bss).", word):
                 option, value = word[:2], word[2:]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
-from harness.link.build import commands_in_log
+import pytest
+
+from harness.link.build import commands_in_log, failing_link
 from harness.link.log.lines import lines_of
 from tests.link.arm_object import NewSymbol, write_object
 
@@ -36,3 +40,28 @@ def test_a_link_behind_a_compilation_in_one_line_is_found(tmp_path: Path) -> Non
         lines_of(f"{compiles}\n{compiles} && arm-none-eabi-gcc a.o -o x.elf\n"), tmp_path
     )
     assert command.output == "x.elf"
+
+
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
+def test_a_link_that_the_compilers_plugin_completes_does_not_fail(tmp_path: Path) -> None:
+    """An archive of code for link-time optimisation, and no -flto on the link line: the linker by
+    itself refuses it, as it was when the build ended well."""
+    (tmp_path / "main.c").write_text("int vendor(void);\nint main(void) { return vendor(); }\n")
+    (tmp_path / "vendor.c").write_text("int vendor(void) { return 1; }\n")
+    gcc = "arm-none-eabi-gcc -mcpu=cortex-m55"
+    for command in (
+        f"{gcc} -c main.c -o main.o",
+        f"{gcc} -flto -c vendor.c -o vendor.o",
+        "arm-none-eabi-gcc-ar rcs libvendor.a vendor.o",
+    ):
+        subprocess.run(command.split(), cwd=tmp_path, check=True)
+    link = tmp_path / "CMakeFiles" / "app.dir" / "link.txt"
+    link.parent.mkdir(parents=True)
+    line = f"{gcc} -nostdlib -Wl,-emain -Wl,-Map=app.map main.o {{archive}} -o app.elf\n"
+    link.write_text(line.format(archive="libvendor.a"))
+    assert failing_link(tmp_path) is None
+    assert not (tmp_path / "app.map").exists()  # nothing is written into the directory
+    link.write_text(line.format(archive=""))
+    failed = failing_link(tmp_path)
+    assert failed is not None
+    assert "undefined reference to `vendor'" in failed.text

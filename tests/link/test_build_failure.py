@@ -229,6 +229,29 @@ _STOPPED = {
         "python",
         "requirements.txt",
     ),
+    "too few numbers behind a label": (
+        "devicetree error: missing data after phandle in <Property 'gpios' at '/meter/led_0' in "
+        "'/z/misc/empty_file.c'>\n",
+        "devicetree",
+        "Give gpios of the node /meter/led_0 a number for each cell",
+    ),
+    "a chosen node that is not named": (
+        "/z/device.h:96:41: error: '__device_dts_ord_DT_CHOSEN_zephyr_uart_pipe_ORD' "
+        "undeclared here (not in a function)\n",
+        "devicetree",
+        "Name the node zephyr_uart_pipe in an overlay",
+    ),
+    "an application without Zephyr": (
+        "CMake Error at CMakeLists.txt:3 (target_sources):\n"
+        '  Cannot specify sources for target "app" which is not built by this project.\n',
+        "cmake",
+        "Write `find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})` before project()",
+    ),
+    "a version that nobody gave": (
+        "main.c:3:10: fatal error: app_version.h: No such file or directory\n",
+        "compile",
+        "Write a file VERSION in the application's folder",
+    ),
     "spec files of one's own": (
         "arm-none-eabi-gcc: fatal error: cannot read spec file 'app.specs': No such "
         "file or directory\n",

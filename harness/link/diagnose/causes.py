@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
 from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, needed_by, unknown
-from harness.link.diagnose.zephyr import RefusedOption
+from harness.link.diagnose.zephyr import RefusedOption, zephyr_build
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
@@ -189,7 +190,22 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
         failure = replace(failure, definitions=places, places=places)
     else:
         failure = replace(failure, definitions=failure.places)
-    return without_objects(failure)
+    return _in_a_header(without_objects(failure))
+
+
+def _in_a_header(failure: Failure) -> Failure:
+    """Where both files have the definition from the same line of a header."""
+    lines = {(place.source, place.line) for place in failure.places}
+    source, line = next(iter(lines), (None, None))
+    if len(lines) != 1 or len(failure.places) < 2 or not source or not _HEADER.search(source):
+        return failure
+    where = f"{source}:{line}"
+    return replace(
+        failure,
+        cause=f"{failure.cause} Both have it from the header {where}.",
+        fix=f"In {where} only declare {failure.symbol} (a variable with extern, a function without "
+        "its body), and define it in one source file; or write static inline before a function.",
+    )
 
 
 def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
@@ -249,15 +265,45 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
 _ASSERT = re.compile(r"\bASSERT\s*\((?P<condition>.+?),\s*\"(?P<text>[^\"]+)\"\s*\)", re.DOTALL)
 
 
-def explain_assertion(failure: Failure, scripts: Sequence[Path]) -> Failure:
+_HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|inc)$")
+_INCLUDED = re.compile(r'#include\s+"([^"]+)"')
+
+
+_INIT = re.compile(r"\.z_init_(?P<given>[A-Z]\w*?)_\d+_$")
+_LEVEL = re.compile(r"(?:EARLY|PRE_KERNEL_[12]|POST_KERNEL|APPLICATION|SMP)\d+")
+
+
+def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
+    """Zephyr's own assertion that each SYS_INIT has a known level and a number for its priority:
+    with the object whose section (include/zephyr/init.h makes its name of both) has not."""
+    for unit in index.units if "initialization levels" in failure.text else ():
+        found = (m["given"] for s in unit.object.sections if (m := _INIT.match(s.name)))
+        given = next((name for name in found if not _LEVEL.fullmatch(name)), None)
+        if given is not None:
+            return replace(
+                failure,
+                kind=FailureKind.ASSERTION,
+                cause_kind=LinkCause.ASSERTION,
+                cause=f"{unit.name} has a SYS_INIT or a device with level and priority {given}, "
+                "which are no level of Zephyr and a number behind it.",
+                fix=f"Correct level and priority ({given}) of the SYS_INIT or DEVICE_DT_DEFINE in "
+                f"{unit.name}: EARLY, PRE_KERNEL_1, PRE_KERNEL_2, POST_KERNEL or APPLICATION, and "
+                "a number or a macro that is defined as one (CONFIG_..._INIT_PRIORITY).",
+            )
+    return None
+
+
+def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
     """With the condition that does not hold, and where the linker script has it."""
     failure = without_objects(failure)
-    for script in filter(Path.is_file, scripts):
+    if levels := _bad_level(failure, index):
+        return levels
+    for script in filter(Path.is_file, index.call.scripts):
         text = script.read_text("utf-8", "replace")
         for found in _ASSERT.finditer(text):
             if found["text"] in failure.text:
                 condition = " ".join(found["condition"].split())
-                place = f"{script}:{text.count(chr(10), 0, found.start()) + 1}"
+                place = _fragment_with(found[0], script) or _line_of(script, text, found.start())
                 return replace(
                     failure,
                     kind=FailureKind.ASSERTION,
@@ -267,6 +313,25 @@ def explain_assertion(failure: Failure, scripts: Sequence[Path]) -> Failure:
                     f"correct the assertion in {place}.",
                 )
     return failure
+
+
+def _fragment_with(statement: str, script: Path) -> str | None:
+    """The line of the file that a statement of a generated linker script of Zephyr comes from: one
+    that zephyr_linker_sources() names, from Zephyr's folder of headers."""
+    zephyr = zephyr_build(script.parent.parent)
+    if zephyr is None:
+        return None
+    for snippets in sorted((script.parent / "include" / "generated").glob("snippets-*.ld")):
+        for name in _INCLUDED.findall(snippets.read_text("utf-8", "replace")):
+            fragment = Path(os.path.normpath(zephyr.base / "include" / name))
+            text = fragment.read_text("utf-8", "replace") if fragment.is_file() else ""
+            if (at := text.find(statement)) >= 0:
+                return _line_of(fragment, text, at)
+    return None
+
+
+def _line_of(file: Path, text: str, at: int) -> str:
+    return f"{file}:{text.count(chr(10), 0, at) + 1}"
 
 
 def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:

@@ -168,7 +168,7 @@ def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | Non
         scripts = [p.read_text("utf-8", "replace") for p in index.call.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
     if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
-        return causes.explain_assertion(failure, index.call.scripts)
+        return causes.explain_assertion(failure, index)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
         return _built_elsewhere(without_objects(failure), tree)
     return without_objects(failure)

@@ -76,6 +76,11 @@ def in_zephyr(shown: str, options: Mapping[str, str] = MappingProxyType({})) -> 
     return None if fact is None else fact.undefined()
 
 
+def is_known(shown: str) -> bool:
+    """Whether it is a name of a library that is known here."""
+    return _fact("anywhere", shown, {}) is not None
+
+
 def unknown(
     shown: str, uses: Sequence[CodePlace], line: Sequence[str] = (), linker: str = "gnu"
 ) -> Undefined:

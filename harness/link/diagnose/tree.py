@@ -47,6 +47,7 @@ class SourceDefinition:
     weak: bool
     compiled: bool
     object: Path | None
+    static: bool = False
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,8 @@ class Tree:
                 source = path.resolve()
                 compiled = source in self.compile_commands
                 object_ = self.compile_commands.get(source)
-                definitions.append(SourceDefinition(path, *place, compiled, object_))
+                line, weak, static = place
+                definitions.append(SourceDefinition(path, line, weak, compiled, object_, static))
         return definitions
 
 
@@ -264,8 +266,9 @@ def _index(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def _definition(path: Path, name: str) -> tuple[int, bool] | None:
-    """Line, and whether it is weak, of a definition of ``name`` in a source file."""
+def _definition(path: Path, name: str) -> tuple[int, bool, bool] | None:
+    """Line of a definition of ``name`` in a source file, whether it is weak, and whether it is a
+    function that is static; that is taken where there is no other."""
     try:
         raw = path.read_bytes()
     except OSError:
@@ -276,12 +279,16 @@ def _definition(path: Path, name: str) -> tuple[int, bool] | None:
     if path.suffix in (".s", ".S"):
         label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
         weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
-        return (text.count("\n", 0, label.start()) + 1, bool(weak)) if label else None
+        return (text.count("\n", 0, label.start()) + 1, bool(weak), False) if label else None
     text = _NO_CODE.sub(_blank, text)
+    static = None
     for match in re.finditer(rf"(?<![\w.])(?<!->){re.escape(name)}(?!\w)", text):
+        line = text.count("\n", 0, match.start()) + 1
         if (head := _defined_at(text, match)) is not None:
-            return text.count("\n", 0, match.start()) + 1, bool(_WEAK.search(head))
-    return None
+            return line, bool(_WEAK.search(head)), False
+        if static is None and _is_static(text, match):
+            static = line, False, True
+    return static
 
 
 # Comments, directives and strings; a // in a string begins no comment.
@@ -298,9 +305,16 @@ def _blank(match: re.Match[str]) -> str:
 
 _BEFORE = 4000  # characters of a declaration before its name that are looked at
 _PARAMETERS = re.compile(r"\s*\([^;{}]*\)\s*(?:\b\w+\b\s*(?:\([^;{})]*\)\s*)?)*\{")
+_STATIC = re.compile(r"static\s[\w\s*]*\Z")
 _VALUE = re.compile(r"\s*(?:\[[^\]]*\]\s*)*[=;]")
 _TYPE = re.compile(r"^[A-Za-z_][\w\s*:<>,]*\Z", re.MULTILINE)
 _NO_DEFINITION = re.compile(r"\b(?:return|if|while|extern|typedef|static)\b|=\s*$")
+
+
+def _is_static(text: str, name: re.Match[str]) -> bool:
+    """Whether a static function of that name is defined there."""
+    line = text[text.rfind("\n", 0, name.start()) + 1 : name.start()]
+    return bool(_STATIC.match(line) and _PARAMETERS.match(text, name.end()))
 
 
 def _defined_at(text: str, name: re.Match[str]) -> str | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
@@ -14,6 +15,7 @@ from harness.link.diagnose.symbols import (
     behind_option,
     blamed_on_options,
     in_zephyr,
+    is_known,
     needed_by,
     of_device,
     unknown,
@@ -25,6 +27,8 @@ from harness.link.diagnose.tree import (
 )
 from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
+
+_SPELT_ALIKE = 0.85
 
 
 def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
@@ -41,6 +45,7 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         or _in_sources(symbol, shown, tree, uses)
         or of_device(symbol, tree)
         or (in_zephyr(shown, zephyr.values) if zephyr else _toolchain(shown, symbol, index))
+        or _misspelt(symbol, index, uses)
         or unknown(shown, uses, linker=failure.linker)
     )
     if zephyr is not None:
@@ -107,6 +112,27 @@ def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
         return Undefined(LinkCause.STATIC, why, f"Add `.global {shown}` to that file.", place)
     fix = f"Remove `static` from the definition of {shown}, or call it from that file only."
     return Undefined(LinkCause.STATIC, why, fix, place)
+
+
+def _misspelt(symbol: str, index: LinkIndex, uses: Sequence[CodePlace]) -> Undefined | None:
+    """Nothing has it, and the archive that needs it has one that is spelt almost so. Not where the
+    name is a common library's."""
+    archive = _archive(uses)
+    beside = {
+        name: definitions[0]
+        for name, definitions in index.definitions.items()
+        if archive and archive_of(definitions[0].unit.name) == archive
+    }
+    alike = get_close_matches(symbol, beside, 1, _SPELT_ALIKE)
+    if not alike or is_known(symbol):
+        return None
+    other = beside[alike[0]].unit.name
+    return Undefined(
+        LinkCause.NO_DEFINITION,
+        f"No file that could be searched defines it; {other} defines {alike[0]}.",
+        f"Write {alike[0]} in place of {symbol} if that is meant (in {uses[0]}); else add the "
+        "source or library that defines it.",
+    )
 
 
 def _is_hidden(definition: Definition) -> bool:
@@ -227,9 +253,10 @@ def _in_sources(
     if tree is None:
         return None
     name = mangled_base(symbol) or symbol
-    definitions = tree.in_sources(name)
+    every = tree.in_sources(name)
+    definitions = [d for d in every if not d.static]
     if not definitions:
-        return None
+        return _static_in_source(every)
     best = min(definitions, key=lambda d: (d.compiled, not d.weak, len(str(d.path))))
     weak = "weak" if best.weak else None
     place = (CodePlace(source=str(best.path), line=best.line, binding=weak),)
@@ -254,6 +281,21 @@ def _in_sources(
         )
     owner = tree.target_of_file(str(best.path))
     return replace(_compiled_elsewhere(best, where, what, shown, owner), definitions=place)
+
+
+def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | None:
+    """Of one that the compiler inlined, so that no object has it. Others may have the name, too."""
+    compiled = [d for d in definitions if d.compiled]
+    if len(compiled) != 1:
+        return None
+    only = compiled[0]
+    where = f"{only.path}:{only.line}"
+    return Undefined(
+        LinkCause.STATIC,
+        f"{where} defines it as static, for that file only.",
+        f"Remove `static` in {where} and declare it in a header, or call something else.",
+        (CodePlace(source=str(only.path), line=only.line, binding="static"),),
+    )
 
 
 def _archive(uses: Sequence[CodePlace]) -> str:

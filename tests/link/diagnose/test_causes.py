@@ -4,6 +4,7 @@ what fills a region, and that the facts behind a sentence are there as data."""
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from harness.formats.elf import read_elf
 from harness.formats.linker_map import Contributor, Orphan, parse_map
+from harness.link.build import failing_link
+from harness.link.command import LinkerCall
 from harness.link.diagnose.causes import (
     attributes,
     difference,
@@ -18,10 +21,14 @@ from harness.link.diagnose.causes import (
     explain_overflow,
     without_objects,
 )
-from harness.link.diagnose.explain import explain_lines
+from harness.link.diagnose.explain import diagnose, explain_lines
+from harness.link.diagnose.tree import Tree
 from harness.link.failure import Failure, FailureKind, LinkCause
+from harness.link.index import LinkIndex
 from harness.link.log.lines import lines_of
 from harness.link.log.parse import parse
+
+needs_gcc = pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
 
 MAP = """\
 Memory Configuration
@@ -370,7 +377,123 @@ def test_an_assertion_is_told_with_its_condition(tmp_path: Path) -> None:
     text = "arm-none-eabi-ld: text is too large"
     (failure,) = parse(f"{text}\ncollect2: error: ld returned 1 exit status\n").failures
     assert failure.kind == "unknown"  # until the script is read: ld prints the text alone
-    explained = explain_assertion(failure, [script])
+    call = LinkerCall(("ld", "-T", str(script)), tmp_path)
+    explained = explain_assertion(failure, LinkIndex(call, ()))
     assert (explained.kind, explained.cause_kind) == ("assertion", "assertion")
     assert f"{script}:4 asserts `SIZEOF(.text) < 0x10`" in explained.cause
     assert f"{script}:4" in explained.fix
+
+
+def _application(tmp_path: Path, **sources: str) -> Path:
+    """A build directory with a failed link of libapp.a, as CMake's Makefiles leave one."""
+    gcc = "arm-none-eabi-gcc -mcpu=cortex-m55"
+    for name, text in sources.items():
+        (tmp_path / f"{name}.c").write_text(text)
+        subprocess.run([*gcc.split(), "-g", "-Os", "-c", f"{name}.c"], cwd=tmp_path, check=True)
+    objects = [f"{name}.o" for name in sources]
+    subprocess.run(["arm-none-eabi-ar", "rcs", "libapp.a", *objects], cwd=tmp_path, check=True)
+    link = tmp_path / "CMakeFiles" / "app.dir" / "link.txt"
+    link.parent.mkdir(parents=True)
+    whole = "-Wl,--whole-archive libapp.a -Wl,--no-whole-archive"
+    link.write_text(f"{gcc} -nostdlib -Wl,-emain {whole} -o app.elf\n")
+    entries = [{"directory": str(tmp_path), "file": f"{n}.c", "command": "cc"} for n in sources]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
+    return tmp_path
+
+
+def _explained(build: Path) -> Failure:
+    again = failing_link(build)
+    assert again is not None
+    (failure,) = parse(again.text, failed=True).failures
+    return diagnose((failure,), again.call, Tree(build))[0]
+
+
+@needs_gcc
+def test_a_static_function_that_the_compiler_inlined(tmp_path: Path) -> None:
+    """No object has it; its source does."""
+    caller = "int helper(int);\nint main(void) { return helper(1); }\n"
+    part = "static int helper(int x) { return x; }\nint part(int x) { return helper(x); }\n"
+    failure = _explained(_application(tmp_path, caller=caller, part=part))
+    assert failure.cause_kind == "static"
+    assert failure.fix.startswith(f"Remove `static` in {tmp_path}/part.c:1")
+
+
+@needs_gcc
+def test_a_name_that_is_spelt_almost_as_one_beside_it(tmp_path: Path) -> None:
+    caller = "int scalled(int);\nint main(void) { return scalled(1); }\n"
+    part = "int scaled(int x) { return x; }\n"
+    failure = _explained(_application(tmp_path, caller=caller, part=part))
+    assert failure.cause_kind == "no_definition"
+    assert failure.fix.startswith("Write scaled in place of scalled if that is meant")
+
+
+@needs_gcc
+def test_a_variable_of_a_header_is_told_with_the_header(tmp_path: Path) -> None:
+    (tmp_path / "state.h").write_text("\nint state = 1;\n")
+    caller = '#include "state.h"\nint main(void) { return state; }\n'
+    failure = _explained(
+        _application(
+            tmp_path, caller=caller, part='#include "state.h"\nint* p(void) { return &state; }\n'
+        )
+    )
+    assert failure.fix.startswith(f"In {tmp_path}/state.h:2 only declare state")
+
+
+@needs_gcc
+def test_two_sources_that_define_one_function_are_no_header(tmp_path: Path) -> None:
+    both = "int main(void) { return 1; }\n"
+    failure = _explained(_application(tmp_path, one=both, two=both))
+    assert failure.fix.startswith("Keep one definition of main")
+
+
+@needs_gcc
+def test_an_initialisation_level_that_is_none_is_told_with_its_object(tmp_path: Path) -> None:
+    """Zephyr's own assertion names neither object nor level (include/zephyr/init.h, 4.1.0)."""
+    (tmp_path / "script.ld").write_text(
+        "SECTIONS {\n .text : { *(.text*) }\n .bad : { KEEP(*(.z_init_[A-Z]*)) }\n"
+        ' ASSERT(SIZEOF(.bad) == 0, "Undefined initialization levels used.")\n}\n'
+    )
+    entry = '__attribute__((section(".z_init_{}"), used)) static const int entry = 1;\n'
+    build = _application(
+        tmp_path,
+        good=entry.format("POST_KERNEL40_0_"),
+        main=entry.format("APPLICATIONMETER_PRIO_0_") + "int main(void) { return 1; }\n",
+    )
+    link = build / "CMakeFiles" / "app.dir" / "link.txt"
+    link.write_text(link.read_text().replace(" -o ", " -T script.ld -o "))
+    failure = _explained(build)
+    assert "(APPLICATIONMETER_PRIO) of the SYS_INIT or DEVICE_DT_DEFINE in" in failure.fix
+    assert "libapp.a(main.o)" in failure.fix
+
+
+@needs_gcc
+def test_an_assertion_of_ones_own_is_found_in_its_fragment(tmp_path: Path) -> None:
+    """Not in the linker script that Zephyr makes of it in the build directory."""
+    zephyr, build = tmp_path / "ws" / "zephyr", tmp_path / "build"
+    generated = build / "zephyr" / "include" / "generated"
+    generated.mkdir(parents=True)
+    (zephyr / "include").mkdir(parents=True)
+    statement = 'ASSERT(SIZEOF(.text) < 1, "too large")'
+    (tmp_path / "meter.ld").write_text(f"\n{statement}\n")
+    (generated / "snippets-sections.ld").write_text(
+        '/* Sort key: "default" */#include "../../../meter.ld"\n'
+    )
+    (build / "zephyr" / ".config").write_text("CONFIG_X=y\n")
+    (build / "CMakeCache.txt").write_text(
+        f"Zephyr_DIR:PATH={zephyr}/share/zephyr-package/cmake\n"
+        f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}\n"
+    )
+    script = build / "zephyr" / "linker.cmd"
+    script.write_text(f"SECTIONS {{}}\n\n{statement}\n")
+    (failure,) = parse("ld: too large\ncollect2: error: ld returned 1 exit status\n").failures
+    explained = explain_assertion(
+        failure, LinkIndex(LinkerCall(("ld", "-T", str(script)), build), ())
+    )
+    assert f"{tmp_path}/meter.ld:2 asserts" in explained.cause
+    (tmp_path / "meter.ld").write_text("")
+    assert (
+        f"{script}:3"
+        in explain_assertion(
+            failure, LinkIndex(LinkerCall(("ld", "-T", str(script)), build), ())
+        ).fix
+    )

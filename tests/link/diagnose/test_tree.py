@@ -40,7 +40,6 @@ def test_definitions_are_told_from_calls(tmp_path: Path, text: str, weak: bool |
     [
         "/* Set hook(1) or none(0) */\nif (is_hook) { x(); }\n",
         "// hook(1)\nint x(void) { return 1; }\n",
-        "static int hook(int a) { return a; }\n",
         "static const int hook = 1;\n",
         "#define send(c) \\\n\t(c->io.hook(c))\n#define id \\\n\tx\nint x(void) { return 1; }\n",
         "int x(struct s *p) { p->hook = 1; p->io.hook = 2; return 1; }\n",
@@ -51,6 +50,15 @@ def test_what_only_looks_like_a_definition(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.c").write_text(text)
     (tmp_path / "b.c").write_text('const char *url = "http://x"; int hook(void) { return 1; }\n')
     assert [f.path.name for f in Tree(tmp_path).in_sources("hook")] == ["b.c"]
+
+
+def test_a_static_function_is_one_for_its_file_alone(tmp_path: Path) -> None:
+    """Where the file has no other; a static variable may be one of a function."""
+    (tmp_path / "a.c").write_text("\nstatic inline int hook(int a) { return a; }\n")
+    (tmp_path / "b.c").write_text("static int hook(int);\nstatic int hook(int a) { return a; }\n")
+    (tmp_path / "c.c").write_text("static int hook(int a) { return a; }\nint hook(void) {}\n")
+    found = {f.path.name: (f.line, f.static) for f in Tree(tmp_path).in_sources("hook")}
+    assert found == {"a.c": (2, True), "b.c": (2, True), "c.c": (2, False)}
 
 
 def test_the_line_of_a_definition_behind_comments_and_directives(tmp_path: Path) -> None:
