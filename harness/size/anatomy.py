@@ -32,7 +32,9 @@ class Part:
 @dataclass(frozen=True)
 class Anatomy:
     """``memory``: what the file needs besides its bytes (planned buffers, NPU scratch), by path.
-    ``dropped``: what the linker left out. ``notes``: sentences about what is not known."""
+    ``dropped``: what the linker left out. ``notes``: sentences about what is not known. ``users``:
+    the operator that uses a constant, by path.
+    """
 
     kind: str  # "pte", "bpte", "ptd", "elf"
     total: int
@@ -40,6 +42,7 @@ class Anatomy:
     memory: tuple[Part, ...] = ()
     dropped: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
+    users: Mapping[Path, str] = field(default_factory=dict)
 
     @property
     def unknown(self) -> int:

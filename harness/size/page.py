@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path as File
 from typing import Any
 
 from harness.core.errors import NotThere
 from harness.core.plain import plain
-from harness.size.anatomy import Anatomy, Part
+from harness.size.anatomy import Anatomy, Part, Path
 from harness.system.files import disk_errors, write_whole
 
-_TEMPLATE = Path(__file__).with_name("page.html")
+_RESERVED = "reserved: pools, stacks, .bss"
+_TEMPLATE = File(__file__).with_name("page.html")
 
 
-def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
+def write_page(path: File, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
     """Raises NotThere, DiskError."""
     if not path.parent.is_dir():
         raise NotThere(path.parent, "directory", hint="the page would go there")
@@ -26,16 +27,20 @@ def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None)
 
 def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
     earlier = Anatomy(new.kind, 0, ()) if old is None else old
+    placed, reserved = _split(new.parts)
+    placed_before, reserved_before = _split(earlier.parts)
     views = (
-        ("file" if new.kind != "elf" else "memory regions", new.parts, earlier.parts),
+        ("placed by the linker" if reserved else "file", placed, placed_before),
+        (_RESERVED, reserved, reserved_before),
         ("memory it asks for", new.memory, earlier.memory),
         ("dropped by the linker", new.dropped, earlier.dropped),
     )
     data = {
         "title": title,
         "compared": old is not None,
+        "beside": _RESERVED,
         "views": [
-            {"name": name, "rows": _rows(after, before)}
+            {"name": name, "rows": _rows(after, before, {**earlier.users, **new.users})}
             for name, after, before in views
             if after or before
         ],
@@ -45,10 +50,20 @@ def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
     return page.replace("{{title}}", html.escape(plain(title))).replace("{{data}}", text)
 
 
-def _rows(new: Sequence[Part], old: Sequence[Part]) -> list[Any]:
-    """[path, new bytes, old bytes] of every part of either."""
+def _split(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """What the linker placed, and what it reserved: pools, stacks and .bss, which would cover the
+    rest."""
+    reserved = [part for part in parts if part.path[1:2] == ("reserved",)]
+    return [part for part in parts if part.path[1:2] != ("reserved",)], reserved
+
+
+def _rows(new: Sequence[Part], old: Sequence[Part], users: Mapping[Path, str]) -> list[Any]:
+    """[path, new bytes, old bytes] of every part of either; a constant with who uses it."""
     after = {p.path: p.bytes for p in new}
     before = {p.path: p.bytes for p in old}
-    return [
-        [[*map(plain, p)], after.get(p, 0), before.get(p, 0)] for p in sorted({*after, *before})
-    ]
+
+    def names(path: Path) -> list[str]:
+        user = users.get(path)
+        return [plain(name) for name in ((*path[:-1], user, path[-1]) if user else path)]
+
+    return [[names(p), after.get(p, 0), before.get(p, 0)] for p in sorted({*after, *before})]

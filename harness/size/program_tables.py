@@ -33,11 +33,13 @@ _SHARED_INDEX = 0  # data_buffer_idx of a tensor without data
 
 @dataclass
 class Constant:
-    """``used``: some instruction has a tensor with this data among its arguments."""
+    """``used``: some instruction has a tensor with this data among its arguments; ``user``: the
+    first such, as "conv2d #3", the third of them."""
 
     name: str
     size: int
     used: bool
+    user: str = ""
 
     @property
     def label(self) -> str:
@@ -95,6 +97,8 @@ class _Method:
         self._scalar_types = scalar_types
         self._operators: list[str] = []
         self._users: dict[int, str] = {}  # value -> the first operator that has it
+        self._layers: dict[int, str] = {}  # the same, with the operator's number
+        self._calls = Numbering()
         self._boundary = {*plan.items("inputs"), *plan.items("outputs")}
         self._planned: dict[int, list[Span]] = {}  # by buffer
         self._shapes = Numbering()  # of constants without a name
@@ -150,8 +154,10 @@ class _Method:
         if name == "MoveCall":
             self._users.setdefault(call.get("move_from"), name)
         elif call.name in ("KernelCall", "DelegateCall"):
+            layer = self._calls.name(name.partition("::")[2] or name)
             for value in call.items("args"):
                 self._users.setdefault(value, name)
+                self._layers.setdefault(value, layer)
         return name
 
     def _claim_values(self) -> None:
@@ -199,6 +205,7 @@ class _Method:
             if data not in known:
                 known[data] = Constant(known_as or self._shapes.name(shape), size, False)
             known[data].used |= index in self._users or index in self._boundary
+            known[data].user = known[data].user or self._layers.get(index, "")
         if where is not None:
             offset = where.get("memory_offset_low") | where.get("memory_offset_high") << 32
             user = self._users.get(index)

@@ -17,7 +17,7 @@ from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
 from harness.size import vela
-from harness.size.anatomy import Anatomy, Numbering, Part, Tally
+from harness.size.anatomy import Anatomy, Numbering, Part, Path, Tally
 from harness.size.claims import Claims, classify_gap
 from harness.size.program_tables import Constant, Plans, claim_program
 
@@ -54,7 +54,9 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
     owners = blobs.owners(program, plans)
     account_segments(view, listed, owners, header.flatbuffer, tally)
     memory = (*plans.memory, *blobs.memory)
-    return Anatomy("pte", len(view), tally.parts(), memory)
+    known = plans.constants.plain.values()
+    users: dict[Path, str] = {("constants", c.label): c.user for c in known if c.user}
+    return Anatomy("pte", len(view), tally.parts(), memory, users=users)
 
 
 def read_header(view: memoryview, schema: Schema) -> Header:

@@ -28,6 +28,7 @@ def test_rows_of_both_files() -> None:
     assert page == {
         "title": "t",
         "compared": True,
+        "beside": "reserved: pools, stacks, .bss",
         "views": [
             {
                 "name": "file",
@@ -39,6 +40,26 @@ def test_rows_of_both_files() -> None:
             }
         ],
     }
+
+
+def test_what_is_reserved_stands_beside_what_is_placed() -> None:
+    """A pool of 32 MiB would be one block over all of it."""
+    pool = Part(("DDR", "reserved", ".pools", "file_pool"), 33_554_432)
+    placed = Part(("ITCM", "code", ".text", "main"), 20)
+    page = data(render_page("t", Anatomy("elf", 33_554_452, (placed, pool))))
+    assert isinstance(page, dict)
+    views = {view["name"]: view["rows"] for view in page["views"]}
+    assert list(views) == ["placed by the linker", page["beside"]]
+    assert views["placed by the linker"] == [[["ITCM", "code", ".text", "main"], 20, 0]]
+    assert views[page["beside"]] == [[["DDR", "reserved", ".pools", "file_pool"], 33_554_432, 0]]
+
+
+def test_a_constant_stands_under_the_operator_that_uses_it() -> None:
+    part = Part(("constants", "int8[64,64,1,1] #3"), 4096)
+    anatomy = Anatomy("pte", 4096, (part,), users={part.path: "conv2d #3"})
+    page = data(render_page("t", anatomy))
+    assert isinstance(page, dict)
+    assert page["views"][0]["rows"] == [[["constants", "conv2d #3", "int8[64,64,1,1] #3"], 4096, 0]]
 
 
 def test_no_network_and_no_escape() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.size.anatomy import Anatomy, Part
 from harness.size.measure import measure_file
 from harness.size.page import render_page
 from tests.chromium import chromium
@@ -60,6 +61,34 @@ def test_it_renders(browser: Any, pages: tuple[Path, Path]) -> None:
         "return performance.getEntriesByType('resource').map(e => e.name)"
     )
     assert urls == []
+
+
+def test_what_is_reserved_is_a_strip_that_leads_to_it(browser: Any, tmp_path: Path) -> None:
+    """The page opens on what the linker placed, whatever is beside it."""
+    pool, stack = ("DDR", "reserved", ".pools", "file_pool"), ("DTCM", "reserved", ".stack", "main")
+    code = [Part(("ITCM", "code", ".text", name), 20) for name in ("f", "g")]
+    parts = (*code, Part(pool, 33_554_432), Part(stack, 4096))
+    (tmp_path / "elf.html").write_text(render_page("elf", Anatomy("elf", 33_558_568, parts)))
+    browser.get((tmp_path / "elf.html").as_uri())
+    assert complaints(browser) == []
+    boxes = by(browser, "#map > .box:not(.inner)")
+    assert {box.get_attribute("data-path") for box in boxes} == {
+        "ITCM/code/.text/f",
+        "ITCM/code/.text/g",
+    }
+    assert by(browser, "#crumbs button")[0].text == "all 40 B"
+    strip = by(browser, "#beside button")
+    assert [button.text for button in strip] == [
+        "reserved: pools, stacks, .bss 33,558,528 B",
+        "DDR: file_pool 33,554,432 B",
+        "DTCM: main 4,096 B",
+    ]
+    strip[1].click()
+    assert by(browser, "#rows td")[0].text == "33,554,432"
+    browser.set_window_size(380, 800)
+    wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert browser.execute_script(wide)
+    browser.set_window_size(1200, 900)
 
 
 def test_a_click_zooms_and_the_trail_leads_back(browser: Any, pages: tuple[Path, Path]) -> None:
