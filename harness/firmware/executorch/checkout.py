@@ -298,7 +298,8 @@ def source_files(root: Path, within: Sequence[str] = BUILT) -> list[Path]:
         return files(root, within)
     chosen = {root / name for name in within}
     parts = {root / SDK.parent, *(root / spec.place for spec in _ALL)}
-    found = ((path, {path, *path.parents}) for path in files_below(root))
+    # is_file: a repository has links that lead nowhere
+    found = ((path, {path, *path.parents}) for path in files_below(root) if path.is_file())
     return [path for path, above in found if above & chosen and not above & parts]
 
 

@@ -81,6 +81,7 @@ def test_the_content_is_the_buildable_files_without_the_parts(small: Source) -> 
         place = small.root / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("x")
+    (small.root / "tools" / "link").symlink_to("nowhere")
     assert revision_of(small.root) == before
 
 
