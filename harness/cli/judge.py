@@ -159,7 +159,7 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
 
 
 def again(record: RunRecord) -> str:
-    """The command that repeats a run, with its simulator, firmware and exporter."""
+    """The command that repeats a run, with its simulator, firmware, exporter and options."""
     exporter = record.program and record.program.exporter
     checkout = (record.firmware and record.firmware.checkout) or exporter
     words = ["hil", "run", record.case.target, record.case.model]
@@ -171,7 +171,7 @@ def again(record: RunRecord) -> str:
         words += ["--firmware", record.source]
     if exporter:
         words += ["--exporter", "checkout"]
-    return shlex.join(words)
+    return shlex.join((*words, *record.options))
 
 
 def _console(record: RunRecord) -> Iterator[str]:

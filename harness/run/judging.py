@@ -55,7 +55,7 @@ from harness.system.files import MALFORMED, read_regular, sha256_of
 class RunPlan:
     """A case that is ready to be simulated. ``pte``: the program's own file, or the user's in its
     place. ``export_notes``: what a record has to say of the export. ``static``: the figures that
-    need no run."""
+    need no run. ``options``: as in RunRecord."""
 
     case: Case
     chosen: Chosen
@@ -65,6 +65,7 @@ class RunPlan:
     expectation: Expectation
     static: dict[str, int]
     export_notes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def record_run(
@@ -90,6 +91,7 @@ def record_run(
         firmware=FirmwareFacts.of(firmware),
         source=firmware.source.name,
         starts=transcript.starts,
+        options=plan.options,
         harness=harness_revision(),
         host=host(),
     )

@@ -85,6 +85,21 @@ class RunOptions:
         return free and all(source.needs_checkout for source in self.firmware.sources)
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The options of ``hil run`` that a record does not tell otherwise."""
+        words = [f"--part={name}={folder}" for name, folder in self.firmware.parts.items()]
+        words += [f"--accept-known-defect={name}" for name in self.accept_known_defects]
+        given = {
+            "pte": self.pte,
+            "tolerance": self.tolerance_lsb,
+            "oracle": self.oracle,
+            "limit-factor": self.limit_factor,
+        }
+        words += [f"--{name}={value}" for name, value in given.items() if value is not None]
+        flags = {"profile": self.profile, "isolate-export": self.isolate_export}
+        return (*words, *(f"--{name}" for name, chosen in flags.items() if chosen))
+
+    @property
     def fails_unproven(self) -> bool:
         return is_strict() if self.strict is None else self.strict
 
@@ -256,6 +271,7 @@ def plan_run(
         ),
         static=static_metrics(firmware, pte),
         export_notes=notes,
+        options=options.words,
     )
 
 

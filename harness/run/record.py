@@ -132,8 +132,8 @@ class RunRecord:
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
     case ended before a simulator was started; then there is none of what a run has. ``source``:
-    whose firmware it was, or was to be. ``starts``: as in Transcript. ``harness`` and ``host``:
-    who judged, and where.
+    whose firmware it was, or was to be. ``starts``: as in Transcript. ``options``: those of ``hil
+    run`` that the other facts do not tell. ``harness`` and ``host``: who judged, and where.
     """
 
     case: Case
@@ -158,6 +158,7 @@ class RunRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     source: str = BUNDLED
     starts: tuple[int, ...] = (0,)
+    options: tuple[str, ...] = ()
     differential: Differential | None = None  # against the bundled runner, when both ran
     wrong_use: bool = False  # what the user asked for, or the user's model, made no sense
     harness: str = ""

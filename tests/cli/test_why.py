@@ -11,11 +11,13 @@ from click.testing import CliRunner, Result
 
 from harness.cli.judge import again
 from harness.cli.main import main
+from harness.cli.run import run
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.export.exporter import ExporterFacts
-from harness.firmware.source import CheckoutFacts
+from harness.firmware.source import Arithmetic, CheckoutFacts, FirmwareChoice
 from harness.run.directory import last_run, save_record
+from harness.run.pipeline import RunOptions
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord
 from tests.run.test_record import record
 
@@ -138,3 +140,26 @@ def test_the_command_that_repeats_a_run_is_whole(
     program = ProgramFacts("p.pte", "aa", "tosa", exporter=exporter)
     firmware = FirmwareFacts("elf", "key", "id", "gcc", checkout)
     assert again(replace(record(), source=source, program=program, firmware=firmware)) == command
+
+
+def test_the_options_of_a_run_are_repeated() -> None:
+    """As `hil run` knows them: each word is one of its options."""
+    options = RunOptions(
+        pte=Path("a b.pte"),
+        tolerance_lsb=1.5,
+        oracle=Arithmetic.PYTHON,
+        limit_factor=2.0,
+        profile=True,
+        isolate_export=True,
+        accept_known_defects=("cat-of-channels-last",),
+        firmware=FirmwareChoice(parts={"cmsis-nn": Path("/src/nn")}),
+    )
+    names = [word.partition("=")[0] for word in options.words]
+    assert set(names) <= {name for option in run.params for name in option.opts}
+    command = again(replace(record(), options=options.words))
+    assert command == (
+        f"{RUN} --part=cmsis-nn=/src/nn --accept-known-defect=cat-of-channels-last "
+        "'--pte=a b.pte' --tolerance=1.5 --oracle=python --limit-factor=2.0 --profile "
+        "--isolate-export"
+    )
+    assert RunOptions().words == ()
