@@ -241,6 +241,22 @@ _STOPPED = {
         "devicetree",
         "Name the node zephyr_uart_pipe in an overlay",
     ),
+    "a module.yml that is no YAML": (
+        "CMake Error at /z/cmake/modules/zephyr_module.cmake:73 (message):\n"
+        "  Traceback (most recent call last):\n\n"
+        "    File \"/z/scripts/zephyr_module.py\", line 910, in <module>\n      main()\n"
+        "    File \"yaml/_yaml.pyx\", line 867, in yaml._yaml.CParser._parse_next_event\n\n"
+        "  yaml.parser.ParserError: while parsing a block mapping\n\n"
+        "    in \"<unicode string>\", line 1, column 1\n\n  did not find expected key\n\n"
+        "    in \"<unicode string>\", line 4, column 2\n\n",
+        "module",
+        "Correct line 4",
+    ),
+    "a file that asks for a newer C++": (
+        'src/part.cpp:5:2: error: #error "this file wants C++20"\n',
+        "compile",
+        "Set CONFIG_STD_CPP20=y in prj.conf",
+    ),
     "an application without Zephyr": (
         "CMake Error at CMakeLists.txt:3 (target_sources):\n"
         '  Cannot specify sources for target "app" which is not built by this project.\n',
