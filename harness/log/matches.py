@@ -231,7 +231,7 @@ class Matches:
         known = self.failures[-1].facts
         before = len(known)
         if reason := _REASON.search(line):
-            known.setdefault("reason", text(reason[1]))
+            known.setdefault("which", text(reason[1]))
         _collect(known, line)
         if len(known) == before:
             return False

@@ -132,7 +132,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
 def fault_details(facts: Mapping[str, Any]) -> str | None:
     """What is known of a fault beside its line: which of its kind it was, where the CPU was; of a
     reset loop, what came before and what of the firmware can reset. None where nothing is known."""
-    parts = [facts.get("reason"), fault_place(facts)]
+    parts = [facts.get("which"), fault_place(facts)]
     if above := facts.get("above"):
         parts.append(f"the last line before the banner: {above}")
     if resets := facts.get("resets"):

@@ -244,11 +244,11 @@ _STOPPED = {
     "a module.yml that is no YAML": (
         "CMake Error at /z/cmake/modules/zephyr_module.cmake:73 (message):\n"
         "  Traceback (most recent call last):\n\n"
-        "    File \"/z/scripts/zephyr_module.py\", line 910, in <module>\n      main()\n"
-        "    File \"yaml/_yaml.pyx\", line 867, in yaml._yaml.CParser._parse_next_event\n\n"
+        '    File "/z/scripts/zephyr_module.py", line 910, in <module>\n      main()\n'
+        '    File "yaml/_yaml.pyx", line 867, in yaml._yaml.CParser._parse_next_event\n\n'
         "  yaml.parser.ParserError: while parsing a block mapping\n\n"
-        "    in \"<unicode string>\", line 1, column 1\n\n  did not find expected key\n\n"
-        "    in \"<unicode string>\", line 4, column 2\n\n",
+        '    in "<unicode string>", line 1, column 1\n\n  did not find expected key\n\n'
+        '    in "<unicode string>", line 4, column 2\n\n',
         "module",
         "Correct line 4",
     ),

@@ -167,5 +167,5 @@ def test_the_third_banner_without_an_end_is_a_reset_loop() -> None:
 def test_zephyr_says_which_fault_of_its_kind_it_was(kind: str, reason: str, level: str) -> None:
     said = f"{level}***** {kind} *****\n{level}  {reason}\n{level}r14/lr:  0x10000381\n"
     (fault,) = parse_console(said.encode()).failures
-    assert fault.facts["reason"] == reason
+    assert fault.facts["which"] == reason
     assert fault.facts["lr"] == "0x10000381"

@@ -29,8 +29,11 @@ def shown(text: str, facts: dict[str, str]) -> list[str]:
         (PC | LR, "in work+0x4 (planted.c:60)"),
         ({"pc_symbol": "work+0x4"}, "in work+0x4"),
         ({"pc": "0x00000000"} | LR, "called from run+0x8 (planted.c:71)"),
-        (PC | {"reason": "Division by zero"}, "Division by zero, in work+0x4 (planted.c:60)"),
-        (PC | LR | {"assertion": "a == b"}, "in run+0x8 (planted.c:71)"),  # pc is in its handler
+        (PC | {"which": "Division by zero"}, "Division by zero, in work+0x4 (planted.c:60)"),
+        (
+            PC | LR | {"assertion": "a == b", "reason": "4"},
+            "in run+0x8 (planted.c:71)",
+        ),  # pc is in its handler
     ],
 )
 def test_function_and_source_line_of_a_fault(facts: dict[str, str], place: str) -> None:
