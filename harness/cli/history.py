@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.verb import Answer, echo, tell_ci, terminal, verb
+from harness.cli.verb import Answer, echo, tell_ci, terminal, verb, wants_json
 from harness.core.errors import NotThere, ToolMissing, Unknown, UsageError
 from harness.core.verdict import ExitCode
 
@@ -100,7 +100,7 @@ def show_night(
     from harness.nightly.history.compare import compare
     from harness.report.history import print_night, summary_of
     from harness.report.page.ci import summary, workflow_commands, write_junit
-    from harness.report.summary import append_to_step_summary
+    from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 
     page = compare(history, night, only)
     if html is not None:
@@ -111,9 +111,10 @@ def show_night(
         write_junit(junit, page)
     for line in workflow_commands(page, os.environ):
         tell_ci(line)
-    append_to_step_summary(summary(page), os.environ)
+    if STEP_SUMMARY in os.environ:
+        append_to_step_summary(summary(page), os.environ)
     print_night(terminal(), page)
-    return summary_of(page), page.code
+    return summary_of(page) if wants_json() else {}, page.code
 
 
 class DefaultGroup(click.Group):

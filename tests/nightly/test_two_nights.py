@@ -21,6 +21,7 @@ import pytest
 from harness.nightly.history.database import open_history
 from harness.system.paths import project_root
 from tests.cli.conftest import Hil, Result
+from tests.report.services import Service, running
 
 TARGET = "corstone-300-m55"
 BUG = (
@@ -54,6 +55,7 @@ cases:
     models: [softmax]
 quarantine:
   - {{case: "mine/add", reason: "board is new", until: "2999-01-01"}}
+notify: ["json://127.0.0.1:$CHAT/x"]
 """
 
 pytestmark = pytest.mark.skipif(
@@ -97,7 +99,13 @@ def nights(place: Path, asked: Callable[..., Result]) -> dict[str, Result]:
     def night(name: str, **options: Any) -> Result:
         return asked("nightly", place / "suite.yaml", "--night", name, "--json", **options)
 
-    found = {"good": night("good"), "bug": night("bug", **planted(place / "bug", BUG))}
+    good = night("good")
+    with running(Service()) as chat:
+        bug = night("bug", CHAT=str(chat.port), **planted(place / "bug", BUG))
+        (place / "message.json").write_text(json.dumps(chat.received))
+        assert night("bug", CHAT=str(chat.port)).code == 1  # nothing is left to run or to tell
+        assert len(chat.received) == 1
+    found = {"good": good, "bug": bug}
     killer = place / "bin" / "qemu-system-arm"
     killer.parent.mkdir()
     killer.write_text(KILLED.format(real=shutil.which("qemu-system-arm")))
@@ -179,6 +187,14 @@ def test_a_planted_bug_is_new_in_the_case_that_has_its_operator(
     excerpt = found["first_bad"]["excerpt"]
     line = found["first_bad"]["cause"]["line"] - excerpt["first"]
     assert "cortex_m::softmax" in excerpt["lines"][line]
+
+
+def test_the_night_is_told_once(nights: dict[str, Result], place: Path) -> None:
+    assert nights
+    ((_, path, body),) = json.loads((place / "message.json").read_text())
+    assert (path, body["title"]) == ("/x", "suite: 1 new failure")
+    assert f"new: {TARGET}/softmax: FAULT" in body["message"]
+    assert "@us\n" in body["message"]
 
 
 def test_a_killed_simulator_is_tried_twice_and_is_no_regression(
