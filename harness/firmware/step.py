@@ -46,6 +46,7 @@ _UNUSED = re.compile(
 )
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
 _OWN_FOLDERS = ("executorch", "linux", "runner")
+_ROOM = 64 << 20  # bytes; what compilers on all processors write at once has room
 _MOST = 20  # failures of one link that a record keeps
 
 
@@ -81,18 +82,21 @@ def run_step(
         text = log.read_text("utf-8", "replace")
         for built, shown in (places or {}).items():
             text = text.replace(f"{built}/", f"{shown}/")
-        raise diagnose(text, FailedStep(step, log, target, ended.status, ended.signal))
+        free = shutil.disk_usage(directory).free
+        raise diagnose(text, FailedStep(step, log, target, ended.status, ended.signal, free))
 
 
 @dataclass(frozen=True)
 class FailedStep:
-    """One command of a build ("configure", "build") that ended with ``status``, or by a signal."""
+    """One command of a build ("configure", "build") that ended with ``status``, or by a signal.
+    ``free``: bytes on its disk then."""
 
     step: str
     log: Path
     target: str
     status: int | None
     signal: int | None = None
+    free: int = _ROOM
 
 
 class StepError(HarnessError):
@@ -158,6 +162,11 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     stop = build_failure(text)
     not_known = stop is None or stop.kind is BuildFailureKind.NOT_KNOWN
     if not_known and (block := _silent_compiler(text)):
+        if failed.free < _ROOM:  # ninja has deleted what did not fit
+            said = (
+                f"the disk has {failed.free >> 10} KiB left, and a compiler failed without a word"
+            )
+            return StepDiskFull(said, failed, _line(text, block))
         return StepKilled(block[0].partition("\n")[0], failed, _line(text, block))
     if stop is None:
         message = f"the {failed.step} step failed and its log does not say why"

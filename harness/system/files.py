@@ -78,6 +78,7 @@ class DiskError(InfraError):
             f"{doing}: {error.strerror or error}{place}",
             hint=disk_hint(error),
             path=str(error.filename) if error.filename else None,
+            kind="disk_full" if disk_full(error) else None,
         )
         self.errno = errno.errorcode.get(error.errno or 0, str(error.errno))
 

@@ -233,7 +233,7 @@ def test_a_full_disk_leaves_nothing(own_home: Path) -> None:
     ):
         cache.store(KEY, full)
     assert leftovers(own_home) == []
-    assert caught.value.errno == "ENOSPC"
+    assert (caught.value.errno, caught.value.kind) == ("ENOSPC", "disk_full")
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

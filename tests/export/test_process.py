@@ -185,7 +185,7 @@ def test_a_full_disk_is_no_fault_of_the_model(user_model: Write, full: str) -> N
     assert isinstance(error, DiskError)
     assert ": No space left on device" in error.message
     assert "None" not in error.message
-    assert error.verdict is Verdict.INFRA
+    assert (error.verdict, error.kind) == (Verdict.INFRA, "disk_full")
 
 
 def test_an_exporter_that_cannot_be_imported(double: Callable[..., None]) -> None:

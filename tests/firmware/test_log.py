@@ -108,6 +108,16 @@ def test_a_compiler_that_was_killed_is_nobodys_fault(text: str, shown: str) -> N
     assert error.message.endswith(f"(out of memory?): {shown}")
 
 
+def test_a_silent_compiler_on_a_full_disk_was_not_killed() -> None:
+    """ccache and the assembler say nothing, and what they wrote is deleted before anybody looks."""
+    error = diagnose(COMPILED, FailedStep("build", Path("b.log"), "host", 1, None, 1712 << 10))
+    assert (type(error), error.kind, error.verdict) == (StepDiskFull, "disk_full", Verdict.INFRA)
+    assert error.message == "the disk has 1712 KiB left, and a compiler failed without a word"
+    killed = f"{COMPILED}g++: fatal error: Killed signal terminated program cc1plus\n"
+    error = diagnose(killed, FailedStep("build", Path("b.log"), "host", 1, None, 1712 << 10))
+    assert type(error) is StepKilled
+
+
 def test_a_build_that_was_killed_is_nobodys_fault() -> None:
     error = diagnose("[1/3] Building a.o\n", FailedStep("build", Path("b.log"), "host", None, 9))
     assert isinstance(error, StepKilled)
