@@ -74,7 +74,7 @@ class Step:
 
 def steps_of(rows: Sequence[Row]) -> list[Step]:
     """Of every figure, the oldest first. ``rows``: of one case, one for each night, in order."""
-    found = [step for figure in WATCHED for step in _steps(figure, rows)]
+    found = [step for figure in WATCHED for step in _steps(figure, rows, _TOLD)]
     return sorted((s for s in found if abs(s.ratio) >= _TOLD), key=lambda s: s.first.time)
 
 
@@ -98,7 +98,7 @@ def _beyond(
         return (), None
     now = rows[-1].identity.reference
     start = next((i for i in range(len(rows))[::-1] if rows[i].identity.reference != now), -1) + 1
-    steps = _steps(figure, rows[start:])
+    steps = _steps(figure, rows[start:], most)
     above = [step for step in steps if step.after > steps[0].before * (1 + most)]
     if not above or above[-1] is not steps[-1]:
         return (), None
@@ -110,9 +110,12 @@ def _beyond(
     return range(place, len(rows)), Cause(Reason.ALARM, text, None, facts)
 
 
-def _steps(figure: Watched, rows: Sequence[Row]) -> list[Step]:
+def _steps(figure: Watched, rows: Sequence[Row], least: float) -> list[Step]:
+    """Those that may be larger than ``least``, and all others if there is one."""
     measured = [r for r in rows if r.verdict in _MEASURED and figure.metric in r.metrics]
     values = [row.metrics[figure.metric] for row in measured]
+    if not values or max(values) <= min(values) * (1 + least):
+        return []
     while len(levels := _levels(values)) > 1:
         alone = [start for start, end in levels[1:-1] if end - start == 1]
         if not alone:

@@ -124,6 +124,24 @@ def test_pruning_takes_whole_nights_and_their_rows(history: History) -> None:
     assert [r.night for r in history.every()] == ["n2"]
 
 
+def test_what_bisecting_found_goes_with_its_night(history: History, tmp_path: Path) -> None:
+    """What was found first stays; it is copied, and leaves with its night."""
+    for day in (1, 2):
+        history.begin(night(day, CASE))
+        history.blame(f"n{day}", {CASE: f"commit {day}"})
+    history.blame("n2", {CASE: "another", "a/b": "commit 3"})
+    found = {CASE: "commit 2", "a/b": "commit 3"}
+    assert history.culprits("n2") == found
+    other = open_history(f"sqlite:///{tmp_path}/other.db")
+    history.copy_to(other)
+    assert (other.culprits("n1"), other.culprits("n2")) == ({CASE: "commit 1"}, found)
+    other.close()
+    history.prune(at(2, 0), dry_run=True)
+    assert history.culprits("n1") == {CASE: "commit 1"}
+    history.prune(at(2, 0))
+    assert (history.culprits("n1"), history.culprits("n2")) == ({}, found)
+
+
 _WRITER = """
 import sys
 from harness.nightly.history.database import open_history
