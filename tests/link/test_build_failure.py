@@ -338,6 +338,11 @@ _STOPPED = {
         "memory",
         "-j1",
     ),
+    "a killed compiler, by its path": (
+        "arm-none-eabi-gcc: fatal error: Killed signal terminated program /opt/bin/cc1\n",
+        "memory",
+        "-j1",
+    ),
     "no memory": (
         "cc1: out of memory allocating 65536 bytes after a total of 1 bytes\n",
         "memory",
