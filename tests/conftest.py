@@ -23,7 +23,7 @@ _OF_CHECKOUTS = "tests/firmware/executorch/"
 _OF_THE_MATRIX = "tests/regression/test_regression.py"
 _ZEPHYR = "zephyr"
 # They came with ExecuTorch and with our tools: 1.5 s of 1.8 s that a session of pytest takes.
-WITHOUT_OTHERS_PLUGINS = "-p no:hypothesispytest -p no:hydra_pytest -p no:anyio"
+WITHOUT_OTHERS_PLUGINS = "-p no:hypothesispytest -p no:hydra_pytest -p no:anyio -p no:labgrid"
 
 
 @pytest.fixture(scope="session")

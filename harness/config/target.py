@@ -35,6 +35,7 @@ class SimulatorName(Word):
     QEMU = "qemu"
     QEMU_USER = "qemu_user"
     HOST = "host"
+    BOARD = "board"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +172,23 @@ class Host(Substitute):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Board(Substitute):
+    """Hardware, through labgrid. ``labgrid``: its environment file, beside the target's file;
+    ``role``: of the target in it. ``flash``: a command that flashes ``{file}``, ELF or Intel HEX,
+    and starts the board, where no driver of labgrid's does. ``stand_in``: what there is instead of
+    hardware."""
+
+    called: ClassVar[str] = "the board"
+    labgrid: Text
+    role: Text = "main"
+    flash: tuple[Text, ...] = ()
+    flash_seconds: Seconds = 120.0
+    answer_seconds: Seconds = 30.0  # until the runner's first line
+    wait: Seconds = 600.0  # for another run to be done with the board
+    stand_in: Text | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Linux(Data):
     """What is on the console of a target with Linux: who logs in, and the end of what the shell
     says when it waits."""
@@ -195,6 +213,7 @@ class Simulators(Data):
     qemu: Qemu | None = None
     qemu_user: QemuUser | None = None
     host: Host | None = None
+    board: Board | None = None
 
     @property
     def names(self) -> tuple[SimulatorName, ...]:

@@ -79,6 +79,9 @@ _VERDICTS = {
     Kind.TEST_FAILED: Verdict.MISMATCH,
     Kind.HUNG_TASK: Verdict.HANG,
     Kind.GUEST_SILENT: Verdict.HANG,
+    Kind.BOARD_SILENT: Verdict.NO_VERDICT,
+    Kind.CONSOLE_DAMAGED: Verdict.NO_VERDICT,
+    Kind.WRONG_PROGRAM: Verdict.NO_VERDICT,
 }
 _STOPS = {
     Stop.DEADLINE: "still running",

@@ -35,6 +35,12 @@ class Kind(Word):
     LOGIN_REFUSED = "login_refused"
     GUEST_SILENT = "guest_silent"  # it does not come to what was waited for
     DISK_FULL = "disk_full"
+    BOARD_UNREACHABLE = "board_unreachable"  # labgrid, its drivers, the power or flashing
+    BOARD_LOST = "board_lost"  # the serial line broke off
+    BOARD_SILENT = "board_silent"
+    BOARD_RESTARTED = "board_restarted"
+    CONSOLE_DAMAGED = "console_damaged"
+    WRONG_PROGRAM = "wrong_program"  # in the board's flash
     PROCESS_CRASH = "process_crash"
     ASSERTION = "assertion_failed"
     OPERATOR_MISSING = "operator_missing"
@@ -73,6 +79,8 @@ LAUNCH = frozenset(
         Kind.NO_ROOT,
         Kind.LOGIN_REFUSED,
         Kind.DISK_FULL,
+        Kind.BOARD_UNREACHABLE,
+        Kind.BOARD_LOST,
     }
 )
 # A CPU's exception, with registers beside it where the platform prints them.

@@ -18,6 +18,8 @@ class Launch:
     done by someone else, in sentences. ``memory_bytes``: it has no use for more of its own.
     ``cpu_seconds``: after so much of the CPU it is ended. ``has_shell``: the guest's shell says how
     the runner ended, of which the simulator's own end says nothing. ``forks``: it starts processes.
+    ``own``: a process of the harness, in which no guest runs: it is not confined, and ends by
+    itself when nothing comes.
     """
 
     argv: tuple[str, ...]
@@ -31,6 +33,7 @@ class Launch:
     cpu_seconds: int | None = None
     has_shell: bool = False
     forks: bool = False
+    own: bool = False
 
 
 class Companion:

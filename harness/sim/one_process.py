@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def run_process(
 
     Raises InfraError when it could not be run.
     """
-    missing = what_lacks()
+    missing = None if launch.own else what_lacks()
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
     environment = {**ENVIRONMENT, **launch.environment}
@@ -122,15 +123,7 @@ def run_process(
     argv = (*launch.argv, *(word for one in others for word in one.words))  # as anybody may run it
     with (
         disk_errors(f"running {Path(launch.argv[0]).name}"),
-        confined(
-            work,
-            Path(launch.argv[0]),
-            [path.absolute() for path in launch.readable],
-            file_bytes=QUOTA.file_bytes,
-            memory_bytes=launch.memory_bytes,
-            cpu_seconds=launch.cpu_seconds,
-            forks=launch.forks,
-        ) as walls,
+        _walls(launch, work) as walls,
     ):
         inherited = (number for one in watch.companions for number in one.descriptors)
         ended = run(
@@ -145,6 +138,20 @@ def run_process(
     mend_modes(work)
     _check_walls(walls.confined, ended.status, console)
     return ProcessRun(launch, argv, walls, environment, ended, watch.companions)
+
+
+def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
+    if launch.own:
+        return nullcontext(Confinement((), reason="the program ran outside of this machine"))
+    return confined(
+        work,
+        Path(launch.argv[0]),
+        [path.absolute() for path in launch.readable],
+        file_bytes=QUOTA.file_bytes,
+        memory_bytes=launch.memory_bytes,
+        cpu_seconds=launch.cpu_seconds,
+        forks=launch.forks,
+    )
 
 
 def _check_walls(confined: bool, status: int | None, console: Path) -> None:

@@ -152,7 +152,8 @@ def _run(chosen: Chosen, require_confinement: bool | None, part: _Part) -> _Done
     with disk_errors("preparing the run directory"):
         placed = make(job.work, part.files, part.launch.files)
         part.console.parent.mkdir(exist_ok=True)
-    bounds = Bounds(job.limits.host, job.limits.stall)
+    limits = job.limits
+    bounds = Bounds(limits.host, limits.host if part.launch.own else limits.stall)
     with (
         chosen.simulator.beside(chosen.target, job) as companions,
         closing(_Watch(part, companions)) as watch,

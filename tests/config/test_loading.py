@@ -87,7 +87,7 @@ MISTAKES = [
     ("marker: board", "marker: Board-1", 2, "marker: it must match"),
     ("port: cortex_m", "port: linus", 4, "port: 'cortex_m', 'host', 'linux' or"),
     ("auto: [fvp, qemu]", "auto: [fvp, host]", 16, "`auto` names 'host'"),
-    ("auto: [fvp, qemu]", "auto: [fvp, qmu]", 17, "'fvp', 'qemu', 'qemu_user' or 'host'"),
+    ("auto: [fvp, qemu]", "auto: [fvp, qmu]", 17, "'fvp', 'qemu', 'qemu_user', 'host' or 'board'"),
     ("auto: [fvp, qemu]", "auto: []", 17, "at least 1 item"),
     ("origin: 0x30000000", "origin: 0x10040000", 10, "ITCM (ends at 0x10080000) overlaps DTCM"),
     ("name: DTCM", "name: ITCM", 10, "two regions are called ITCM"),

@@ -152,6 +152,51 @@ CAUSES = {
         "disk_full",
         1,
     ),
+    "a board whose power stays off": (
+        {"log": b"hil: the board cannot be driven: its power stays off\n" + GOOD_LOG},
+        "INFRA",
+        "board_unreachable",
+        1,
+    ),
+    "a board whose cable was pulled": (
+        {
+            "log": b"hil: the serial line broke off: Input/output error; is it in place?\n"
+            + GOOD_LOG
+        },
+        "INFRA",
+        "board_lost",
+        1,
+    ),
+    "a board that does not answer": (
+        {"log": b"hil: the board did not answer within 30 s (0 bytes came)\n" + GOOD_LOG},
+        "NO_VERDICT",
+        "board_silent",
+        1,
+    ),
+    "a board that stops": (
+        {"log": b"hil: the board said nothing for 20 s\n" + GOOD_LOG},
+        "HANG",
+        "guest_silent",
+        1,
+    ),
+    "a board that starts again": (
+        {"log": b"hil: the board began again after frame 7; look at it\n" + GOOD_LOG},
+        "FAULT",
+        "board_restarted",
+        1,
+    ),
+    "a serial line that is damaged twice": (
+        {"log": b"hil: the board's console was damaged twice, frame 3 at byte 9: x\n" + GOOD_LOG},
+        "NO_VERDICT",
+        "console_damaged",
+        1,
+    ),
+    "a board with another program": (
+        {"log": b"hil: the board runs another program image (none)\n" + GOOD_LOG},
+        "NO_VERDICT",
+        "wrong_program",
+        1,
+    ),
     "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
     "a stall": ({"ending": Ending(Stop.STALL, None, 9, 9.0)}, "HANG", "stall", 3),
     "too much output": (

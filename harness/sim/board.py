@@ -1,0 +1,125 @@
+"""A board on a desk or in a lab, through labgrid: flashed, started, and read over its serial line.
+
+A process of ours does it (``harness.sim.lab``), which alone imports labgrid. It works in the run's
+directory as a simulator does: it packs what is there into a program image, and writes there what
+the board sends. The program runs elsewhere, so the process is not confined, and bounds itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+import filelock
+
+from harness.config.loading import Target
+from harness.config.target import Board, SimulatorName
+from harness.core.errors import InfraError, NotThere, ToolMissing
+from harness.sim.launch import Companion, Launch
+from harness.sim.program_image import RUN_LENGTH
+from harness.sim.simulator import Job, Simulator
+from harness.system import paths
+from harness.system.toolchain import Tool
+
+JOB = "board.json"
+_PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")  # for what labgrid's drivers start
+
+
+@dataclass(frozen=True)
+class BoardJob:
+    """What the process has to do. ``address`` and ``room``, in bytes: of the flash for programs;
+    ``run``: the digits by which the board says what it runs; ``stall``: its longest silence."""
+
+    lab: str
+    board: Board
+    elf: str
+    arguments: tuple[str, ...]
+    run: str
+    address: int
+    room: int
+    stall: float
+
+
+class _Board:
+    name = SimulatorName.BOARD
+    native = False
+
+    def find(self, target: Target) -> Tool | None:
+        try:
+            return Tool("labgrid", Path(sys.executable), metadata.version("labgrid"))
+        except metadata.PackageNotFoundError:
+            return None
+
+    def require(self, target: Target) -> Tool:
+        tool = self.find(target)
+        if tool is None:
+            raise ToolMissing(
+                "labgrid, which drives boards, is not installed",
+                hint='pip install "executorch-hil[board]"',
+                tool="labgrid",
+            )
+        return tool
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        board = _settings(target)
+        place = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
+        region = next(region for region in target.memory if region.name == place)
+        todo = BoardJob(
+            lab=str(_lab(target)),
+            board=board,
+            elf=str(job.elf),
+            arguments=job.arguments,
+            run=secrets.token_hex(RUN_LENGTH // 2),
+            address=region.origin,
+            room=region.size,
+            stall=job.limits.stall,
+        )
+        given = {n: v for n, v in os.environ.items() if n in _PASSED_ON or n.startswith("LG_")}
+        return Launch(
+            (sys.executable, "-m", "harness.sim.lab", JOB),
+            environment={**given, "PYTHONPATH": str(paths.import_root())},
+            files={JOB: json.dumps(asdict(todo), indent=1).encode()},
+            stands_in=() if board.stand_in is None else (f"no board: {board.stand_in}",),
+            own=True,
+        )
+
+    @contextmanager
+    def beside(self, target: Target, job: Job) -> Iterator[Sequence[Companion]]:
+        """One run at a time has the board."""
+        board, lab = _settings(target), _lab(target)
+        folder = paths.state_dir() / "boards"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = folder / f"{lab.resolve().as_posix().replace('/', '_')}-{board.role}.lock"
+        try:
+            with filelock.FileLock(lock, timeout=board.wait):
+                yield ()
+        except filelock.Timeout:
+            raise InfraError(
+                f"the board {board.role} of {lab} is in use by another run for {board.wait:.0f} s",
+                hint="wait for it, or raise `wait` of the target's board",
+                path=lab,
+                kind="board_busy",
+            ) from None
+
+
+def _lab(target: Target) -> Path:
+    """Raises NotThere."""
+    lab = target.file.parent / _settings(target).labgrid
+    if not lab.is_file():
+        raise NotThere(lab, "labgrid environment", hint=f"`labgrid` in {target.file} names it")
+    return lab
+
+
+def _settings(target: Target) -> Board:
+    assert target.simulators.board is not None, "only a target that has a board is given to it"
+    return target.simulators.board
+
+
+SIMULATOR: Simulator = _Board()

@@ -1,0 +1,215 @@
+"""Runs one program on a board of a labgrid environment: a process, started by ``harness.sim.board``
+in the run's directory. Its output is the console of the run, its exit status the runner's.
+
+What went wrong is said in a line that begins with "hil: ", which the grammar of logs knows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from labgrid import Environment
+from labgrid.exceptions import NoDriverFoundError
+from labgrid.protocol import BootstrapProtocol, ConsoleProtocol, PowerProtocol, ResetProtocol
+from pexpect import TIMEOUT
+
+from harness.config.schema import checked
+from harness.sim.board import BoardJob
+from harness.sim.program_image import intel_hex, make_image
+from harness.sim.serial_frames import (
+    BoardRestarted,
+    Frame,
+    FrameKind,
+    FrameReader,
+    LineDamaged,
+    OutputFiles,
+)
+
+SERIAL_LOG = "serial.log"  # every byte of the line
+_IMAGE, _FIRMWARE = "program.hex", "firmware.elf"
+
+
+class Trouble(Exception):
+    """Why there is no result, in a sentence of ours."""
+
+
+class Board:
+    """A board of a labgrid environment, with power when it is made."""
+
+    def __init__(self, job: BoardJob) -> None:
+        self._job = job
+        self.target = Environment(job.lab).get_target(job.board.role)
+        if self.target is None:
+            raise Trouble(f"the board cannot be driven: {job.lab} has no target {job.board.role!r}")
+        self._power, self._reset = self._driver(PowerProtocol), self._driver(ResetProtocol)
+        self._bootstrap = self._driver(BootstrapProtocol)
+        if self._bootstrap is None and not job.board.flash:
+            raise Trouble(
+                f"the board cannot be driven: {job.lab} has no driver that flashes, and the target "
+                "no command for it (`flash`)"
+            )
+        if self._power is not None:
+            self._power.on()
+            if hasattr(self._power, "get") and not self._power.get():
+                raise Trouble("the board cannot be driven: its power stays off")
+        self._console = self.target.get_driver(ConsoleProtocol)
+        self._log = Path(SERIAL_LOG)
+        self._log.write_bytes(b"")
+
+    def _driver(self, protocol: type) -> Any:
+        try:
+            return self.target.get_driver(protocol)
+        except NoDriverFoundError:
+            return None
+
+    def flash(self, file: str) -> None:
+        """The board starts anew afterwards."""
+        with _within(self._job.board.flash_seconds, "flashing"):
+            if self._job.board.flash:
+                words = [word.format(file=file) for word in self._job.board.flash]
+                subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            else:
+                self._bootstrap.load(file)
+
+    def restart(self) -> None:
+        if self._reset is not None:
+            self._reset.reset()
+        elif self._power is not None:
+            self._power.cycle()
+        else:
+            self.flash(str(Path(_IMAGE).absolute()))
+
+    def read(self, seconds: float) -> bytes:
+        """What there is; nothing when nothing came in time."""
+        try:
+            data = bytes(self._console.read(size=1, timeout=max(seconds, 0.01)))
+        except TIMEOUT:
+            return b""
+        except OSError as error:
+            raise Trouble(f"the serial line broke off: {error}; is the cable in place?") from error
+        with self._log.open("ab") as log:
+            log.write(data)
+        return data
+
+
+@contextmanager
+def _within(seconds: float, what: str) -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise Trouble(f"the board cannot be driven: {what} took more than {seconds:g} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def run(board: Board, job: BoardJob) -> int:
+    """The runner's exit status; its outputs are files then. A line that was damaged gets a second
+    try. Raises Trouble."""
+    shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools go by the suffix
+    board.flash(str(Path(_FIRMWARE).absolute()))
+    board.flash(str(_write_image(job)))
+    try:
+        return _listen(board, job)
+    except LineDamaged as damage:
+        print(f"hil: the serial line was damaged, {damage}: the board runs once more", flush=True)
+    board.restart()
+    try:
+        return _listen(board, job)
+    except LineDamaged as damage:
+        raise Trouble(
+            f"the board's console was damaged twice, {damage}; look at cable, ground and speed "
+            f"({SERIAL_LOG} has the bytes)"
+        ) from damage
+
+
+def _write_image(job: BoardJob) -> Path:
+    files = {name: Path(name).read_bytes() for name in job.arguments if Path(name).is_file()}
+    path = Path(_IMAGE).absolute()
+    path.write_text(intel_hex(job.address, make_image(job.run, job.arguments, files, job.room)))
+    return path
+
+
+def _listen(board: Board, job: BoardJob) -> int:
+    """Raises LineDamaged, Trouble."""
+    reader, outputs = FrameReader(job.run), OutputFiles()
+    answer = time.monotonic() + job.board.answer_seconds
+    try:
+        while True:
+            if reader.began:
+                data = board.read(job.stall)
+            elif (left := answer - time.monotonic()) > 0:
+                data = board.read(left)
+            else:
+                raise _no_answer(reader, job)
+            if reader.began and not data:
+                raise Trouble(f"the board said nothing for {job.stall:g} s")
+            for frame in reader.feed(data):
+                status = _take(frame, outputs)
+                if status is not None:
+                    return status
+    except BoardRestarted as restart:
+        raise Trouble(
+            f"the board began again after frame {restart.frame}; look at its supply, and at what "
+            "may reset it (watchdog, brown-out, debugger)"
+        ) from restart
+
+
+def _no_answer(reader: FrameReader, job: BoardJob) -> Exception:
+    if reader.spoilt is not None:
+        return LineDamaged(0, reader.spoilt, "the beginning of the run did not come whole")
+    if reader.other_run is not None:
+        return Trouble(
+            f"the board runs another program image ({reader.other_run}) than was flashed "
+            f"({job.run}); does flashing report success without writing?"
+        )
+    return Trouble(
+        f"the board did not answer within {job.board.answer_seconds:g} s ({reader.received} bytes "
+        "came that no runner sends); look at power, wiring, and the speed of the line"
+    )
+
+
+def _take(frame: Frame, outputs: OutputFiles) -> int | None:
+    """The exit status that a frame brings, if any."""
+    if frame.kind is FrameKind.LOG:
+        sys.stdout.buffer.write(frame.content + b"\n")
+        sys.stdout.buffer.flush()
+    elif frame.kind is FrameKind.FILE:
+        outputs.add(frame.content)
+    elif frame.kind is FrameKind.EXIT:
+        for name, data in outputs.whole.items():
+            Path(name).write_bytes(data)
+        return int(frame.content)
+    return None
+
+
+def main(file: str) -> int:
+    job = checked(BoardJob, json.loads(Path(file).read_text()))
+    board = None
+    try:
+        board = Board(job)
+        return run(board, job)
+    except Trouble as trouble:
+        print(f"hil: {trouble}")
+    except Exception as error:  # a boundary: drivers of labgrid raise what they like
+        what = f"{type(error).__name__}: {error}".replace("\n", " ")
+        print(f"hil: the board cannot be driven: {what}")
+    finally:
+        if board is not None:
+            board.target.cleanup()
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
