@@ -84,6 +84,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure("<pool>_total", ("run",), "the size of a pool or stack", gated=False),
     Figure("ticks_set<number>", ("run",), "time of an input set", "ticks", gated=False),
     Figure(
+        "cycles_set<number>",
+        ("run",),
+        "cycles of a board's core for an input set; never compared with ticks",
+        "cycles",
+        gated=False,
+    ),
+    Figure(
         "method_allocator_planned",
         ("run",),
         "buffers of the memory plan, as allocated",

@@ -153,6 +153,7 @@ class Item(Word):
     # figures
     METRIC = "metric"
     TICKS = "ticks"
+    CYCLES = "cycles"
     OP_TICKS = "op_ticks"
     BUILD_ID = "build_id"
     COUNTER = "counter"

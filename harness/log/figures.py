@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from harness.core.verdict import Word
@@ -65,7 +66,8 @@ class Figures:
         self._counters: dict[bytes, str] = {}  # the console's name of a counter -> ours
         self._handlers: dict[Word, Callable[[int, bytes, Match], None]] = {
             Item.METRIC: self._metric,
-            Item.TICKS: self._ticks,
+            Item.TICKS: partial(self._time, "ticks"),
+            Item.CYCLES: partial(self._time, "cycles"),
             Item.OP_TICKS: self._op_ticks,
             Item.BUILD_ID: self._build_id,
             Item.COUNTER: self._counter,
@@ -119,8 +121,8 @@ class Figures:
         if match[3]:
             self._set(f"{name}_total", match[3], number)
 
-    def _ticks(self, number: int, _line: bytes, match: Match) -> None:
-        self._set(f"ticks_set{int(match[2] or 0)}", match[1], number)
+    def _time(self, unit: str, number: int, _line: bytes, match: Match) -> None:
+        self._set(f"{unit}_set{int(match[2] or 0)}", match[1], number)
 
     def _set(self, name: str, value: bytes, number: int) -> None:
         if name in self.metrics or len(self.metrics) < _MAX_NAMES:

@@ -53,7 +53,7 @@ class _Board:
 
     def find(self, target: Target) -> Tool | None:
         try:
-            return Tool("labgrid", Path(sys.executable), metadata.version("labgrid"))
+            return Tool("labgrid", Path(sys.executable), f"labgrid {metadata.version('labgrid')}")
         except metadata.PackageNotFoundError:
             return None
 

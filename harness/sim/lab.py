@@ -12,8 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +25,10 @@ from harness.sim.board import BoardJob
 from harness.sim.program_image import intel_hex, make_image
 from harness.sim.serial_frames import (
     BoardRestarted,
-    Frame,
-    FrameKind,
     FrameReader,
     LineDamaged,
-    OutputFiles,
+    add_part,
+    missing_beginning,
 )
 
 SERIAL_LOG = "serial.log"  # every byte of the line
@@ -73,12 +70,14 @@ class Board:
 
     def flash(self, file: str) -> None:
         """The board starts anew afterwards."""
-        with _within(self._job.board.flash_seconds, "flashing"):
-            if self._job.board.flash:
-                words = [word.format(file=file) for word in self._job.board.flash]
-                subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-            else:
-                self._bootstrap.load(file)
+        board = self._job.board
+        signal.setitimer(signal.ITIMER_REAL, board.flash_seconds)
+        if board.flash:
+            words = [word.format(file=file) for word in board.flash]
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        else:
+            self._bootstrap.load(file)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def restart(self) -> None:
         if self._reset is not None:
@@ -99,19 +98,6 @@ class Board:
         with self._log.open("ab") as log:
             log.write(data)
         return data
-
-
-@contextmanager
-def _within(seconds: float, what: str) -> Iterator[None]:
-    def late(*_: object) -> None:
-        raise Trouble(f"the board cannot be driven: {what} took more than {seconds:g} s")
-
-    signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def run(board: Board, job: BoardJob) -> int:
@@ -143,32 +129,35 @@ def _write_image(job: BoardJob) -> Path:
 
 def _listen(board: Board, job: BoardJob) -> int:
     """Raises LineDamaged, Trouble."""
-    reader, outputs = FrameReader(job.run), OutputFiles()
+    reader, files = FrameReader(job.run), dict[str, bytes]()
     answer = time.monotonic() + job.board.answer_seconds
     try:
         while True:
-            if reader.began:
-                data = board.read(job.stall)
-            elif (left := answer - time.monotonic()) > 0:
-                data = board.read(left)
-            else:
-                raise _no_answer(reader, job)
+            data = board.read(job.stall if reader.began else answer - time.monotonic())
             if reader.began and not data:
                 raise Trouble(f"the board said nothing for {job.stall:g} s")
-            for frame in reader.feed(data):
-                status = _take(frame, outputs)
-                if status is not None:
-                    return status
+            for _, kind, content in reader.feed(data):
+                if kind == "L":
+                    sys.stdout.buffer.write(content + b"\n")
+                    sys.stdout.buffer.flush()
+                elif kind == "F":
+                    add_part(files, content)
+                elif kind == "X":
+                    for name, output in files.items():
+                        Path(name).write_bytes(output)
+                    return int(content)
+            if not reader.began and time.monotonic() > answer:
+                raise _no_answer(reader, job)
     except BoardRestarted as restart:
         raise Trouble(
-            f"the board began again after frame {restart.frame}; look at its supply, and at what "
-            "may reset it (watchdog, brown-out, debugger)"
+            f"the board began again after {restart}; look at its supply, and at what may reset it "
+            "(watchdog, brown-out, debugger)"
         ) from restart
 
 
 def _no_answer(reader: FrameReader, job: BoardJob) -> Exception:
     if reader.spoilt is not None:
-        return LineDamaged(0, reader.spoilt, "the beginning of the run did not come whole")
+        return missing_beginning(reader.spoilt)
     if reader.other_run is not None:
         return Trouble(
             f"the board runs another program image ({reader.other_run}) than was flashed "
@@ -180,21 +169,12 @@ def _no_answer(reader: FrameReader, job: BoardJob) -> Exception:
     )
 
 
-def _take(frame: Frame, outputs: OutputFiles) -> int | None:
-    """The exit status that a frame brings, if any."""
-    if frame.kind is FrameKind.LOG:
-        sys.stdout.buffer.write(frame.content + b"\n")
-        sys.stdout.buffer.flush()
-    elif frame.kind is FrameKind.FILE:
-        outputs.add(frame.content)
-    elif frame.kind is FrameKind.EXIT:
-        for name, data in outputs.whole.items():
-            Path(name).write_bytes(data)
-        return int(frame.content)
-    return None
+def _late(*_: object) -> None:
+    raise Trouble("the board cannot be driven: flashing it took too long")
 
 
 def main(file: str) -> int:
+    signal.signal(signal.SIGALRM, _late)
     job = checked(BoardJob, json.loads(Path(file).read_text()))
     board = None
     try:

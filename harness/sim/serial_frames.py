@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
-
-from harness.core.verdict import Word
 
 _MOST_LINE = 1024  # the longest frame has 417 bytes
 _FRAME = re.compile(rb"@([0-9a-f]{4})([BLFX]) (.*) ([0-9a-f]{8})\r?", re.DOTALL)
@@ -21,37 +19,20 @@ _BEGINS = b"@0000B "
 _MOST_FILE = 64 << 20
 
 
-class FrameKind(Word):
-    """As in the runner."""
+class Frame(NamedTuple):
+    """``kind``: B begins a run, L is a line of the log, F a part of a file, X the exit status."""
 
-    BEGIN = "B"
-    LOG = "L"
-    FILE = "F"
-    EXIT = "X"
-
-
-@dataclass(frozen=True)
-class Frame:
     number: int
-    kind: FrameKind
+    kind: str
     content: bytes
 
 
 class LineDamaged(Exception):
-    """Bytes were lost or changed: ``frame`` was expected at byte ``offset`` of the line."""
-
-    def __init__(self, frame: int, offset: int, what: str) -> None:
-        super().__init__(f"frame {frame} at byte {offset}: {what}")
-        self.frame = frame
-        self.offset = offset
+    """Bytes were lost or changed: which frame was expected, and at which byte of the line."""
 
 
 class BoardRestarted(Exception):
-    """The board began again, behind ``frame``."""
-
-    def __init__(self, frame: int) -> None:
-        super().__init__(f"frame {frame}")
-        self.frame = frame
+    """The board began again."""
 
 
 class FrameReader:
@@ -89,58 +70,54 @@ class FrameReader:
         if not self.began:
             if frame is None and line.startswith(b"@") and self.spoilt is None:
                 self.spoilt = self.received
-            return self._before(frame)
+            return None if frame is None else self._before(frame)
         if frame is None:
             self._damaged("the checksum is not right")
         elif frame.number == (self._next - 1) & 0xFFFF:
             self._damaged("the frame before it came twice; does the line echo?")
-        elif frame.kind is FrameKind.BEGIN:
-            raise BoardRestarted(self._next - 1)
+        elif frame.kind == "B":
+            raise BoardRestarted(f"frame {self._next - 1}")
         elif frame.number != self._next & 0xFFFF:
             self._damaged(f"frame {frame.number} came instead")
         self._next += 1
         return frame
 
-    def _before(self, frame: Frame | None) -> Frame | None:
-        if frame is None:
-            return None
-        follows, self._last_begin = self._last_begin, frame.kind is FrameKind.BEGIN
-        if frame.kind is FrameKind.BEGIN:
+    def _before(self, frame: Frame) -> Frame | None:
+        follows, self._last_begin = self._last_begin, frame.kind == "B"
+        if frame.kind == "B":
             self.began = frame.content == self._run
             self.other_run = None if self.began else frame.content.decode("ascii", "replace")
             self._next = 1
             return frame if self.began else None
         if frame.number == 1 and not follows:
-            raise LineDamaged(0, self.received, "the beginning of the run is missing")
+            raise missing_beginning(self.received)
         return None
 
     def _damaged(self, what: str) -> None:
         """Ignored before the beginning: a board may have said anything."""
         if self.began:
-            raise LineDamaged(self._next, self.received, what)
+            raise LineDamaged(f"frame {self._next} at byte {self.received}: {what}")
 
 
 def _parsed(line: bytes) -> Frame | None:
     match = _FRAME.fullmatch(line)
     if match is None or crc32(line[1 : match.end(3)]) != int(match[4], 16):
         return None
-    return Frame(int(match[1], 16), FrameKind(match[2].decode()), match[3])
+    return Frame(int(match[1], 16), match[2].decode(), match[3])
 
 
-class OutputFiles:
-    """Puts the files together that come in FILE frames."""
+def missing_beginning(offset: int) -> LineDamaged:
+    return LineDamaged(f"frame 0 at byte {offset}: the beginning of the run is missing")
 
-    def __init__(self) -> None:
-        self.whole: dict[str, bytes] = {}
-        self._open: dict[str, bytes] = {}
 
-    def add(self, content: bytes) -> None:
-        """Raises ValueError for what the runner does not send."""
-        match = _FILE.fullmatch(content)
-        if match is None:
-            raise ValueError("not a part of an output file")
-        name, offset, size = match[1].decode(), int(match[2]), int(match[3])
-        data = self._open.pop(name, b"") + bytes.fromhex(match[4].decode())
-        if offset != len(data) - len(match[4]) // 2 or len(data) > size or size > _MOST_FILE:
-            raise ValueError(f"{name}: bytes from {offset} of {size} do not follow")
-        (self.whole if len(data) == size else self._open)[name] = data
+def add_part(files: dict[str, bytes], content: bytes) -> None:
+    """Takes the part of an output file that a frame brings. Raises ValueError for what the runner
+    does not send."""
+    match = _FILE.fullmatch(content)
+    if match is None:
+        raise ValueError("not a part of an output file")
+    name, offset, size = match[1].decode(), int(match[2]), int(match[3])
+    before = files.get(name, b"")
+    files[name] = before + bytes.fromhex(match[4].decode())
+    if offset != len(before) or len(files[name]) > size or size > _MOST_FILE:
+        raise ValueError(f"{name}: bytes from {offset} of {size} do not follow")

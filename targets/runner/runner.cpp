@@ -14,6 +14,10 @@ namespace hil {
 
 namespace {
 
+#ifndef HIL_CLOCK_FIGURE
+#define HIL_CLOCK_FIGURE "system_counter_ticks"
+#endif
+
 constexpr double kRtol = 0.01;  // ExecuTorch's arm_executor_runner compares bundles with these
 constexpr double kAtol = 0.01;
 
@@ -215,8 +219,7 @@ void Runner::report_build() const {
 
 void Runner::report_set(size_t set, uint64_t ticks) const {
   if (clock_ == nullptr) return;
-  HIL_LOG(Info, "system_counter_ticks: %llu (set %zu)", static_cast<unsigned long long>(ticks),
-          set);
+  HIL_LOG(Info, HIL_CLOCK_FIGURE ": %llu (set %zu)", static_cast<unsigned long long>(ticks), set);
   const Span<const uint64_t> each = method_.instruction_ticks();
   for (size_t i = 0; i < each.size(); ++i) {
     HIL_LOG(Info, "op_ticks: %zu %zu %s %llu", set, i, instruction_name(method_.instructions()[i]),

@@ -24,6 +24,7 @@ ACCEPTED = sorted((project_root() / "references").glob("*/*.json"))
         ("stack_high_water", "stack_<use>"),
         ("method_allocator_used_total", "<pool>_total"),
         ("ticks_set12", "ticks_set<number>"),
+        ("cycles_set0", "cycles_set<number>"),
         ("method_allocator_used", "method_allocator_used"),
         ("planned_bytes", "planned_bytes"),
     ],

@@ -125,6 +125,7 @@ def test_metrics_and_end_marker() -> None:
             b"method_allocator_used:     2000 / 65536  free: 63536 ( used: 3 % ) ",
             b"stack_high_water:     1200 / 32768 bytes.",
             b"system_counter_ticks: 1800000 (set 1)",
+            b"cpu_cycles: 5400000 (set 0)",
             b"op_ticks: 0 3 cortex_m::quantized_conv2d.out 4500",
             b"Program complete, exiting.",
         )
@@ -136,8 +137,9 @@ def test_metrics_and_end_marker() -> None:
     assert seen.metrics["method_allocator_used_total"].value == 65536
     assert seen.metrics["stack_high_water"].line == 4
     assert seen.metrics["ticks_set1"].value == 1_800_000
+    assert seen.metrics["cycles_set0"].value == 5_400_000
     assert seen.op_ticks[0].operator == "cortex_m::quantized_conv2d.out"
-    assert seen.complete_line == 7
+    assert seen.complete_line == 8
     assert seen.failures == ()
 
 

@@ -62,6 +62,7 @@ NOTHING = (Item.NOISE, Item.NO_TENSOR, Item.SCRIPT)
 FIELDS = {
     Item.METRIC: "metrics",
     Item.TICKS: "metrics",
+    Item.CYCLES: "metrics",
     Item.COUNTER: "pmu",
     Item.BUNDLE_PASS: "bundle_passes",
     Item.OUTPUT_FILE: "output_files",

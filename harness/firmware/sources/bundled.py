@@ -95,15 +95,19 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
     return BuildPlan(
         sources=root / "targets" / "runner",
         toolchain_file=toolchain_file(target.port),
-        toolchain_id=toolchain.toolchain_id(target.toolchain)
-        if workspace is None
-        else workspace.toolchain_id,
+        toolchain_id=_toolchain_id(target) if workspace is None else workspace.toolchain_id,
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
         zephyr=workspace,
         application=_application(target),
         options={**_regions(target), **options} if workspace is None else in_kconfig(options),
     )
+
+
+def _toolchain_id(target: Target) -> str:
+    """Figures are accepted by it, and those of a board are its own."""
+    board = " serial" if target.cmake.get("HIL_HOST_LINK") == "serial" else ""
+    return toolchain.toolchain_id(target.toolchain) + board
 
 
 def _regions(target: Target) -> dict[str, str]:
