@@ -290,7 +290,8 @@ def failed_record(
     source: str = BUNDLED,
 ) -> RunRecord:
     """The record of a case that an error ended before its program ran."""
-    text = error.message if error.hint is None else f"{error.message}; {error.hint}"
+    joint = " " if error.message.endswith(".") else "; "
+    text = error.message if error.hint is None else f"{error.message}{joint}{error.hint}"
     cause = Cause(error.kind, text, None, dict(error.facts) or None)
     wrong = error.exit_code is ExitCode.USAGE
     return RunRecord(case, time, Judgement(error.verdict, cause), source=source, wrong_use=wrong)

@@ -223,6 +223,13 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
     )
 
 
+def test_a_hint_behind_a_whole_sentence_is_one_of_its_own() -> None:
+    error = UsageError("There is no file Kconfig.meter.", hint="Write the file.")
+    failed = failed_record(Case("host", "m.py"), "now", error)
+    assert failed.cause is not None
+    assert failed.cause.text == "There is no file Kconfig.meter. Write the file."
+
+
 @pytest.mark.parametrize(
     ("verdicts", "code"),
     [
