@@ -145,7 +145,7 @@ bool Runner::read_input(const et::MethodMeta& meta, size_t index, const char* pa
     HIL_LOG(Error, "input %zu is no tensor, and only tensors can be given", index);
     return false;
   }
-  Span<uint8_t> bytes;
+  Span<const uint8_t> bytes;
   uint64_t size = 0;
   if (platform::read_file(path, files_, &bytes, &size) != Error::Ok) {
     HIL_LOG(Error, "cannot read input '%s'", path);
@@ -158,8 +158,9 @@ bool Runner::read_input(const et::MethodMeta& meta, size_t index, const char* pa
   }
   const auto sizes = tensor->sizes();
   const auto order = tensor->dim_order();
+  auto* data = const_cast<uint8_t*>(bytes.data());  // in files_, of which nobody else has this part
   inputs_.push_back(executorch::extension::make_tensor_ptr(
-      {sizes.begin(), sizes.end()}, bytes.data(), {order.begin(), order.end()}, {},
+      {sizes.begin(), sizes.end()}, data, {order.begin(), order.end()}, {},
       tensor->scalar_type()));
   return true;
 }
