@@ -20,6 +20,7 @@ from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.console import columns
 from harness.run.prune import Bounds, Kind, bounds, kinds
 from harness.run.prune import prune as bring_within
+from harness.sim.board import what_board_lacks
 from harness.sim.simulator import available_simulators
 from harness.system.paths import state_dir
 from harness.system.settings import BYTES, SECONDS, quantity
@@ -61,8 +62,8 @@ def models() -> Answer:
 def doctor() -> Answer:
     """Show each tool, its version, and how to get what is missing (FVPs included).
 
-    Where ZEPHYR_BASE is set, what its workspace lacks, too; and how much is in .hil, which
-    `hil prune` makes smaller.
+    Where ZEPHYR_BASE is set, what its workspace lacks, too; what is missing to drive each board;
+    and how much is in .hil, which `hil prune` makes smaller.
     """
     fvps = [t.simulators.fvp for t in load_targets() if t.simulators.fvp is not None]
     tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
@@ -73,12 +74,17 @@ def doctor() -> Answer:
     _print_tools(tools)
     if zephyr:
         _print_workspace(zephyr)
+    targets = (t for t in load_targets() if t.simulators.board is not None)
+    boards = {target.name: what_board_lacks(target) for target in targets}
+    for name, lacks in boards.items():
+        terminal().print(f"board {name}: {'; '.join(lacks) or 'nothing is missing'}")
     if missing:
         terminal().print(f"missing: {', '.join(missing)}", style="red")
     _print_state(kinds_kept, limits)
     return {
         "tools": [asdict(tool) for tool in tools],
         "zephyr": [asdict(finding) for finding in zephyr],
+        "boards": boards,
         "missing": missing,
         "state": {
             "path": str(state_dir()),

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -107,6 +109,29 @@ class _Board:
                 path=lab,
                 kind="board_busy",
             ) from None
+
+
+_TOOLS = {"OpenOCDDriver": "openocd"}  # what labgrid's drivers start
+
+
+def what_board_lacks(target: Target) -> tuple[str, ...]:
+    """What this machine lacks to drive a target's board, as sentences. Serial ports that are named
+    by their device alone are looked at."""
+    board, lab = _settings(target), target.file.parent / _settings(target).labgrid
+    found = []
+    if SIMULATOR.find(target) is None:
+        found.append('labgrid is not installed: pip install "executorch-hil[board]"')
+    if not lab.is_file():
+        return (*found, f"there is no labgrid environment {lab}")
+    text = lab.read_text()
+    for port in map(Path, re.findall(r"^\s*port:\s*(/dev/\S+)\s*$", text, re.MULTILINE)):
+        if not port.exists():
+            found.append(f"{port} is not there: plug the board in")
+        elif not os.access(port, os.R_OK | os.W_OK):
+            found.append(f"{port} may not be opened: join its group, {port.group()}")
+    tools = [tool for driver, tool in _TOOLS.items() if f"{driver}:" in text] + [*board.flash[:1]]
+    found += [f"{tool} is not installed" for tool in tools if shutil.which(tool) is None]
+    return tuple(found)
 
 
 def _lab(target: Target) -> Path:

@@ -37,7 +37,7 @@ ANSWERS = {
     "link explain link.log": {
         *("source", "failed", "linked", "stopped", "output", "objects_read", "failures"),
     },
-    "doctor": {"tools", "zephyr", "missing", "state"},
+    "doctor": {"tools", "zephyr", "boards", "missing", "state"},
     "history": {"flaky"},
     "why host/add": {*CASE, "time", "meaning", "do", "console"},
     "accept host/add --reason test --dry-run": ERROR,  # there is no place for it

@@ -27,7 +27,7 @@ from harness.firmware.sources.bundled import make_plan
 from harness.judge.ending import execution_cause
 from harness.log import Kind
 from harness.run.judging import ending
-from harness.sim.board import SIMULATOR
+from harness.sim.board import SIMULATOR, what_board_lacks
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
@@ -285,6 +285,20 @@ def test_figures_of_a_board_are_accepted_by_themselves(bench: Bench) -> None:
         make_plan(pick(target, name).target, "plain", {}).toolchain_id for name in ("qemu", "board")
     )
     assert on_board == f"{on_qemu} serial"
+
+
+def test_what_is_missing_to_drive_a_board(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert what_board_lacks(bench.target()) == ()
+    lab = bench.folder / "lab-stm32f405.yaml"
+    lab.write_text("port: /dev/ttyACM77\ndrivers: {}\n  OpenOCDDriver: {}\n")
+    monkeypatch.setenv("PATH", "")
+    assert what_board_lacks(bench.target()) == (
+        "/dev/ttyACM77 is not there: plug the board in",
+        "openocd is not installed",
+    )
+    lab.unlink()
+    (missing,) = what_board_lacks(bench.target())
+    assert missing.startswith("there is no labgrid environment ")
 
 
 @pytest.mark.parametrize("name", ["nucleo-f446re", "nucleo-h563zi"])
