@@ -57,7 +57,7 @@ def nightly() -> None:
       hil nightly suite.yaml --scheduler tcp://farm:8786 --store /mnt/farm/hil
       hil nightly merge shard-1 shard-2 shard-3 shard-4
       hil nightly page -o night.html     the last night, to look at
-      hil nightly index -o pages         all nights: which case failed when
+      hil nightly page --index pages     all nights: which case failed when
 
     The suite is YAML; docs/nightly.md has all of it:
 
@@ -304,30 +304,6 @@ def _tell(history: History, night: Night, after: After, code: ExitCode) -> ExitC
     return code
 
 
-@nightly.command("tell")
-@click.argument("suite", type=click.Path(path_type=Path), metavar="SUITE.yaml")
-@click.argument("night", required=False, metavar="[NIGHT]")
-@history_option
-@verb
-def tell_(suite: Path, night: str | None, url: str | None) -> Answer:
-    """Send the message of a night, and bring GitHub's issues up to date.
-
-    What `notify:` and `issues:` of SUITE.yaml say. `hil nightly SUITE.yaml` does it at its end; a
-    night of several shards wants it after they are together. NIGHT is an id (default: the newest).
-
-    \b
-    Examples:
-      hil nightly tell suite.yaml
-      hil nightly tell suite.yaml 20260101-020000-1a2b3c
-    """
-    after = load_suite(suite, datetime.now(timezone.utc).date()).after
-    if not (after.notify or after.issues):
-        raise UsageError(f"{suite} has neither notify: nor issues:", hint="name a service there")
-    with opened(url) as history:
-        night_ = known_night(history, night)
-        return {"night": night_.id}, _tell(history, night_, after, ExitCode.PASSED)
-
-
 def _bundled(rows: list[Row], folder: Path | None) -> dict[str, list[str]]:
     """Bundles of what failed now, not of what was judged before a kill."""
     if folder is None:
@@ -421,53 +397,42 @@ def merge_(
     return {**summary, **shards}, code
 
 
-@nightly.command("index")
-@click.option(
-    "-o",
-    "out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("nights"),
-    show_default=True,
-    metavar="DIR",
-    help="Where to write index.html, and the page of the night.",
-)
-@click.argument("night", required=False, metavar="[NIGHT]")
-@history_option
-@verb
-def index_(night: str | None, out: Path, url: str | None) -> Answer:
-    """Write a table of nights: every case of the last 30, and how it ended in each.
-
-    They are the nights that NIGHT (default: the newest) is compared with. Its own page is written
-    beside it, and the table has links to the pages that are in DIR: keep DIR, and publish it as it
-    is, with GitHub Pages or any server of files.
-
-    \b
-    Example:
-      hil nightly index -o pages
-    """
-    from harness.report.page.index import write_index
-
-    with opened(url) as history:
-        page = write_index(history, known_night(history, night), out)
-    echo(str(page))
-    return {"page": str(page)}, ExitCode.PASSED
-
-
 @nightly.command("page")
 @click.argument("night", required=False, metavar="[NIGHT]")
 @click.option(
     "-o",
     "out",
     type=FILE,
-    default=Path("night.html"),
-    show_default=True,
     metavar="FILE",
-    help="Where to write it.",
+    help="Where to write it (default: night.html; with --index or --tell not at all).",
+)
+@click.option(
+    "--index",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write DIR/index.html, a table of the last 30 nights that the night is compared with, "
+    "every case in each of them, and the page of the night beside it. Its links lead to the pages "
+    "that are in DIR: keep DIR, and publish it as it is, with GitHub Pages or any server of files.",
+)
+@click.option(
+    "--tell",
+    type=click.Path(path_type=Path),
+    metavar="SUITE.yaml",
+    help="Send the message of the night, and bring GitHub's issues up to date, as `notify:` and "
+    "`issues:` of SUITE.yaml say. `hil nightly SUITE.yaml` does it at its end; a night of several "
+    "shards wants it after they are together.",
 )
 @junit_option
 @history_option
 @verb
-def page_(night: str | None, out: Path, junit: Path | None, url: str | None) -> Answer:
+def page_(
+    night: str | None,
+    out: Path | None,
+    index: Path | None,
+    tell: Path | None,
+    junit: Path | None,
+    url: str | None,
+) -> Answer:
     """Write a night as one HTML page: what broke, since when, what changed, how to see it.
 
     NIGHT is an id (default: the newest). The page needs no network and no other file, so that it
@@ -478,9 +443,31 @@ def page_(night: str | None, out: Path, junit: Path | None, url: str | None) -> 
     Examples:
       hil nightly page
       hil nightly page 20260101-020000-1a2b3c -o night.html
+      hil nightly page --index pages
+      hil nightly page --tell suite.yaml
     """
+    after = None if tell is None else _after(tell)
+    if index is None and after is None and out is None:
+        out = Path("night.html")
+    code, pages = ExitCode.PASSED, [out] if out is not None else []
     with opened(url) as history:
         night_ = known_night(history, night)
-        summary, _ = show_night(history, night_, out, junit)
-    echo(str(out))
-    return {**summary, "page": str(out)}, ExitCode.PASSED
+        summary: dict[str, Any] = {"night": night_.id}
+        if out is not None or junit is not None:
+            summary, _ = show_night(history, night_, out, junit)
+        if index is not None:
+            from harness.report.page.index import write_index
+
+            pages.append(write_index(history, night_, index))
+        if after is not None:
+            code = _tell(history, night_, after, code)
+    for page in pages:
+        echo(str(page))
+    return {**summary, "page": str(pages[0]) if pages else None}, code
+
+
+def _after(suite: Path) -> After:
+    after = load_suite(suite, datetime.now(timezone.utc).date()).after
+    if not (after.notify or after.issues):
+        raise UsageError(f"{suite} has neither notify: nor issues:", hint="name a service there")
+    return after

@@ -43,7 +43,7 @@ class NotDelivered(InfraError):
         self.service = service
         super().__init__(
             f"the night was not told to {service}: {why}",
-            hint="`hil nightly tell SUITE.yaml` tells it once more",
+            hint="`hil nightly page --tell SUITE.yaml` tells it once more",
         )
 
 

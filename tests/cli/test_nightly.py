@@ -255,27 +255,29 @@ def test_a_night_is_told_to_whom_the_suite_names(
     suite = tmp_path / "suite.yaml"
     cases = f"cases: [{{targets: [{TARGET}], models: [add]}}]\n"
     suite.write_text(cases)
-    assert "neither notify: nor issues:" in said("nightly", "tell", suite, code=2)
+    assert "neither notify: nor issues:" in said("nightly", "page", "--tell", suite, code=2)
     suite.write_text(cases + 'notify: ["json://127.0.0.1:$CHAT/x"]\nissues: true\n')
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     monkeypatch.delenv("CHAT", raising=False)
-    text = said("nightly", "tell", suite)
+    text = said("nightly", "page", "--tell", suite)
     assert "hil: issues are not kept: $GITHUB_TOKEN" in text
     assert "hil: not sent to json: $CHAT is not set" in text
     with running(Service()) as chat:
         monkeypatch.setenv("CHAT", str(chat.port))
-        said("nightly", "tell", suite, "n3")
+        said("nightly", "page", "n3", "--tell", suite)
         assert "new: corstone-300-m55/add: OVER_BUDGET" in chat.received[0][2]["message"]
         pull = night(4, CASE, origin=Origin("topic", "c4", pull_request="7"))
         there.begin(pull)
         there.append([row(4, "FAULT")])
-        said("nightly", "tell", suite, "n4")
+        said("nightly", "page", "n4", "--tell", suite)
         chat.fails = 500
-        assert "the night was not told to json" in said("nightly", "tell", suite, "n3", code=3)
+        assert "the night was not told to json" in said(
+            "nightly", "page", "n3", "--tell", suite, code=3
+        )
         assert len(chat.received) == 2
 
 
 def test_the_table_of_nights(there: History, tmp_path: Path) -> None:
-    told = said("nightly", "index", "-o", tmp_path / "pages")
+    told = said("nightly", "page", "--index", tmp_path / "pages")
     assert told.strip() == str(tmp_path / "pages" / "index.html")
     assert 'href="night-n3.html"' in (tmp_path / "pages" / "index.html").read_text()
