@@ -39,8 +39,8 @@ def verb(function: _Verb) -> _Verb:
         click.get_current_context().meta[_JSON] = as_json
         try:
             result, code = function(*args, **kwargs)
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
-            raise  # click has words of its own for these
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise  # click has words of its own for these; none where nobody reads (`| head`)
         except Exception as error:  # the boundary of this face
             failure = as_harness_error(error)
             result, code = _error_object(failure), failure.exit_code

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from harness.cli.link import link
+from harness.core.verdict import ExitCode
 from tests.link.plants import PLANTS, Project
 
 LOG = "ld: main.o: in function `main':\nmain.c:3: undefined reference to `foo'\ncollect2: error: ld returned 1 exit status\n"  # fmt: skip # noqa: E501
@@ -142,3 +146,17 @@ def test_check_that_proves_nothing_exits_with_1(build: Path) -> None:
     result = CliRunner().invoke(link, ["check", str(build), "--overridable", "log_line", "--json"])
     assert result.exit_code == 1
     assert json.loads(result.stdout)["overridable"] is False
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    """`hil link explain LOG | head -1`: no message, and no success either."""
+    log = tmp_path / "build.log"
+    log.write_text("main.o: in function `main':\nmain.c:1: undefined reference to `f'\n")
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    script = f"from harness.cli.main import main; main(['link', 'explain', {str(log)!r}])"
+    with open(write_end, "wb") as nobody_reads:
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=nobody_reads, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (ExitCode.FAILED, b"")
