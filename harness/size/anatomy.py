@@ -42,7 +42,7 @@ class Anatomy:
     memory: tuple[Part, ...] = ()
     dropped: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
-    users: Mapping[Path, str] = field(default_factory=dict)
+    users: Mapping[Path, str] = field(default_factory=dict, compare=False)
 
     @property
     def unknown(self) -> int:

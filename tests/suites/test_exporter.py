@@ -129,7 +129,7 @@ def test_the_command_finds_it(
     assert (exporter.environment / "executorch/exir/lowering.py").resolve().parent.parent == (
         tree.root
     )
-    assert f"the suite and its exporter: checkout {tree.git('rev-parse', 'HEAD')[:10]}" in (
+    assert f"the suite and its exporter: checkout {tree.git('rev-parse', 'HEAD')[:8]}" in (
         done.output
     )
 

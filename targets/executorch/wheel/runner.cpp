@@ -160,8 +160,7 @@ bool Runner::read_input(const et::MethodMeta& meta, size_t index, const char* pa
   const auto order = tensor->dim_order();
   auto* data = const_cast<uint8_t*>(bytes.data());  // in files_, of which nobody else has this part
   inputs_.push_back(executorch::extension::make_tensor_ptr(
-      {sizes.begin(), sizes.end()}, data, {order.begin(), order.end()}, {},
-      tensor->scalar_type()));
+      {sizes.begin(), sizes.end()}, data, {order.begin(), order.end()}, {}, tensor->scalar_type()));
   return true;
 }
 
