@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
+from harness.core.plain import counted
 from harness.export.checkout import CheckoutExporter
 from harness.suites.recorder import KEPT, REQUEST
 from harness.suites.results import Selection, StandinMissing
@@ -164,14 +165,21 @@ def run_session(
     os.close(write)
     overdue = threading.Timer(_LIMIT_SECONDS, child.end)
     overdue.start()
+    collected: list[list[str]] = []
     try:
         with os.fdopen(read, "rb") as events:
-            phases = list(_phases(events, len(done), progress))
+            phases = list(_phases(events, collected, len(done), progress))
         status = child.wait()
     finally:
         overdue.cancel()
         child.end()
-    _check(status, bool(done) or any(phase["when"] != "collect" for phase in phases), workspace)
+    _check(status, workspace)
+    if not collected:
+        raise _failed("no worker of it collected the tests", workspace)
+    if not done and not collected[0]:
+        raise UsageError("no test of the suite was selected", hint="look at -k, --shard, --sample")
+    if lost := sorted({*collected[0]} - {phase["test"] for phase in phases}):
+        raise _failed(f"{counted(len(lost), 'test')} never ran, as {lost[0]}", workspace)
     return phases
 
 
@@ -189,13 +197,17 @@ def _argv(workspace: Workspace, keyword: str | None, workers: int) -> list[str]:
     return [*words, str(workspace.root / workspace.suite.tests)]
 
 
-def _phases(events: Iterable[bytes], done: int, progress: Progress) -> Iterator[dict[str, Any]]:
+def _phases(
+    events: Iterable[bytes], collected: list[list[str]], done: int, progress: Progress
+) -> Iterator[dict[str, Any]]:
+    """``collected`` gets the tests that are to run, once from each worker."""
     total = done
     progress("starting the suite: importing torch and collecting tests")
     for line in events:
         event = json.loads(line)
-        if "selected" in event:  # by each worker, the same
-            total = done + event["selected"] if total == done else total
+        if "collected" in event:
+            collected.append(event["collected"])
+            total = len(collected[0]) + done if len(collected) == 1 else total
             continue
         yield event
         if event["when"] == "teardown":
@@ -203,15 +215,16 @@ def _phases(events: Iterable[bytes], done: int, progress: Progress) -> Iterator[
             progress(f"suite {done}/{total}")
 
 
-def _check(status: int, tests_ran: bool, workspace: Workspace) -> None:
+def _check(status: int, workspace: Workspace) -> None:
     if status in _PYTEST_ENDED:
-        if not tests_ran:
-            raise UsageError(
-                "no test of the suite was selected", hint="look at -k, --shard, --sample"
-            )
         return
     lines = [s for s in workspace.log.read_text("utf-8", "replace").splitlines() if s.strip()]
     last = lines[-1] if lines else ""
     reason = next((line for line in reversed(lines) if "rror" in line), last)
-    error = UsageError if status == _PYTEST_USAGE_ERROR else InfraError
-    raise error(f"pytest could not run the suite: {reason}", hint=f"see {workspace.log}")
+    if status == _PYTEST_USAGE_ERROR:
+        raise UsageError(f"pytest could not run the suite: {reason}", hint=f"see {workspace.log}")
+    raise _failed(reason, workspace)
+
+
+def _failed(reason: str, workspace: Workspace) -> InfraError:
+    return InfraError(f"pytest could not run the suite: {reason}", hint=f"see {workspace.log}")

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.suite import suite
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.suites.results import Phase, Selection, StandinMissing, judge
 from harness.suites.session import Workspace, prepare, require_standins, run_session
 from harness.suites.suites import SUITES
@@ -136,3 +136,28 @@ def test_the_runner_is_where_the_suite_looks_for_it(
 def test_a_missing_elf(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no ELF"):
         prepare(SUITES["cortex-m"], tmp_path / "none")
+
+
+_DIES = """
+import os, pytest
+@pytest.mark.parametrize("n", range(12))
+def test_number(n): os._exit(1)
+"""
+_NO_WORKER = "import os; 'PYTEST_XDIST_WORKER' in os.environ and os._exit(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("ops/test_own.py", _DIES, r"\d+ tests never ran, as ops/test_own.py::test_number"),
+        ("conftest.py", _NO_WORKER, "no worker of it collected the tests"),
+    ],
+    ids=["dies", "no-worker"],
+)
+def test_what_pytest_leaves_out_is_not_passed_over(
+    workspace: Workspace, file: str, text: str, said: str
+) -> None:
+    """pytest-xdist gives up after some dead workers, and ends as after tests that failed."""
+    (workspace.root / file).write_text(text)
+    with pytest.raises(InfraError, match=said):
+        run(workspace, Selection())
