@@ -1,7 +1,8 @@
 """Steps of a case's figures over nights: where a figure changes and stays.
 
-The change points are those of `ruptures` (Truong, Oudre and Vayatis, 2020), of least squares. A
-value of one night that the next ones do not have is no step; of the last night nobody knows yet.
+The change points are those of least squares with a price for each (optimal partitioning; Jackson
+et al., 2005). A value of one night that the next ones do not have is no step; of the last night
+nobody knows yet.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median, median_low
 
 from harness.core.judgement import Cause, Reason
@@ -135,15 +136,27 @@ def _steps(figure: Watched, rows: Sequence[Row], least: float) -> list[Step]:
 
 
 def _levels(values: Sequence[float]) -> list[tuple[int, int]]:
-    """Where each begins and ends."""
-    if len(set(values)) < 2:
-        return [(0, len(values))]
-    import numpy as np
-    import ruptures  # with scipy: 0.7 s
-
+    """Where each begins and ends: the partition with the least squared distance from the levels'
+    means, and a price for each level. Tests compare it with the library `ruptures`, whose import
+    takes longer than a page."""
     noise = median_low(abs(b - a) for a, b in pairwise(values)) * 1.4826 / 2**0.5  # a deviation
     noise = max(noise, median(map(abs, values)) * _RESOLUTION, 1e-9)
-    signal = np.array(values, dtype=float).reshape(-1, 1) / noise
-    search = ruptures.KernelCPD(kernel="linear", min_size=1).fit(signal)
-    ends = search.predict(pen=_DEVIATIONS**2)
-    return list(pairwise([0, *map(int, ends)]))
+    price = (_DEVIATIONS * noise) ** 2
+    sums = list(accumulate(values, initial=0))
+    squares = list(accumulate((value**2 for value in values), initial=0))
+    least: list[float] = [0]  # the cost of the first values, by how many
+    begins: list[int] = []  # of the last level of the first values
+    for end in range(1, len(values) + 1):
+        costs = [
+            least[begin]
+            + price
+            + (squares[end] - squares[begin])
+            - (sums[end] - sums[begin]) ** 2 / (end - begin)
+            for begin in range(end)
+        ]
+        begins.append(costs.index(min(costs)))
+        least.append(min(costs))
+    ends = [len(values)]
+    while ends[0]:
+        ends.insert(0, begins[ends[0] - 1])
+    return list(pairwise(ends))

@@ -6,14 +6,18 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from statistics import median, median_low
 
+import numpy as np
 import pytest
+import ruptures
 
 from harness.core.verdict import Verdict
 from harness.nightly.history.case_state import State
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.model import Origin, Row
-from harness.nightly.history.steps import Step, steps_of, with_alarms
+from harness.nightly.history.steps import Step, _levels, steps_of, with_alarms
 from harness.nightly.history.store import History
 
 from .made import KNOWN, TARGET, night, row
@@ -69,6 +73,20 @@ def test_noise_is_no_step_and_a_step_in_noise_is_found() -> None:
     assert sum(any(len(s.rows) > 1 for s in steps) for steps in quiet) <= 10
     found = [noisy(1.2e6) for _ in range(200)]
     assert sum("n16" in {step.first.night for step in steps} for steps in found) >= 195
+
+
+def test_levels_are_those_of_the_library() -> None:
+    """100 random courses, of nights in which nothing, something or much changes."""
+    made = random.Random(2)
+    for _ in range(100):
+        level, values = 1e6, []
+        for _ in range(made.randrange(2, 32)):
+            level *= made.choice((1.0, 1.0, 1.0, 0.9, 1.2))
+            values.append(made.gauss(level, 2e4))
+        noise = median_low(abs(b - a) for a, b in pairwise(values)) * 1.4826 / 2**0.5
+        signal = np.array(values).reshape(-1, 1) / max(noise, median(values) * 0.001)
+        search = ruptures.KernelCPD(kernel="linear", min_size=1).fit(signal)
+        assert [end for _, end in _levels(values)] == search.predict(pen=16)
 
 
 def test_a_run_that_did_not_end_measures_nothing() -> None:
