@@ -161,7 +161,6 @@ class Item(Word):
     OUTPUT_FILE = "output_file"
     OUTPUT_COUNT = "output_count"
     JOB = "job"
-    PORT = "port"
     VERSION = "version"
     # outputs as text
     PRINTED_ELEMENT = "printed_element"  # in a runner's message
@@ -301,7 +300,6 @@ class Observation:
     stop: SimulatorStop | None = None
     bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
     runner_line: int | None = None  # the first line of a runner
-    ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port
     versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
     cut: bool = False  # the last line has no end
     ended_line: int | None = None

@@ -1,5 +1,4 @@
-"""What a console reports besides faults: progress, figures, versions, ports. Outputs are in
-``outputs``."""
+"""What a console reports besides faults: progress, figures, versions. Outputs are in ``outputs``."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ from harness.log.pattern import Match, Pattern, named_groups, table, text
 
 _MAX_ENTRIES: Final = 100_000  # entries of a list
 _MAX_NAMES: Final = 1000
-_MAX_PORTS: Final = 100
 _MAX_STAGES: Final = 1000
 # What a verdict rests on.
 _VERDICT_KINDS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
@@ -59,7 +57,6 @@ class Figures:
         self.ended_line: int | None = None
         self.output_count: int | None = None
         self.stop: SimulatorStop | None = None
-        self.ports: dict[str, int] = {}  # terminal -> telnet port
         self.versions: dict[str, str] = {}
         self.jobs = Jobs()
         self._tensors = tensors
@@ -76,7 +73,6 @@ class Figures:
             Item.OUTPUT_COUNT: self._output_count,
             Item.PRINTED_ELEMENT: self._element,
             Item.JOB: self._job,
-            Item.PORT: self._port,
             Item.VERSION: self._version,
             Stage.COMPLETE: self._complete,
             Stage.ENDED: self._ended,
@@ -155,10 +151,6 @@ class Figures:
         for each in match.re.finditer(line):  # two senders may share a line
             self.jobs.add(number, each[1], each[2])
         self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, line)
-
-    def _port(self, _number: int, _line: bytes, match: Match) -> None:
-        if len(self.ports) < _MAX_PORTS:
-            self.ports[text(match[1])] = int(match[2])
 
     def _version(self, _number: int, _line: bytes, match: Match) -> None:
         for name, version in named_groups(match).items():

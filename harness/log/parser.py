@@ -68,7 +68,7 @@ _MOST_STRAYS = 3
 _MOST_BOOTS = 3  # without an end between them: the board resets again and again
 # The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
 _BARE: Final = (
-    *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "ports", "versions"),
+    *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "versions"),
     *("stages", "launches", "guest", "harmless", "failed_jobs", "suspects", "failure_words"),
 )
 
@@ -174,7 +174,6 @@ class LogParser:
             stop=figures.stop,
             bundle_lines=tuple(figures.passes),
             runner_line=self._runner,
-            ports=figures.ports,
             versions=figures.versions,
             cut=cut,
             ended_line=figures.ended_line,
@@ -379,8 +378,8 @@ class LogParser:
         if stop := table("stops").first(line):
             figures.match(number, line, *stop)
             return True
-        for section in (("ports", "versions"), ("stages",)):
-            if found := table(*section).first(line):
+        for section in ("versions", "stages"):
+            if found := table(section).first(line):
                 figures.match(number, line, *found)
                 if found[0].kind is Stage.BOOTED and _boots(figures.progress) == _MOST_BOOTS:
                     facts = {"boots": str(_MOST_BOOTS), "above": text(self._above.strip()[:200])}

@@ -27,7 +27,7 @@ ROWS = {
 # Sections by how the parser sees their rows: as a whole line, or behind a runner's prefix.
 LINES = {
     *("runner", "host", "driver", "zephyr", "no_driver", "outputs", "faults", "anywhere", "npu"),
-    *("harmless", "inside", "heads", "stops", "ports", "versions", "stages", "launches", "guest"),
+    *("harmless", "inside", "heads", "stops", "versions", "stages", "launches", "guest"),
     *("failed_jobs", "failure_words", "suspects"),
 }
 MESSAGES = {
@@ -71,7 +71,6 @@ FIELDS = {
     Item.ELEMENT: "tensors",
     Item.TENSOR: "tensors",
     Item.FILE: "blocks",
-    Item.PORT: "ports",
     Item.VERSION: "versions",
 }
 
@@ -88,7 +87,6 @@ def said(seen: Observation) -> list[str]:
         "output_count": [] if seen.output_count is None else [seen.output_count],
         "tensors": seen.tensors,
         "blocks": seen.blocks,
-        "ports": seen.ports,
         "versions": seen.versions,
         "stop": [seen.stop] if seen.stop else [],
     }
