@@ -21,13 +21,15 @@ def fix_for(header: str, where: str, file: str, calls: Iterable[str]) -> str | N
     """What to do for ``header``, which ``file`` includes (``where``: with its line); None where its
     place is not certain. ``calls``: of the compiler, among other lines of a log."""
     source = Path(file)
-    folders = (Path(m["folder"]) for text in calls for m in _INCLUDE_FOLDER.finditer(text))
-    if any((folder / _ZEPHYR / header).is_file() for folder in dict.fromkeys(folders)):
+    matches = (m for text in calls for m in _INCLUDE_FOLDER.finditer(text))
+    folders = list(dict.fromkeys(Path(m["folder"]) for m in matches))
+    if any((folder / _ZEPHYR / header).is_file() for folder in folders):
         return f"Write #include <{_ZEPHYR}/{header}> in {where}, in place of {header}."
-    alike = get_close_matches(header, _names(source.parent), 1, _ALIKE)
-    if alike:
-        return f"Correct {header} in {where}: beside that file is {alike[0]}."
     lists = next((f / _LISTS for f in source.parents if (f / _LISTS).is_file()), None)
+    own = [f for f in folders if lists is not None and f.is_relative_to(lists.parent)]
+    names = {name: folder for folder in (*own, source.parent) for name in _names(folder)}
+    if alike := get_close_matches(header, names, 1, _ALIKE):
+        return f"Correct {header} in {where}: there is {alike[0]} in {names[alike[0]]}."
     places = sorted(_with(header, lists.parent)) if lists is not None else []
     if lists is None or len(places) != 1:
         return None

@@ -1,4 +1,4 @@
-"""What a console reports besides faults: progress, figures, versions. Outputs are in ``outputs``."""
+"""What a console reports besides faults and outputs: progress, figures, versions."""
 
 from __future__ import annotations
 

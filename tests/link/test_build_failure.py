@@ -110,6 +110,33 @@ _STOPPED = {
         "devicetree",
         "with `-` where C has `_`",
     ),
+    "a node label": (
+        "/z/devicetree.h:196:36: error: 'DT_N_NODELABEL_probe1_P_rate' undeclared here (not in a "
+        "function); did you mean 'DT_N_NODELABEL_probe0'?\n"
+        "/a/main.c:7:14: note: in expansion of macro 'DT_PROP'\n",
+        "devicetree",
+        "Correct the node label probe1 in /a/main.c:7",
+    ),
+    "a property": (
+        "/b/devicetree_generated.h:451:32: error: 'DT_N_S_probe_P_rate_hz' undeclared here (not in "
+        "a function); did you mean 'DT_N_S_probe_P_rate'?\n"
+        "/a/main.c:7:14: note: in expansion of macro 'DT_PROP'\n",
+        "devicetree",
+        "Correct the property rate_hz in /a/main.c:7",
+    ),
+    "blanks around =": (
+        "/a/prj.conf:3: warning: attempt to assign the value ' y' to the undefined symbol LOG \n\n"
+        "error: Aborting due to Kconfig warnings\n",
+        "kconfig",
+        "Write CONFIG_LOG=y in /a/prj.conf:3, without blanks",
+    ),
+    "a binding that is no YAML": (
+        "devicetree error: '/a/dts/bindings/p.yaml' appears in binding directories but isn't valid "
+        'YAML: while parsing a block mapping\n  in "<unicode string>", line 5, column 3\ndid not '
+        'find expected key\n  in "<unicode string>", line 11, column 4\n',
+        "binding",
+        "Correct /a/dts/bindings/p.yaml:11",
+    ),
     "a header of POSIX": (
         "/a/main.c:3:10: fatal error: pthread.h: No such file or directory\n",
         "compile",

@@ -16,7 +16,13 @@ _ERROR = "{source}:2:10: fatal error: {header}: No such file or directory\n"
 @pytest.fixture
 def application(tmp_path: Path) -> Path:
     """With the folder of Zephyr's headers beside it."""
-    for name in ("app/CMakeLists.txt", "app/src/main.c", "app/src/util.h", "app/inc/proto.h"):
+    for name in (
+        "app/CMakeLists.txt",
+        "app/src/main.c",
+        "app/src/util.h",
+        "app/inc/proto.h",
+        "app/lib/codec.h",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "zephyr" / "include" / "zephyr" / "drivers").mkdir(parents=True)
@@ -26,7 +32,7 @@ def application(tmp_path: Path) -> Path:
 
 def _fix(application: Path, header: str) -> str | None:
     source = str(application / "src" / "main.c")
-    calls = [f"cc -I{application.parent}/zephyr/include -c {source}"]
+    calls = [f"cc -I{application.parent}/zephyr/include -I{application}/lib -c {source}"]
     return fix_for(header, f"{source}:2", source, calls)
 
 
@@ -39,7 +45,8 @@ def test_a_header_of_zephyr_that_has_moved(application: Path) -> None:
 
 def test_a_name_that_is_spelt_almost_right(application: Path) -> None:
     assert "Correct utils.h" in (_fix(application, "utils.h") or "")
-    assert "beside that file is util.h" in (_fix(application, "utils.h") or "")
+    assert f"there is util.h in {application}/src" in (_fix(application, "utils.h") or "")
+    assert f"there is codec.h in {application}/lib" in (_fix(application, "codecs.h") or "")
 
 
 def test_a_folder_of_the_application_that_is_no_include_folder(application: Path) -> None:

@@ -14,8 +14,7 @@ from pathlib import Path
 from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
-from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, needed_by, unknown
-from harness.link.diagnose.zephyr import RefusedOption, zephyr_build
+from harness.link.diagnose.zephyr import zephyr_build
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
@@ -47,33 +46,19 @@ def _rows() -> tuple[_Sentences, ...]:
     return read_facts(_Sentences, Path(__file__).with_name("sentences.yaml"))
 
 
-def without_objects(
-    failure: Failure, inputs: Sequence[str] = (), refused: Sequence[RefusedOption] = ()
-) -> Failure:
-    """The failure with cause and fix. ``inputs``: of the link line, where the log shows it.
-    ``refused``: the options that did not get their value, by Kconfig's warnings in the log."""
+def from_message(failure: Failure) -> Failure:
+    """The failure with the cause and fix of its kind of message; without a cause where only its
+    symbol shows it."""
     words = _words(failure)
     row = next((row for row in _rows() if row.fits(failure.kind, words)), None)
-    if row is None:  # what its message does not say, the symbol may
-        return _undefined(failure, inputs, refused)
+    if row is None:
+        return failure
     return replace(
         failure,
         cause_kind=failure.cause_kind or row.cause_kind,
         cause=_filled(row.cause, words),
         fix=_filled(row.fix, words),
     )
-
-
-def _undefined(
-    failure: Failure, inputs: Sequence[str], refused: Sequence[RefusedOption]
-) -> Failure:
-    symbol = failure.symbol or ""
-    is_zephyr = any(word.endswith("zephyr/kernel/libkernel.a") for word in inputs)
-    known = in_zephyr(symbol) if is_zephyr else None
-    cause = known or unknown(symbol, failure.places, inputs, failure.linker)
-    cause = blamed_on_options(cause, refused)
-    cause_text = f"{needed_by(symbol, failure.places)} {cause.cause}"
-    return replace(failure, cause=cause_text, fix=cause.fix, cause_kind=cause.kind)
 
 
 def _words(failure: Failure) -> dict[str, str]:
@@ -190,7 +175,7 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
         failure = replace(failure, definitions=places, places=places)
     else:
         failure = replace(failure, definitions=failure.places)
-    return _in_a_header(without_objects(failure))
+    return _in_a_header(from_message(failure))
 
 
 def _in_a_header(failure: Failure) -> Failure:
@@ -234,7 +219,7 @@ def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
             differs = difference(mine, attributes(other.object))
             if differs:
                 return _with_attribute(failure, differs[0], [*named, *others])
-    return without_objects(failure)
+    return from_message(failure)
 
 
 def _with_attribute(failure: Failure, name: str, units: Sequence[LinkedObject]) -> Failure:
@@ -243,7 +228,7 @@ def _with_attribute(failure: Failure, name: str, units: Sequence[LinkedObject]) 
     wrong, value = next((n, v) for n, v in built if v != usual)
     right = next(n for n, v in built if v == usual)
     files = (wrong, right)
-    failure = without_objects(replace(failure, files=files, attribute=f"{name}: {value}"))
+    failure = from_message(replace(failure, files=files, attribute=f"{name}: {value}"))
     return replace(
         failure,
         attribute=f"{name}: {value} against {usual}",
@@ -295,7 +280,7 @@ def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
 
 def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
     """With the condition that does not hold, and where the linker script has it."""
-    failure = without_objects(failure)
+    failure = from_message(failure)
     if levels := _bad_level(failure, index):
         return levels
     for script in filter(Path.is_file, index.call.scripts):
@@ -340,7 +325,7 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
     stray = tuple(
         o for o in orphans(link_map, scripts) if failure.region in (o.region, o.load_region)
     )
-    failure = without_objects(replace(failure, contributors=largest, orphans=stray))
+    failure = from_message(replace(failure, contributors=largest, orphans=stray))
     big = next((o for o in stray if o.bytes * 2 >= (failure.bytes or 0)), None)
     if big is not None:
         where = f" from {', '.join(big.files[:2])}" if big.files else ""

@@ -21,10 +21,9 @@ from harness.link.build import (
 from harness.link.build_failure import BuildFailure, build_failure, failure_in, statements_of
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
-from harness.link.diagnose.causes import without_objects
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
-from harness.link.diagnose.zephyr import refused_options
+from harness.link.diagnose.zephyr import RefusedOption, refused_options
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Line, read_lines
@@ -96,8 +95,9 @@ def explain_lines(
             progress(f"reading the objects of {command.output}")
             failures = diagnose(parsed.failures, call, Tree(command.directory))
             return Explanation(str(path), failures, command)
-    inputs, refused = _inputs_shown(lines), refused_options(s.text for s in statements_of(lines))
-    failures = tuple(without_objects(f, inputs, refused) for f in parsed.failures)
+    refused = refused_options(s.text for s in statements_of(lines))
+    line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
+    failures = tuple(explain_failure(f, line, None, refused) for f in parsed.failures)
     return Explanation(str(path), failures, None)
 
 
@@ -149,29 +149,35 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
 _MISSING = re.compile(r"(?P<file>[^\s:/]+): No such file or directory")
 
 
-def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
+def diagnose(failures: Sequence[Failure], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
+    """With cause and fix, by the files of the link."""
     index = load(call)
-    link_map = None
-    if any(f.kind is FailureKind.REGION_OVERFLOW for f in failures):
-        link_map = _map_of(call)
-    return tuple(_one(failure, index, tree, link_map) for failure in failures)
+    return tuple(explain_failure(failure, index, tree) for failure in failures)
 
 
-def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | None) -> Failure:
-    if failure.kind is FailureKind.UNDEFINED_SYMBOL:
-        return explain_undefined(failure, index, tree)
+def explain_failure(
+    failure: Failure,
+    index: LinkIndex,
+    tree: Tree | None = None,
+    refused: Sequence[RefusedOption] = (),
+) -> Failure:
+    """With cause and fix. Of a log alone ``index`` has no units, ``tree`` is None, and ``refused``
+    are the options that Kconfig's warnings in the log name."""
     if failure.kind is FailureKind.DUPLICATE_SYMBOL:
         return causes.explain_duplicate(failure, index)
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         return causes.explain_architecture(failure, index)
-    if failure.kind is FailureKind.REGION_OVERFLOW and link_map is not None:
+    if failure.kind is FailureKind.REGION_OVERFLOW and (link_map := _map_of(index)):
         scripts = [p.read_text("utf-8", "replace") for p in index.call.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
     if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
         return causes.explain_assertion(failure, index)
-    if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
-        return _built_elsewhere(without_objects(failure), tree)
-    return without_objects(failure)
+    explained = causes.from_message(failure)
+    if failure.kind is FailureKind.UNDEFINED_SYMBOL and not explained.cause:
+        return explain_undefined(failure, index, tree, refused)
+    if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol and tree is not None:
+        return _built_elsewhere(explained, tree)
+    return explained
 
 
 def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
@@ -187,10 +193,13 @@ def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
     )
 
 
-def _map_of(call: LinkerCall) -> LinkMap | None:
+def _map_of(index: LinkIndex) -> LinkMap | None:
+    """Of the link done again; None where its files are not there."""
+    if not index.units:
+        return None
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
         file = Path(scratch) / "link.map"
-        again = call.with_output(Path(scratch) / "x.elf")
+        again = index.call.with_output(Path(scratch) / "x.elf")
         replace(again, argv=(*again.argv, "-Map", str(file))).run()
         return parse_map(file.read_text("utf-8", "replace")) if file.is_file() else None
 

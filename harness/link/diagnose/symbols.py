@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
@@ -68,7 +67,7 @@ def _fact(group: str, symbol: str, options: Mapping[str, str]) -> SymbolFact | N
     return next(filter(None, facts), None)
 
 
-def in_zephyr(shown: str, options: Mapping[str, str] = MappingProxyType({})) -> Undefined | None:
+def in_zephyr(shown: str, options: Mapping[str, str]) -> Undefined | None:
     """In a link of Zephyr's: a symbol that an option brings, or nothing, though a library of the
     toolchain has it elsewhere. ``shown`` is the symbol as the linker prints it; ``options`` are
     those of the build, where they are known."""
@@ -81,9 +80,7 @@ def is_known(shown: str) -> bool:
     return _fact("anywhere", shown, {}) is not None
 
 
-def unknown(
-    shown: str, uses: Sequence[CodePlace], line: Sequence[str] = (), linker: str = "gnu"
-) -> Undefined:
+def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str], linker: str) -> Undefined:
     """Without a definition in sight: common knowledge, or what to look for. ``line`` are the inputs
     of the link, where they are known."""
     user = uses[0].object if uses and uses[0].object else ""
@@ -133,6 +130,13 @@ def behind_option(gate: Gate, where: str, definition: str, zephyr: ZephyrBuild) 
         f"{where} defines {definition}, and {gate.file}:{gate.line} compiles it only with {option}"
     )
     refused = zephyr.refusal(gate.option)
+    if not refused.defined:
+        return Undefined(
+            LinkCause.OPTION_NOT_SET,
+            f"{why}, which no Kconfig file of this build defines.",
+            f"Take that condition out of {gate.file}:{gate.line}, or define {gate.option} in the "
+            f"application's Kconfig and set {option}=y in prj.conf.",
+        )
     if gate.option not in zephyr.requested:
         depends = f": {refused.why}" if refused.unmet else ""
         return Undefined(

@@ -210,6 +210,25 @@ class Tree:
         return definitions
 
 
+_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(?P<word>if\w*|else|elif\w*|endif)\b[ \t]*(?P<rest>[^\n/]*)")
+
+
+def conditions_around(definition: SourceDefinition) -> list[tuple[str, int]]:
+    """The `#if` and `#else` lines, with their numbers, that a definition stands below, the
+    innermost first."""
+    blocks: list[tuple[str, int]] = []
+    lines = definition.path.read_text("utf-8", "replace").splitlines()
+    for number, line in enumerate(lines[: definition.line], 1):
+        if (directive := _DIRECTIVE.match(line)) is None:
+            continue
+        word, rest = directive["word"], directive["rest"].strip()
+        if word.startswith("e"):  # the block before it ends
+            blocks = blocks[:-1]
+        if word != "endif":
+            blocks.append((f"#{word} {rest}".strip(), number))
+    return blocks[::-1]
+
+
 def _regular_size(path: Path) -> int | None:
     """None for what is no regular file (a FIFO would block its reader)."""
     try:

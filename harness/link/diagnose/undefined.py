@@ -23,33 +23,47 @@ from harness.link.diagnose.symbols import (
 from harness.link.diagnose.tree import (
     SourceDefinition,
     Tree,
+    conditions_around,
     toolchain_archives,
 )
+from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
 from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
 
 _SPELT_ALIKE = 0.85
+# A condition that only one option of Kconfig decides.
+_ONE_OPTION = re.compile(r"#if(?:def)?\s+(?:defined|IS_ENABLED)?\s*\(?\s*CONFIG_(\w+)\s*\)?")
+_ZEPHYRS_KERNEL = "zephyr/kernel/libkernel.a"
 
 
-def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
-    """The failure with who needs the symbol, who could define it, and what to do."""
+def explain_undefined(
+    failure: Failure,
+    index: LinkIndex,
+    tree: Tree | None = None,
+    refused: Sequence[RefusedOption] = (),
+) -> Failure:
+    """The failure with who needs the symbol, who could define it, and what to do. Of a log alone
+    the index has no units; ``refused`` are then the options that Kconfig's warnings name."""
     symbol, shown = _names(failure.symbol or "", index)
     named = {place.object for place in failure.places if place.object}
     uses = index.uses(symbol, named) or failure.places
     zephyr = tree.zephyr if tree is not None else None
+    line = [each.word for each in index.call.inputs]
+    is_zephyr = zephyr is not None or any(word.endswith(_ZEPHYRS_KERNEL) for word in line)
+    known = in_zephyr(shown, zephyr.values if zephyr else {}) if is_zephyr else None
     cause = (
         _on_the_line(symbol, shown, index, named)
         or _in_the_tree(symbol, shown, index, tree)
         or _another_name(symbol, shown, index, tree)
         or _local(symbol, shown, index)
-        or _in_sources(symbol, shown, tree, uses)
+        or _in_sources(symbol, shown, tree, uses, known)
         or of_device(symbol, tree)
-        or (in_zephyr(shown, zephyr.values) if zephyr else _toolchain(shown, symbol, index))
+        or known
+        or (None if is_zephyr else _toolchain(shown, symbol, index))
         or _misspelt(symbol, index, uses)
-        or unknown(shown, uses, linker=failure.linker)
+        or unknown(shown, uses, line, failure.linker)
     )
-    if zephyr is not None:
-        cause = blamed_on_options(cause, zephyr.refused_options())
+    cause = blamed_on_options(cause, zephyr.refused_options() if zephyr else refused)
     if tree is not None and not cause.definitions and tree.cut:
         cause = replace(cause, cause=f"{cause.cause} {tree.cut}")
     return replace(
@@ -248,8 +262,13 @@ def _linkage(
 
 
 def _in_sources(
-    symbol: str, shown: str, tree: Tree | None, uses: Sequence[CodePlace]
+    symbol: str,
+    shown: str,
+    tree: Tree | None,
+    uses: Sequence[CodePlace],
+    known: Undefined | None,
 ) -> Undefined | None:
+    """``known``: what to do about this symbol where a condition in its source leaves it out."""
     if tree is None:
         return None
     name = mangled_base(symbol) or symbol
@@ -280,7 +299,12 @@ def _in_sources(
             place,
         )
     owner = tree.target_of_file(str(best.path))
-    return replace(_compiled_elsewhere(best, where, what, shown, owner), definitions=place)
+    if best.object is not None and best.object.is_file():
+        left_out = known or _left_out(best, where, what, shown, tree.zephyr)
+        return replace(left_out, definitions=place)
+    target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
+    missing = f"{where} defines {what}; its object has not been built."
+    return Undefined(LinkCause.OBJECT_MISSING, missing, f"Build and link {target}.", place)
 
 
 def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | None:
@@ -305,19 +329,25 @@ def _archive(uses: Sequence[CodePlace]) -> str:
     return archive if archive != first else ""
 
 
-def _compiled_elsewhere(
-    best: SourceDefinition, where: str, what: str, shown: str, owner: str | None
+def _left_out(
+    best: SourceDefinition, where: str, what: str, shown: str, zephyr: ZephyrBuild | None
 ) -> Undefined:
-    target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
-    if best.object is not None and not best.object.is_file():
-        missing = f"{where} defines {what}; its object {best.object.name} has not been built."
-        return Undefined(LinkCause.OBJECT_MISSING, missing, f"Build and link {target}.")
+    """Compiled, and yet its object does not have it."""
+    conditions = list(conditions_around(best))
+    for condition, line in conditions:
+        option = _ONE_OPTION.fullmatch(condition)
+        if zephyr is not None and option and zephyr.values.get(option[1]) != "y":
+            return behind_option(Gate(option[1], best.path, line), where, what, zephyr)
+    if not conditions:
+        why, condition = "a macro or a template leaves it out", f"what {best.path.name} asks for"
+    else:
+        condition, line = conditions[0]
+        why = f"it stands in `{condition}` ({best.path}:{line})"
     return Undefined(
         LinkCause.CONFIGURED_OUT,
-        f"{where} defines {what} and is compiled, but its object does not define it: a "
-        "preprocessor condition or a template leaves it out.",
-        f"Set the option that the definition in {best.path.name} depends on, or instantiate "
-        f"{shown} explicitly.",
+        f"{where} defines {what} and is compiled, but its object does not define it: {why}.",
+        f"Set what `{condition}` in {best.path.name} depends on, or instantiate {shown} "
+        "explicitly if it is a template.",
     )
 
 

@@ -163,6 +163,16 @@ class DeviceNode:
 
 
 @dataclass(frozen=True)
+class _OptionDefinition:
+    """One of the places that define an option. ``prompt``: a configuration file may set it there.
+    ``unmet``: its dependencies that do not hold."""
+
+    where: str  # file:line
+    prompt: bool
+    unmet: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ZephyrBuild:
     build: Path
     base: Path
@@ -222,22 +232,28 @@ class ZephyrBuild:
 
     def refusal(self, option: str, above: frozenset[str] = frozenset()) -> RefusedOption:
         """Why an option is n. ``above``: the options that depend on it."""
-        where, instead, known = "", "", above | {option}
+        definitions = list(self._definitions(option))
+        # A configuration file sets it where one with a prompt holds; the others only add defaults.
+        settable = [each for each in definitions if each.prompt]
+        best = next((each for each in settable if not each.unmet), None)
+        best = best or next((each for each in settable or definitions if each.unmet), None)
+        if best is None:
+            best = definitions[0] if definitions else _OptionDefinition("", True, ())
+        known = above | {option, "0"}
+        below = [t for t in best.unmet if _OPTION.fullmatch(t) and t not in known]
+        needs = tuple(self.refusal(term, above | {option}) for term in below)
+        instead = "" if best.prompt else self._instead(option, best.where)
+        return RefusedOption(option, "y", "n", best.where, best.unmet, needs, instead)
+
+    def _definitions(self, option: str) -> Iterator[_OptionDefinition]:
         for file, text in self._kconfig:
             for line, expressions, prompt in _definitions(text, option):
-                where = f"{_below(file, self.base)}:{line}"
-                instead = "" if prompt else self._instead(option, where)
                 every = (*self._around.get(file, ()), *expressions)
-                terms = [term for expression in every for term in self._unmet(expression)]
+                unmet = tuple(dict.fromkeys(t for term in every for t in self._unmet(term)))
                 module = file.parent.parent == self.base / "modules" and file.parent.name
                 if module and self.values.get(_module_option(module)) != "y":
-                    terms = ["0"]
-                if terms:
-                    unmet = tuple(dict.fromkeys(terms))
-                    below = [t for t in unmet if _OPTION.fullmatch(t) and t not in {*known, "0"}]
-                    needs = tuple(self.refusal(term, known) for term in below)
-                    return RefusedOption(option, "y", "n", where, unmet, needs, instead)
-        return RefusedOption(option, "y", "n", where, (), (), instead)
+                    unmet = ("0",)
+                yield _OptionDefinition(f"{_below(file, self.base)}:{line}", prompt, unmet)
 
     def _instead(self, option: str, where: str) -> str:
         """What to do for an option that has no prompt."""

@@ -19,15 +19,15 @@ from harness.link.diagnose.causes import (
     difference,
     explain_assertion,
     explain_overflow,
-    without_objects,
 )
-from harness.link.diagnose.explain import diagnose, explain_lines
+from harness.link.diagnose.explain import diagnose, explain_failure, explain_lines
 from harness.link.diagnose.tree import Tree
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.index import LinkIndex
 from harness.link.log.lines import lines_of
 from harness.link.log.parse import parse
 
+NO_FILES = LinkIndex(LinkerCall(("ld",), Path("/")), ())  # as of a log alone
 needs_gcc = pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
 
 MAP = """\
@@ -88,7 +88,7 @@ def test_of_two_that_differ_the_one_that_the_linker_names_is_wrong(tmp_path: Pat
 
 @pytest.mark.parametrize("kind", FailureKind)
 def test_every_kind_has_cause_and_fix(kind: FailureKind) -> None:
-    explained = without_objects(Failure(kind, "gnu", 1, "ld: it failed"))
+    explained = explain_failure(Failure(kind, "gnu", 1, "ld: it failed"), NO_FILES)
     assert explained.cause_kind in LinkCause
     assert explained.cause
     assert explained.fix
@@ -119,7 +119,7 @@ def test_what_fills_a_region_is_there_as_data() -> None:
 def _advice(text: str) -> Failure:
     """What is said of a log's only failure, without its objects."""
     (failure,) = parse(text + "\n").failures
-    return without_objects(failure)
+    return explain_failure(failure, NO_FILES)
 
 
 RELOCATION = "a.o: relocation truncated to fit: %s against symbol `far' defined in .text in f.o"
@@ -347,7 +347,7 @@ _SAID = {
 @pytest.mark.parametrize("name", _SAID)
 def test_a_message_has_its_own_cause_and_fix(name: str) -> None:
     text, cause, fix = _SAID[name]
-    failures = [without_objects(failure) for failure in parse(text, failed=True).failures]
+    failures = [explain_failure(f, NO_FILES) for f in parse(text, failed=True).failures]
     assert [(f.cause_kind, fix in f.fix) for f in failures] == [(cause, True)], failures
 
 

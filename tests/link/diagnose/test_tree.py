@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.link.command import LinkerCall
-from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.tree import SourceDefinition, Tree, conditions_around
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.index import LinkIndex
 from tests.link.arm_object import NewSymbol, write_object
@@ -119,3 +119,15 @@ def test_a_symbol_without_a_definition_says_that_the_search_was_cut(tmp_path: Pa
     assert "search ended" not in explain_undefined(failure, index, Tree(tmp_path)).cause
     cut = explain_undefined(failure, index, Tree(tmp_path, most_files=1))
     assert "The search ended after 1 files" in cut.cause
+
+
+def test_the_conditions_that_a_definition_stands_below(tmp_path: Path) -> None:
+    source = tmp_path / "a.c"
+    source.write_text(
+        "#ifdef DONE\n#endif\n#if defined(CONFIG_A)\n#ifndef B /* b */\n#elif C\n# if D\nint f;\n"
+        "# else\nint g;\n# endif\n#endif\n#endif\n"
+    )
+    first, second = (SourceDefinition(source, line, False, True, None) for line in (7, 9))
+    outer = [("#elif C", 5), ("#if defined(CONFIG_A)", 3)]
+    assert conditions_around(first) == [("#if D", 6), *outer]
+    assert conditions_around(second) == [("#else", 8), *outer]

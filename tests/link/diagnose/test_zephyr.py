@@ -3,13 +3,18 @@ an option is n, and the node that a device belongs to. The files have the form o
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from harness.link.command import LinkerCall
 from harness.link.diagnose.symbols import behind_option, of_device
 from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.undefined import explain_undefined
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild, similar_options, zephyr_build
+from harness.link.failure import Failure, FailureKind
+from harness.link.index import LinkIndex
 
 _NODES = """\
 /*
@@ -57,6 +62,15 @@ config USES_HIDDEN
 config SELECTS
 \tbool "Selects"
 \tselect HIDDEN if NET
+if SOC_FAMILY
+config GPIO
+\tdefault y
+endif
+menuconfig GPIO
+\tbool "GPIO"
+config GPIO_SBCON
+\tbool "GPIO driver"
+\tdepends on GPIO
 """
 _FILES = {
     "build/CMakeCache.txt": "CMAKE_HOME_DIRECTORY:INTERNAL={root}/app\n"
@@ -153,6 +167,8 @@ def test_why_what_was_set_is_n(zephyr: ZephyrBuild) -> None:
             "Set CONFIG_USES_HIDDEN=y in prj.conf.",
         ),
         ("NESTED", "it depends on SHELL, which is n", "Set CONFIG_SHELL=y in prj.conf."),
+        # Each family of SoCs gives GPIO a default in a definition of its own, without a prompt.
+        ("GPIO_SBCON", "it depends on GPIO, which is n", "Set CONFIG_GPIO=y and CONFIG_GPIO_SBCON"),
     ],
 )
 def test_the_chain_that_keeps_an_option_n(
@@ -205,3 +221,37 @@ def test_another_build_directory_is_not_zephyrs(tmp_path: Path) -> None:
     (tmp_path / "zephyr").mkdir()
     (tmp_path / "zephyr" / ".config").write_text("")
     assert zephyr_build(tmp_path) is None  # nothing says which Zephyr
+
+
+@pytest.mark.parametrize(
+    ("condition", "why", "fix"),
+    [
+        ("#ifdef CONFIG_SHELL", "only with CONFIG_SHELL, which is n", "Set CONFIG_SHELL=y in prj."),
+        ("#if defined(CONFIG_IO)", "app/prj.conf:1 sets it to y, but it stayed n", "(DMA || SPI)"),
+        ("#ifdef CONFIG_MINE", "no Kconfig file of this build defines", "Take that condition out"),
+        (
+            "#if SIZE > 4",
+            "it stands in `#if SIZE > 4`",
+            "Set what `#if SIZE > 4` in f.c",
+        ),
+        (
+            "#ifndef __ARM",
+            "it stands in `#ifndef __ARM`",
+            "Set what `#ifndef __ARM` in f.c",
+        ),
+        ("", "a macro or a template leaves it out", "instantiate hook explicitly"),
+    ],
+)
+def test_a_definition_that_a_condition_leaves_out(
+    zephyr: ZephyrBuild, condition: str, why: str, fix: str
+) -> None:
+    source, made = zephyr.build.parent / "app" / "f.c", zephyr.build / "f.o"
+    source.write_text(f"{condition}\nint hook(void)\n{{\n  return 1;\n}}\n#endif\n")
+    made.write_bytes(b"")
+    entry = {"directory": str(made.parent), "file": str(source), "command": "cc -o f.o"}
+    (zephyr.build / "compile_commands.json").write_text(json.dumps([entry]))
+    failure = Failure(FailureKind.UNDEFINED_SYMBOL, "gnu", 1, "", symbol="hook")
+    no_files = LinkIndex(LinkerCall(("ld",), zephyr.build), ())
+    said = explain_undefined(failure, no_files, Tree(zephyr.build))
+    assert why in said.cause
+    assert fix in said.fix
