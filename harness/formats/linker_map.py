@@ -20,7 +20,7 @@ FILL = "*fill*"
 _HEX = r"0x[0-9a-fA-F]+"
 _NUMBERS = re.compile(rf"^\s+({_HEX})\s+({_HEX})(?:\s+(.*))?$")
 _LINE = re.compile(rf"^ ?(\S+)(?:\s+({_HEX})\s+({_HEX})(?:\s+(.*))?)?$")
-_MEMORY = re.compile(rf"^(\S+)\s+({_HEX})\s+({_HEX})")
+_MEMORY = re.compile(rf"^(\S+)\s+({_HEX})\s+({_HEX})(?:\s+(\S+))?")
 _LOAD = re.compile(rf"load address ({_HEX})$")
 _DISCARDED, _CONFIGURATION, _SCRIPT = (
     "Discarded input sections",
@@ -32,11 +32,13 @@ _NOT_LOADED = (".debug", ".comment", ".ARM.attributes")  # they have addresses a
 
 @dataclass(frozen=True)
 class MapRegion:
-    """A memory of the linker script: ``[origin, origin + size)``, in bytes."""
+    """A memory of the linker script: ``[origin, origin + size)``, in bytes. ``writable``: its
+    attributes do not say that a program only reads it."""
 
     name: str
     origin: int
     size: int
+    writable: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,14 @@ class LinkMap:
         ]
 
     def room_beside(self, name: str) -> list[tuple[MapRegion, int]]:
-        """The other memories and what is free in them, the most first."""
+        """The other memories that can take its contents, and what is free in them, the most
+        first."""
         full = next((r for r in self.regions if r.name == name), None)
         free = {
             region: region.size - sum(s.size for s in self.in_region(region.name))
             for region in self.regions
-            if full is None or not _overlap(region, full)
+            if full is None
+            or (not _overlap(region, full) and (region.writable or not full.writable))
         }
         return sorted(((r, n) for r, n in free.items() if n > 0), key=lambda found: -found[1])
 
@@ -162,7 +166,8 @@ class _Reader:
                 return
         if self._chapter == _CONFIGURATION:
             if (row := _MEMORY.match(line)) and row[1] != "*default*":
-                self.regions.append(MapRegion(row[1], int(row[2], 16), int(row[3], 16)))
+                writable = row[4] is None or "w" in row[4].lower()
+                self.regions.append(MapRegion(row[1], int(row[2], 16), int(row[3], 16), writable))
         elif self._chapter:
             self._section_line(line)
 

@@ -73,7 +73,10 @@ def test_a_map_says_what_fills_a_region_and_what_is_an_orphan() -> None:
 
 def test_every_piece_has_its_place() -> None:
     link_map = parse_map(MAP)
-    assert link_map.regions == (MapRegion("FLASH", 0, 0x1000), MapRegion("RAM", 0x20000000, 0x100))
+    assert link_map.regions == (
+        MapRegion("FLASH", 0, 0x1000, writable=False),
+        MapRegion("RAM", 0x20000000, 0x100),
+    )
     assert [(s.name, s.address, s.size, s.load) for s in link_map.sections][:2] == [
         (".text", 0, 0x40, None),
         ("network_model_sec", 0x20000000, 0x200, 0x40),
@@ -88,12 +91,14 @@ def test_every_piece_has_its_place() -> None:
 
 
 def test_what_could_take_what_does_not_fit() -> None:
-    """Zephyr gives one memory two names (FLASH and ITCM); the second is no place to move to."""
+    """Zephyr gives one memory two names (FLASH and ITCM); the second is no place to move to.
+    Nor is a memory that is only read one for variables."""
     regions = (
         MapRegion("FLASH", 0, 0x100),
         MapRegion("ITCM", 0, 0x100),
         MapRegion("RAM", 0x1000, 0x100),
         MapRegion("DDR", 0x2000, 0x1000),
+        MapRegion("ROM", 0x4000, 0x1000, writable=False),
     )
     large = InputSection("ITCM", 0, 0x200, "a.o")
     data = InputSection(".data", 0x1000, 0xC0, "a.o")
