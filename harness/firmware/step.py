@@ -18,7 +18,6 @@ from typing import Any
 
 from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
 from harness.firmware.firmware import REGION, RUNNER, STRIPPED
-from harness.link import fileapi
 from harness.system import paths, toolchain
 from harness.system.files import DISK_FULL, content_digest
 from harness.system.git import files_below
@@ -220,7 +219,6 @@ def build_with_cmake(
     """
     tree = directory / "build"
     tree.mkdir()
-    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
     progress(f"{name}: configuring the runner")
     argv = cmake(source, tree, {"CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree), **options})
     run_step("configure", argv, directory, name, progress, ccache(tree))

@@ -34,6 +34,8 @@ StepKind = Literal["compile", "archive", "link"]
 _STEP = re.compile(r"^\[\s*\d+/\d+\] (?P<command>.+)$")
 _LINK_SCRIPT = re.compile(r"cmake_link_script\"? \"?(?P<script>\S+?link\.txt)")
 _ARCHIVER = re.compile(r"(?:^|[-/])ar(?:-\d+)?$")
+_COMPILED = re.compile(r'^\s*"([^"]+)" "([^"]+)" "gcc"', re.MULTILINE)  # of DependInfo.cmake
+_PRODUCT = re.compile(r"(?: -o |\bar(?:-\d+)? \w+ )(\S+)")
 _CONFIGURES = re.compile(r"Re-running CMake|--regenerate-during-build")
 _OF_LTO = re.compile("plugin needed to handle lto object|COLLECT_GCC")
 _DEPENDENCIES = {"-MD", "-MMD", "-MP", "-MG"}  # write a file into the build directory
@@ -92,14 +94,9 @@ def _links(line: str, directory: Path) -> Iterator[BuildCommand]:
 def link_commands(build: Path) -> tuple[BuildCommand, ...]:
     """Every command of a build directory that links a program. Raises UsageError."""
     commands: list[BuildCommand] = []
-    if (build / "build.ninja").is_file():
-        for entry in ninja_commands(build):
-            if " -o " in entry["command"]:
-                commands += _links(entry["command"], Path(entry["directory"]))
-    else:
-        for file in sorted(build.rglob("CMakeFiles/*.dir/link.txt")):
-            for line in file.read_text().splitlines():
-                commands += _links(line, file.parent.parent.parent)
+    for step in build_steps(build):
+        if " -o " in step["command"]:
+            commands += _links(step["command"], Path(step["directory"]))
     if not commands and (build / "CMakeCache.txt").is_file() and not _configured(build):
         raise UsageError(
             f"{build} was not configured to its end, and CMake keeps no log of that",
@@ -120,14 +117,30 @@ def _configured(build: Path) -> bool:
     return any((build / name).is_file() for name in ("build.ninja", "Makefile"))
 
 
-def ninja_commands(build: Path) -> list[dict[str, str]]:
-    """ninja's compilation database: ``directory``, ``command``, ``file`` and ``output`` of every
-    step. Raises ToolMissing, InfraError."""
-    text, status = run((*_tool(build), "-t", "compdb", "-x"), build)
-    start = re.search(r"^\[", text, re.MULTILINE)
-    if status != 0 or start is None:
-        raise InfraError(f"ninja cannot read {build}: {text.strip()[-300:]}")
-    return list(json.JSONDecoder().raw_decode(text, start.start())[0])
+def build_steps(build: Path) -> list[dict[str, str]]:
+    """Every step of a build: ``directory``, ``command``, ``file`` and ``output``, as ninja's
+    compilation database has them, or from the files of CMake's Makefiles. Raises ToolMissing,
+    InfraError."""
+    if (build / "build.ninja").is_file():
+        text, status = run((*_tool(build), "-t", "compdb", "-x"), build)
+        start = re.search(r"^\[", text, re.MULTILINE)
+        if status != 0 or start is None:
+            raise InfraError(f"ninja cannot read {build}: {text.strip()[-300:]}")
+        return list(json.JSONDecoder().raw_decode(text, start.start())[0])
+    steps = []
+    for folder in sorted(build.rglob("CMakeFiles/*.dir")):
+        for source, made in _COMPILED.findall(_text(folder / "DependInfo.cmake")):
+            step = {"directory": str(build), "command": f"-c {source} -o {made}"}
+            steps.append({**step, "file": source, "output": made})
+        for line in _text(folder / "link.txt").splitlines():
+            output = _PRODUCT.search(line)
+            step = {"directory": str(folder.parent.parent), "command": line}
+            steps.append({**step, "file": "", "output": output[1] if output else ""})
+    return steps
+
+
+def _text(file: Path) -> str:
+    return file.read_text("utf-8", "replace") if file.is_file() else ""
 
 
 def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCommand, ...]:

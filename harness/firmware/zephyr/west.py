@@ -15,7 +15,6 @@ from harness.firmware.build_tree import BuildTree, SourcesChanged
 from harness.firmware.firmware import RUNNER
 from harness.firmware.step import ccache, ninja, run_step
 from harness.firmware.zephyr.workspace import Workspace
-from harness.link import fileapi
 from harness.system import artifact_cache, paths
 from harness.system.progress import Progress
 
@@ -86,8 +85,6 @@ def build_in_tree(job: Job, target: str, progress: Progress) -> None:
     environment = {**workspace.environment, **ccache(job.place)}
     tree = BuildTree(job.place, facts, lambda: job.sources)
     with tree.building(SourcesChanged("the harness")) as usable:
-        if not usable:
-            fileapi.ask(job.tree)  # so that a failed link can be explained by the names of targets
         argv = ninja(job.tree) if usable else job.command()
         progress(f"{target}: building the runner with west")
         try:

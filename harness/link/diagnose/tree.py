@@ -16,16 +16,16 @@ from typing import Any
 from harness.core.errors import InfraError, MalformedFile
 from harness.formats import archive as ar
 from harness.formats.elf import Symbol
-from harness.link.build import ninja_commands
-from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
+from harness.link.build import build_steps
+from harness.link.diagnose.zephyr import ZephyrBuild, cache_entries, zephyr_build
 from harness.link.failure import member_of
-from harness.link.fileapi import CMakeTarget, cache_entries, read_targets
 from harness.link.index import units_of
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _OBJECTS = {".o", ".obj", ".a"}
 _SKIPPED = {".git", "node_modules", "__pycache__", ".venv", "CMakeTmp"}
 _MOST_FILES, _MOST_BYTES = 40_000, 1 << 30  # of one search; all of Zephyr is 13,000, 200 MB
+_TARGET = re.compile(r"CMakeFiles/(?P<name>[^/\s]+)\.dir/")
 _WEAK = re.compile(r"\bweak\b|\w*WEAK\w*")
 
 
@@ -78,57 +78,31 @@ class Tree:
 
     @cached_property
     def compile_commands(self) -> dict[Path, Path | None]:
-        """Source to object; from compile_commands.json, else from ninja's own data base, and
-        from CMake's File API."""
+        """Source to object; from compile_commands.json, else from what ninja or make have."""
+        file = self.build / "compile_commands.json"
         try:
-            objects = dict(_compiled(self._entries()))
+            return dict(_compiled(json.loads(file.read_text()) if file.is_file() else self._steps))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            objects = {}  # the file is written by hand or half written: the File API may know
-        for target in self.targets:
-            for source in target.sources:
-                if source.suffix in _SOURCES:
-                    objects.setdefault(source.resolve(), target.object_of(source))
-        return objects
+            return dict(_compiled(self._steps))  # it is written by hand or half written
 
     @cached_property
-    def targets(self) -> tuple[CMakeTarget, ...]:
-        """From CMake's File API; often empty."""
-        return read_targets(self.build)
-
-    def target_of_file(self, file: str) -> str | None:
-        """The target that makes an archive or a program, given as a path or a name of a file;
-        or that compiles a source."""
-        path = Path(file)
-        for target in self.targets:
-            if any(self.build / path == made or file == made.name for made in target.artifacts):
-                return target.name
-        for target in self.targets:
-            if path in target.sources or path.resolve() in target.sources:
-                return target.name
-        return None
-
-    def _entries(self) -> Any:
-        file = self.build / "compile_commands.json"
-        if file.is_file():
-            return json.loads(file.read_text())
+    def _steps(self) -> list[dict[str, str]]:
         try:
-            return ninja_commands(self.build)
+            return build_steps(self.build)
         except InfraError:
             return []
 
-    def program(self, on_line: Iterable[Path]) -> str | None:
-        """The target that is linked from these files, by the folder of its own objects."""
-        folders = {folder for path in on_line for folder in path.parents}
-        linked = (t for t in self.targets if t.links and t.objects in folders)
-        return next((target.name for target in linked), None)
+    def target_of(self, file: str) -> str | None:
+        """The target that makes an archive or a program, by its path or its name."""
+        made = (s for s in self._steps if s["output"] and s["output"].endswith(file))
+        return next((name for step in made if (name := target_in(step["command"]))), None)
 
     def users_of(self, library: Path) -> tuple[str, ...]:
         """The targets that link this library."""
-        return tuple(
-            target.name
-            for target in self.targets
-            if any(Path(text).name == library.name for text in target.libraries())
-        )
+        named = re.compile(rf"(?<![\w.-]){re.escape(library.name)}(?![\w.-])")
+        links = (s["command"] for s in self._steps if " -o " in s["command"])
+        users = (target_in(command) for command in links if named.search(command))
+        return tuple(dict.fromkeys(filter(None, users)))
 
     @cached_property
     def built(self) -> FileSearch:
@@ -227,6 +201,12 @@ def conditions_around(definition: SourceDefinition) -> list[tuple[str, int]]:
         if word != "endif":
             blocks.append((f"#{word} {rest}".strip(), number))
     return blocks[::-1]
+
+
+def target_in(text: str) -> str | None:
+    """The target whose objects a path or a command names first: CMake puts them into a folder."""
+    found = _TARGET.search(text)
+    return found["name"] if found else None
 
 
 def _regular_size(path: Path) -> int | None:

@@ -24,6 +24,7 @@ from harness.link.diagnose.tree import (
     SourceDefinition,
     Tree,
     conditions_around,
+    target_in,
     toolchain_archives,
 )
 from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
@@ -208,11 +209,12 @@ def _near(path: Path, tree: Tree) -> str:
 
 
 def _link_it(archive: Path, shown: str, tree: Tree, index: LinkIndex) -> str:
-    name = tree.target_of_file(str(archive)) or re.sub(r"^lib|\.a$", "", archive.name)
-    program = tree.program(i.path for i in index.call.inputs if i.path)
+    name = tree.target_of(archive.name) or re.sub(r"^lib|\.a$", "", archive.name)
+    targets = (target_in(str(each.path)) for each in index.call.inputs)
+    program = "app" if tree.zephyr else next(filter(None, targets), "<program>")
     return (
         f"Link {archive.name}, after everything that uses {shown} (in CMake: "
-        f"target_link_libraries({program or '<program>'} PRIVATE {name}))."
+        f"target_link_libraries({program} PRIVATE {name}))."
     )
 
 
@@ -287,7 +289,7 @@ def _in_sources(
     if not best.compiled:
         kind = LinkCause.WEAK_DEFAULT_NOT_COMPILED if best.weak else LinkCause.SOURCE_NOT_COMPILED
         archive = _archive(uses)
-        user = tree.target_of_file(archive) if archive else None
+        user = tree.target_of(archive) if archive else None
         needs = f"target {user}, which" if user else "the target that"
         if archive and user is None:
             needs = f"{file_name(archive)}, which"
@@ -298,13 +300,13 @@ def _in_sources(
             f"{shown} (target_sources or add_library), and link that target.",
             place,
         )
-    owner = tree.target_of_file(str(best.path))
-    if best.object is not None and best.object.is_file():
-        left_out = known or _left_out(best, where, what, shown, tree.zephyr)
-        return replace(left_out, definitions=place)
-    target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
-    missing = f"{where} defines {what}; its object has not been built."
-    return Undefined(LinkCause.OBJECT_MISSING, missing, f"Build and link {target}.", place)
+    if best.object is not None and not best.object.is_file():
+        owner = target_in(str(best.object))
+        target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
+        missing = f"{where} defines {what}; its object has not been built."
+        return Undefined(LinkCause.OBJECT_MISSING, missing, f"Build and link {target}.", place)
+    left_out = known or _left_out(best, where, what, shown, tree.zephyr)
+    return replace(left_out, definitions=place)
 
 
 def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | None:

@@ -15,8 +15,6 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from harness.link.fileapi import cache_entries
-
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
 _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*)*)\)")
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
@@ -319,6 +317,11 @@ class ZephyrBuild:
                 before = text[: text.index(has)]
                 options += re.findall(r"^[ \t]*(?:menu)?config[ \t]+(\w+)", before, re.M)[-1:]
         return tuple(dict.fromkeys(options))
+
+
+def cache_entries(build: Path) -> dict[str, str]:
+    """The variables of CMakeCache.txt; {} without one."""
+    return dict(re.findall(r"^([\w-]+):\w+=(.+)$", _text(build / "CMakeCache.txt"), re.MULTILINE))
 
 
 def zephyr_build(build: Path) -> ZephyrBuild | None:

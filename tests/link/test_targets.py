@@ -1,5 +1,5 @@
-"""Protects what explain learns from CMake's File API: sources whose object is missing where
-nothing else says so (Makefiles, no compile_commands.json), and targets by their names."""
+"""Protects what explain learns from the files of CMake's generators: sources whose object is
+missing, and targets by their names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.link.diagnose.explain import explain
-from harness.link.diagnose.tree import Tree
-from harness.link.fileapi import ask, read_targets
+from harness.link.diagnose.tree import Tree, target_in
 from tests.link.plants import PLANTS, Project
 
 LISTS = """\
@@ -35,48 +34,42 @@ def _quiet(_message: str) -> None:
     pass
 
 
-@pytest.fixture
-def build(tmp_path: Path) -> Path:
+TOOLS = {"Unix Makefiles": ["make", "-C"], "Ninja": ["ninja", "-C"]}
+
+
+def _generator(build: Path) -> str:
+    return "Ninja" if (build / "build.ninja").is_file() else "Unix Makefiles"
+
+
+def _make(build: Path, target: str) -> int:
+    argv = [*TOOLS[_generator(build)], str(build), target]
+    return subprocess.run(argv, capture_output=True, check=False).returncode
+
+
+@pytest.fixture(params=TOOLS)
+def build(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     for name, text in FILES.items():
         path = tmp_path / "source" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    ask(tmp_path / "build")
-    _cmake(tmp_path)
+    argv = ["cmake", "-G", request.param, "-S", tmp_path / "source", "-B", tmp_path / "build"]
+    subprocess.run(argv, check=True, capture_output=True)
     return tmp_path / "build"
 
 
-def _cmake(root: Path) -> None:
-    argv = ["cmake", "-G", "Unix Makefiles", "-S", str(root / "source"), "-B", str(root / "build")]
-    subprocess.run(argv, check=True, capture_output=True)
-
-
-def _fails_to_link(build: Path) -> None:
-    done = subprocess.run(["make", "-C", str(build), "app"], capture_output=True, check=False)
-    assert done.returncode != 0
-
-
 def test_targets_with_sources_and_links(build: Path) -> None:
-    found = {target.name: target for target in read_targets(build)}
-    late, tool = found["late"], found["tool"]
-    assert late.type == "STATIC_LIBRARY"
-    assert not late.links
-    assert late.artifacts == (build / "lib" / "liblate.a",)
-    assert late.sources == (build.parent / "source" / "lib" / "late.c",)
-    assert tool.links
-    assert tool.libraries() == ("lib/liblate.a",)
-    subprocess.run(["make", "-C", str(build), "late"], check=True, capture_output=True)
-    assert late.object_of(late.sources[0]).is_file()  # the folder is right
+    tree, source = Tree(build), build.parent / "source" / "lib" / "late.c"
+    made = tree.compile_commands[source]
+    assert made is not None
+    assert target_in(str(made)) == tree.target_of("liblate.a") == "late"
+    assert tree.users_of(Path("lib/liblate.a")) == ("tool",)
+    assert _make(build, "late") == 0
+    assert made.is_file()  # the folder is right
 
 
 def test_a_source_whose_object_is_missing_is_found_by_it_alone(build: Path) -> None:
     """Makefiles have no data base of commands, and the object was never built."""
-    assert (
-        subprocess.run(
-            ["make", "-C", str(build), "app"], capture_output=True, check=False
-        ).returncode
-        != 0
-    )
+    assert _make(build, "app") != 0
     failure = explain(build, _quiet).failures[0]
     assert failure.cause_kind == "object_missing"
     assert "lib/late.c:1 defines it" in failure.cause
@@ -84,13 +77,8 @@ def test_a_source_whose_object_is_missing_is_found_by_it_alone(build: Path) -> N
 
 
 def test_a_library_is_linked_by_its_name_into_the_program_by_its_name(build: Path) -> None:
-    subprocess.run(["make", "-C", str(build), "late"], check=True, capture_output=True)
-    assert (
-        subprocess.run(
-            ["make", "-C", str(build), "app"], capture_output=True, check=False
-        ).returncode
-        != 0
-    )
+    assert _make(build, "late") == 0
+    assert _make(build, "app") != 0
     failure = explain(build, _quiet).failures[0]
     assert failure.cause_kind == "library_not_linked"
     assert "(tool of the same build has it)" in failure.cause
@@ -99,19 +87,15 @@ def test_a_library_is_linked_by_its_name_into_the_program_by_its_name(build: Pat
 
 def test_the_target_that_needs_the_weak_default_is_named(tmp_path: Path) -> None:
     plant = next(p for p in PLANTS if p.name == "missing_weak_default")
-    ask(tmp_path / "build")
     project = Project(plant, tmp_path / "source", tmp_path / "build")
     assert project.configure_and_build(fixed=False).returncode != 0
     failure = explain(project.build, _quiet).failures[0]
     assert "Add io_default.c to the sources of target backend" in failure.fix
 
 
-def test_without_a_reply_or_with_a_damaged_one_there_are_no_targets(
-    build: Path, tmp_path: Path
-) -> None:
-    assert read_targets(tmp_path) == ()
-    index = next((build / ".cmake/api/v1/reply").glob("index-*.json"))
-    for text in ("{", "[]", json.dumps({"objects": [{"kind": "codemodel"}]})):
-        index.write_text(text)
-        assert read_targets(build) == ()
-        assert Tree(build).compile_commands == {}
+def test_a_damaged_database_is_not_all_there_is(build: Path) -> None:
+    found = Tree(build).compile_commands
+    assert len(found) == 3
+    for text in ("{", "[1]", json.dumps([{"file": "a.c"}])):
+        (build / "compile_commands.json").write_text(text)
+        assert Tree(build).compile_commands == found
