@@ -28,7 +28,7 @@ from harness.cli.verb import Answer, echo, print_error, verb
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
 from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
-from harness.nightly.pool import LocalPool, Pool, StoreNote
+from harness.nightly.pool import LocalPool, Pool
 from harness.nightly.repository import base_branch, origin_of
 from harness.nightly.shards import merge, parse_shard
 from harness.nightly.suite import After, Suite, default_suite, load_suite
@@ -124,10 +124,7 @@ class NightOptions:
         if any(source_named(name).needs_checkout for name in names):
             choice = choose("both", self.executorch, self.parts)
             choice.checkout()
-        return RunOptions(
-            limit_factor=self.limit_factor,
-            firmware=choice,
-        )
+        return RunOptions(limit_factor=self.limit_factor, firmware=choice)
 
     def pool(self, suite: Suite, progress: Progress) -> Pool:
         """The workers, after a look at the store. Raises what is wrong with either."""
@@ -257,8 +254,8 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
             summary, code = _undelivered(night, recorder, rows)
         else:
             only = mine if shard.count > 1 else None  # what is gone is no shard's
-            if rows and suite.after.bisect:
-                _find_commits(history, night, mine, suite.after.bisect, options, progress)
+            if rows and suite.after.minutes:
+                _find_commits(history, night, mine, suite.after.minutes, options, progress)
             summary, code = show_night(history, night, html, junit, only=only)
             if rows and only is None:
                 code = _tell(history, night, suite.after, code)
@@ -320,15 +317,10 @@ def _bundled(rows: list[Row], folder: Path | None) -> dict[str, list[str]]:
 
 
 def _row_printer(rows: list[Row]) -> Callable[[Row, int, int], None]:
-    """Prints a line for each row, and each note on the store once."""
-    printed: set[str] = set()
+    """Prints a line for each row."""
 
     def on_row(row: Row, done: int, total: int) -> None:
         rows.append(row)
-        for note in row.notes:
-            if isinstance(note, StoreNote) and note not in printed:
-                printed.add(note)
-                echo(f"hil: {note}; what is missing there is made where it is needed", err=True)
         why = "" if row.cause is None else f" {row.cause.kind}"
         again = "" if row.settled else "; once more"
         seconds = row.seconds.get("total", 0.0)
@@ -340,13 +332,13 @@ def _row_printer(rows: list[Row]) -> Callable[[Row, int, int], None]:
 
 def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
     """The database was gone at the end: nothing is lost, and nothing can be compared."""
-    if recorder.error is not None:
-        echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
-        echo(
-            f"hil: {recorder.waiting()} results wait in {recorder.outbox}; the next `hil nightly` "
-            "or `hil history` with this database delivers them",
-            err=True,
-        )
+    assert recorder.error is not None
+    echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
+    echo(
+        f"hil: {recorder.waiting()} results wait in {recorder.outbox}; the next `hil nightly` or "
+        "`hil history` with this database delivers them",
+        err=True,
+    )
     summary = {
         "night": night.id,
         "waiting": str(recorder.outbox),
@@ -369,10 +361,7 @@ def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
 @junit_option
 @verb
 def merge_(
-    folders: tuple[Path, ...],
-    url: str | None,
-    html: Path | None,
-    junit: Path | None,
+    folders: tuple[Path, ...], url: str | None, html: Path | None, junit: Path | None
 ) -> Answer:
     """Make one night of shards that ran on machines of their own.
 

@@ -11,10 +11,9 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -29,12 +28,6 @@ from harness.run.record import RunRecord, failed_record
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.locks import die_with_parent
-
-
-class StoreNote(str):
-    """A note on the store that machines share, not on the case."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ def work(task: Task, store: str | None = None) -> tuple[Row, ...]:
     except Exception as error:  # the boundary of a case: the others go on
         records = failed(job, error)
     rows = _rows(task, records, time.monotonic() - started)
-    notes = () if shared is None else tuple(map(StoreNote, shared.notes))
+    notes = () if shared is None else shared.notes
     return tuple(replace(row, notes=(*row.notes, *notes)) for row in rows)
 
 
@@ -136,59 +129,35 @@ class LocalPool:
     they share with other machines."""
 
     def __init__(self, workers: int, store: str | None = None) -> None:
-        self._store = store
-        self._workers = [_Worker() for _ in range(workers)]
-        self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        for worker in self._workers:
-            self._idle.put(worker)
         self.room = workers
+        self._store = store
+        self._idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
+        for _ in range(workers):
+            self._idle.put(_worker())
 
     def run(self, task: Task) -> tuple[Row, ...]:
         worker = self._idle.get()
         try:
-            return worker.run(task, self._store)
+            return worker.submit(work, task, self._store).result()
+        except BrokenProcessPool as error:
+            worker = _worker()
+            raise WorkerLost from error
         finally:
             self._idle.put(worker)
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.end()
-
-
-class _Worker:
-    """A process that does one task after the other; the next task after it was lost starts a new
-    one."""
-
-    def __init__(self) -> None:
-        self._process: BaseProcess | None = None
-
-    def run(self, task: Task, store: str | None) -> tuple[Row, ...]:
-        if self._process is None:
-            context = multiprocessing.get_context("spawn")  # a fork would copy our locks
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, os.getpid()))
-            self._process.start()
-            theirs.close()
-        try:
-            self._pipe.send((task, store))
-            rows: tuple[Row, ...] = self._pipe.recv()
-        except (EOFError, OSError) as error:
-            self.end()
-            raise WorkerLost from error
-        return rows
-
-    def end(self) -> None:
-        """Kills it, whatever it does. No error if it is gone already."""
-        if (process := self._process) is not None:
+        for process in multiprocessing.active_children():
             process.kill()
             process.join()
-            self._process = None
 
 
-def _serve(pipe: Connection, parent: int) -> None:
-    """The worker's process. A killed night leaves none behind; Ctrl-C is handled by the parent."""
+def _worker() -> ProcessPoolExecutor:
+    """One process, which starts with its first task; a fork would copy our locks."""
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, spawn, _begin, (os.getpid(),))
+
+
+def _begin(parent: int) -> None:
+    """A killed night leaves no worker behind; Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
-    with suppress(EOFError):
-        while True:
-            pipe.send(work(*pipe.recv()))

@@ -88,7 +88,23 @@ class Alarms(Data):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteFile(Data):
+class After(Data):
+    """What follows a night. ``notify``: URLs of apprise; ``owners``: how a service mentions each;
+    ``issues``: of GitHub, for every case and cause; ``bisect``: whether, or for how many minutes.
+    """
+
+    notify: tuple[NotifyUrl, ...] = ()
+    owners: dict[str, str] = field(default_factory=dict)
+    issues: bool = False
+    bisect: bool | Factor = False
+
+    @property
+    def minutes(self) -> float:
+        return _BISECT_MINUTES * self.bisect if isinstance(self.bisect, bool) else self.bisect
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteFile(After):
     cases: Annotated[tuple[Group, ...], Rule(min_length=1)]
     firmware: FirmwareWord = "bundled"
     limit_factor: Factor | None = None
@@ -97,10 +113,6 @@ class SuiteFile(Data):
     quarantine: tuple[Quarantine, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)  # the old name of a case, and the new one
     alarm: Alarms = field(default_factory=Alarms)
-    notify: tuple[NotifyUrl, ...] = ()
-    owners: dict[str, str] = field(default_factory=dict)  # how a service mentions each
-    issues: bool = False
-    bisect: bool | Factor = False  # for how many minutes
 
 
 @dataclass(frozen=True)
@@ -112,17 +124,6 @@ class Job:
     planned: tuple[Planned, ...]
     simulator: str = AUTO
     limit_factor: float | None = None
-
-
-@dataclass(frozen=True)
-class After:
-    """What follows a night. ``notify``: URLs of apprise; ``owners``: how each is mentioned;
-    ``issues``: of GitHub, for every case and cause; ``bisect``: its minutes, 0 for none."""
-
-    notify: tuple[str, ...] = ()
-    owners: dict[str, str] = field(default_factory=dict)
-    issues: bool = False
-    bisect: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class Suite:
     expired: tuple[str, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
     alarms: dict[str, float] = field(default_factory=dict)
-    after: After = After()
+    after: After = field(default_factory=After)
 
     @property
     def plan(self) -> tuple[Planned, ...]:
@@ -247,12 +248,8 @@ def _without(
         expired=tuple(expired),
         renames={new: old for old, new in contents.renames.items()},
         alarms=contents.alarm.parts,
-        after=After(contents.notify, contents.owners, contents.issues, _minutes(contents.bisect)),
+        after=contents,
     )
-
-
-def _minutes(bisect: bool | float) -> float:
-    return _BISECT_MINUTES * bisect if isinstance(bisect, bool) else bisect
 
 
 def _fits_nothing(document: strict_yaml.Document, pattern: str, *place: str | int) -> TargetError:

@@ -19,6 +19,7 @@ from harness.nightly.history.flaky import Flaky
 from harness.nightly.history.groups import short
 from harness.nightly.history.model import Row
 from harness.report.console import say
+from harness.report.summary import RunSummary, by_note
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
 _LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
@@ -166,6 +167,11 @@ def print_night(console: Console, night: Comparison) -> None:
         for case, step in night.held[:_MOST_MOVED]:
             changed = [f"{d.name} {short(d.before)} -> {short(d.after)}" for d in step.differences]
             say(console, f"  {case.case}: " + "; ".join([str(step), *changed]))
+    rows = [case.row for case in night.cases if case.row is not None]
+    notes = by_note(RunSummary(row.case, row.verdict_text, notes=row.notes) for row in rows)
+    for note, (first, *others) in notes.items():
+        more = f" and {len(others)} more" if others else ""
+        say(console, f"note: {note} ({first}{more})", "dim")
     for left in night.night.excluded:
         say(console, f"left out: {left.case}: {left.reason}")
     planned = [case for case in night.cases if case.planned]

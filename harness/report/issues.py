@@ -1,5 +1,5 @@
 """Issues on GitHub, one for a case and a cause: opened when it is new, kept up to date, and closed
-when the case passes.
+when the case passes or is not in the suite any more.
 
 An issue is found by a comment in its body, which no reader sees, among the open ones that have the
 label. API: https://docs.github.com/rest/issues/issues.
@@ -28,7 +28,8 @@ from harness.report.history import reproducing
 from harness.report.templates import filled
 
 LABEL = "hil-night"
-_MARKER = re.compile(r"<!-- hil-night ([0-9a-f]{16}) ([0-9a-f]{16}) -->")
+# The digests of suite and branch, of the case, and of its cause.
+_MARKER = re.compile(r"<!-- hil-night ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) -->")
 _MOST_OPENED = 10  # in a night: one fault that breaks everything has no hundred issues
 _AT_ONCE = 100
 _TIMEOUT_S = 30.0
@@ -109,34 +110,46 @@ def keep_up(
     """Returns how many were ``opened``, ``updated``, ``closed``, and ``left`` because there were
     too many. Raises NotDelivered."""
     done = Counter(opened=0, updated=0, closed=0, left=0)
-    known = {m[0]: issue for issue in issues.opened() if (m := _MARKER.search(issue["body"] or ""))}
-    for case in page.cases:
-        if case.row is not None and case.row.good:
-            place = _digest(page, case)
-            for marker, issue in known.items():
-                if f" {place} " in marker:
-                    night = page.night
-                    issues.comment(
-                        issue["number"], f"It passes in the night {night.id}, {_at(page)}."
-                    )
-                    issues.update(issue["number"], state="closed", state_reason="completed")
-                    done["closed"] += 1
-        elif case.state.failing and case.row is not None:
-            marker = (
-                f"<!-- hil-night {_digest(page, case)} {_digest(page, case, *case.row.fault)} -->"
-            )
-            body = _body(page, case, marker, owners, environ)
-            if marker in known:
-                if known[marker]["body"] != body:
-                    issues.update(known[marker]["number"], body=body)
-                    done["updated"] += 1
-            elif done["opened"] < _MOST_OPENED:
-                kind = " ".join(word for word in case.row.kind if word)
-                issues.open(f"{case.case}: {kind}", body)
-                done["opened"] += 1
-            else:
-                done["left"] += 1
+    ours = _digest(page)
+    known = {
+        marker.groups(): issue
+        for issue in issues.opened()
+        if (marker := _MARKER.search(issue["body"] or "")) and marker[1] == ours
+    }
+    planned = {_digest(page, case.case): case for case in page.cases if case.planned}
+    for (_, place, _), issue in known.items():
+        closing = _closing(page, planned.get(place))
+        if closing is not None:
+            reason, text = closing
+            issues.comment(issue["number"], text)
+            issues.update(issue["number"], state="closed", state_reason=reason)
+            done["closed"] += 1
+    for place, case in planned.items():
+        if not case.state.failing or case.row is None:
+            continue
+        marker = (ours, place, _digest(page, case.case, *case.row.fault))
+        body = _body(page, case, f"<!-- hil-night {' '.join(marker)} -->", owners, environ)
+        if marker in known:
+            if known[marker]["body"] != body:
+                issues.update(known[marker]["number"], body=body)
+                done["updated"] += 1
+        elif done["opened"] < _MOST_OPENED:
+            kind = " ".join(word for word in case.row.kind if word)
+            issues.open(f"{case.case}: {kind}", body)
+            done["opened"] += 1
+        else:
+            done["left"] += 1
     return done
+
+
+def _closing(page: Comparison, case: Standing | None) -> tuple[str, str] | None:
+    """Why an issue of a case is closed, for GitHub and for people; None while it stays open.
+    ``case``: None for one that the suite does not have any more, or that has another name."""
+    at = page.night.origin.revision or "a commit that is not known"
+    if case is None:
+        return "not_planned", f"The case is not in the night {page.night.id}, {at}."
+    passes = case.row is not None and case.row.good
+    return ("completed", f"It passes in the night {page.night.id}, {at}.") if passes else None
 
 
 def mention(owner: str, owners: Mapping[str, str]) -> str:
@@ -151,12 +164,9 @@ def job_url(environ: Mapping[str, str]) -> str:
     return environ.get("CI_JOB_URL", "")
 
 
-def _at(page: Comparison) -> str:
-    return page.night.origin.revision or "a commit that is not known"
-
-
-def _digest(page: Comparison, case: Standing, *fault: str) -> str:
-    words = [page.night.suite, page.night.origin.branch, case.case, *fault]
+def _digest(page: Comparison, *words: str) -> str:
+    """Of a suite on a branch, of a case of it, or of a cause of that."""
+    words = (page.night.suite, page.night.origin.branch, *words)
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
 
 

@@ -6,17 +6,23 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
+from harness.firmware.source import FirmwareChoice, sources_of
+from harness.nightly.history.compare import Comparison
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Origin
+from harness.nightly.history.model import Origin, Row
 from harness.nightly.history.store import History
+from harness.nightly.pool import Task
 from harness.system.paths import import_root
-from tests.nightly.history.made import TARGET, night, row
+from tests.firmware.executorch.small import small_checkout
+from tests.nightly.history.made import KNOWN, TARGET, night, row
 from tests.report.services import Service, running
 
 CASE = f"{TARGET}/add"
@@ -275,6 +281,65 @@ def test_a_night_is_told_to_whom_the_suite_names(
             "nightly", "page", "n3", "--tell", suite, code=3
         )
         assert len(chat.received) == 2
+
+
+class Scripted:
+    """Workers of which every case fails, with the firmware of commit b."""
+
+    room = 1
+
+    def __init__(self, *_: object) -> None: ...
+
+    def run(self, task: Task) -> tuple[Row, ...]:
+        (planned,) = task.job.planned
+        identity = replace(KNOWN, sources="b" * 40)
+        more = {"identity": identity, "source": "executorch", "origin": task.night.origin}
+        failed = row(2, "MISMATCH", planned.case, night=task.night.id, model="qadd", **more)
+        return (failed,)
+
+    def close(self) -> None: ...
+
+
+def test_a_night_bisects_what_is_new_and_tells_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the checkout, its parts and the minutes that command line and suite name; the commit is
+    in terminal, JSON and message. The same night once more has nothing to run and nothing to tell.
+    """
+    root, parts = small_checkout(tmp_path / "executorch")
+    suite, case = tmp_path / "suite.yaml", f"{TARGET}/qadd [executorch]"
+    suite.write_text(
+        f"cases: [{{targets: [{TARGET}], models: [qadd], firmware: executorch}}]\n"
+        'bisect: 7\nnotify: ["json://127.0.0.1:$CHAT/x"]\n'
+    )
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HIL_HISTORY", f"sqlite:///{tmp_path}/h.db")
+    nowhere = Origin()
+    history = open_history()
+    history.begin(night(1, case, origin=nowhere))
+    good = replace(KNOWN, sources="a" * 40)
+    history.append(
+        [row(1, case=case, model="qadd", source="executorch", identity=good, origin=nowhere)]
+    )
+    asked: list[tuple[object, ...]] = []
+
+    def bisected(page: Comparison, *rest: object) -> Iterator[tuple[str, str]]:
+        asked.append(([c.case for c in page.cases if c.state.is_new], *rest[:2]))
+        yield case, "the first bad commit is bbbb (somebody)"
+
+    monkeypatch.setattr("harness.nightly.culprits.culprits", bisected)
+    monkeypatch.setattr("harness.cli.nightly.LocalPool", Scripted)
+    words = ["nightly", suite, "--night", "n2", "--executorch", root]
+    words += [word for name, part in parts.items() for word in ("--part", f"{name}={part}")]
+    with running(Service()) as chat:
+        monkeypatch.setenv("CHAT", str(chat.port))
+        assert "the first bad commit is bbbb" in said(*words, code=1)
+        again = said(*words, "--json", code=1)
+    firmware = FirmwareChoice(sources_of("executorch"), root, parts)
+    assert asked == [([case], firmware, 7)]
+    assert json.loads(again)["cases"][0]["culprit"] == "the first bad commit is bbbb (somebody)"
+    (message,) = chat.received
+    assert "the first bad commit is bbbb (somebody)" in message[2]["message"]
 
 
 def test_the_table_of_nights(there: History, tmp_path: Path) -> None:

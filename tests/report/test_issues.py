@@ -86,6 +86,25 @@ def test_an_issue_from_its_first_night_to_its_last(github: GitHub, tmp_path: Pat
     assert kept(after(tmp_path, *nights), github) == {}
 
 
+def test_an_issue_of_a_case_that_left_is_closed(github: GitHub, tmp_path: Path) -> None:
+    """The case failed when it was last run: nobody will see it pass."""
+    failing = after(tmp_path, both(1, "MISMATCH"))
+    assert kept(failing, github) == {"opened": 1}
+    history = open_history(f"sqlite:///{tmp_path}/h.db")
+    history.begin(last := night(2, MUL))
+    history.append([row(2, case=MUL)])
+    page = compare(history, last)
+    history.close()
+    assert [case.state.name for case in page.cases] == ["PASSING", "LOST"]
+    weekly = replace(page, night=replace(page.night, suite="weekly"))
+    assert kept(weekly, github) == {}
+    assert kept(page, github) == {"closed": 1}
+    assert github.comments == [(1, "The case is not in the night n2, c1.")]
+    (issue,) = github.issues
+    assert (issue["state"], issue["state_reason"]) == ("closed", "not_planned")
+    assert kept(page, github) == {}
+
+
 def test_issues_of_others_stay(github: GitHub, tmp_path: Path) -> None:
     """Of people, and of another suite and branch."""
     github.issues.append({"number": 1, "state": "open", "labels": [LABEL], "body": None})

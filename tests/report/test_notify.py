@@ -76,7 +76,7 @@ def test_what_is_not_taken_is_told_without_its_secret(page: Comparison, chat: Se
 
 
 def test_issues_and_message_together(page: Comparison, chat: Service) -> None:
-    after = After(("json://127.0.0.1:$PORT/x", "slack://$TOKEN"), {}, issues=True)
+    after = After(notify=("json://127.0.0.1:$PORT/x", "slack://$TOKEN"), issues=True)
     environ = {"PORT": str(chat.port)}
     assert list(told(page, after, environ)) == [
         "issues are not kept: $GITHUB_TOKEN or $GITHUB_REPOSITORY is not set",
@@ -84,6 +84,6 @@ def test_issues_and_message_together(page: Comparison, chat: Service) -> None:
     ]
     with running(GitHub()) as github:
         job = {"GITHUB_TOKEN": "secret", "GITHUB_REPOSITORY": "o/r", "GITHUB_API_URL": github.url}
-        lines = list(told(page, After((), {}, issues=True), job))
+        lines = list(told(page, After(issues=True), job))
     assert lines == ["issues: 7 opened, 0 updated, 0 closed, 0 left"]
     assert EVIL not in str(github.received)

@@ -126,7 +126,7 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
     for each in reversed(before):
         for name, row in last_tries(by_night[each.id]).items():
             earlier[_today(name, names)].append(row)
-    cases = [_standing(name, rows, earlier[name], night.alarms) for name, rows in tries.items()]
+    cases = [standing(name, rows, earlier[name], night.alarms) for name, rows in tries.items()]
     excluded = {each.case for each in night.excluded}
     for planned in before[0].plan if before else ():
         name = _today(planned.case, names)
@@ -141,9 +141,10 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
     return Comparison(night, next(iter(before), None), tuple(shown))
 
 
-def _standing(
+def standing(
     name: str, tries: Sequence[Row], earlier: Sequence[Row], alarms: Mapping[str, float]
 ) -> Standing:
+    """With a failure where a figure is beyond its alarm."""
     if alarms and tries:
         last = max(tries, key=lambda row: row.attempt)
         *earlier, counted = with_alarms([*earlier, last], alarms)

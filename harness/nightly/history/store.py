@@ -135,10 +135,9 @@ class History:
 
     def blame(self, night: str, texts: Mapping[str, str]) -> None:
         """Keeps what bisecting found, by case; what is there already stays."""
-        values = [{"night": night, "case": case, "text": text} for case, text in texts.items()]
         with self._transaction() as connection:
-            for each in values:
-                statement = self._insert(culprits).values(**each)
+            for case, text in texts.items():
+                statement = self._insert(culprits).values(night=night, case=case, text=text)
                 connection.execute(statement.on_conflict_do_nothing())
 
     def culprits(self, night: str) -> dict[str, str]:

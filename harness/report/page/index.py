@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.nightly.history.case_state import Standing
-from harness.nightly.history.compare import compare, nights_before
+from harness.nightly.history.compare import compare, nights_before, standing
 from harness.nightly.history.model import Night, Row, last_tries
 from harness.nightly.history.store import History
 from harness.report.page.render import HERE, filters, render
@@ -41,7 +41,7 @@ def courses(nights: Sequence[Night], rows: Sequence[Row]) -> list[Course]:
         for case in (planned.case for planned in night.plan):
             tries = (last[case],) if case in last else ()
             cells[case] += [None] * (number - len(cells[case]))
-            cells[case].append(Standing(case, tries, earlier[case]))
+            cells[case].append(standing(case, tries, earlier[case], night.alarms))
             earlier[case] += tries
     empty = [None] * len(nights)
     found = [Course(case, tuple((each + empty)[: len(nights)])) for case, each in cells.items()]

@@ -32,6 +32,18 @@ def test_how_each_case_ended_in_each_night() -> None:
     assert (found[0].case, found[0].bad) == (f"{M55}/add", 2)
 
 
+def test_an_alarm_is_a_failure_in_its_nights_alone() -> None:
+    ticks = (1000, 1000, 1000, 2000, 2000, 1000)
+    rows = [row(day, M55, "add", metrics={"ticks_set0": n}) for day, n in enumerate(ticks, 1)]
+    nights = [
+        replace(night(day, [each]), alarms={"instructions": 0.05})
+        for day, each in enumerate(rows, 1)
+    ]
+    (found,) = courses(nights, rows)
+    states = [None if cell is None else cell.state for cell in found.cells]
+    assert states == [*[State.PASSING] * 3, State.NEW, State.STILL, State.FIXED]
+
+
 def test_the_page_and_the_night_beside_it(tmp_path: Path) -> None:
     history, newest = two_nights(tmp_path)
     with closing(history):

@@ -9,7 +9,7 @@ import pytest
 from harness.nightly.history.case_state import State
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.model import Difference
-from harness.report.page.view import trends_of
+from harness.report.page.render import trends_of
 from tests.report.page.nights import U55, case, compared, two_nights
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.nightly.history.case_state import Standing
 from harness.nightly.history.compare import Comparison
-from harness.report.page.view import lines_of, matrix_of, trends_of
+from harness.report.page.render import lines_of, matrix_of, trends_of
 from tests.report.page.nights import M55, case, compared, row
 
 
