@@ -127,11 +127,11 @@ def keep_up(
     for place, case in planned.items():
         if not case.state.failing or case.row is None:
             continue
-        marker = (ours, place, _digest(page, case.case, *case.row.fault))
-        body = _body(page, case, f"<!-- hil-night {' '.join(marker)} -->", owners, environ)
-        if marker in known:
-            if known[marker]["body"] != body:
-                issues.update(known[marker]["number"], body=body)
+        digests = (ours, place, _digest(page, case.case, *case.row.fault))
+        body = _body(page, case, f"<!-- hil-night {' '.join(digests)} -->", owners, environ)
+        if digests in known:
+            if known[digests]["body"] != body:
+                issues.update(known[digests]["number"], body=body)
                 done["updated"] += 1
         elif done["opened"] < _MOST_OPENED:
             kind = " ".join(word for word in case.row.kind if word)
