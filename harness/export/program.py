@@ -228,6 +228,11 @@ class Program:
         plain = tuple(replace(one, by_design=()) for one in self.sets)
         return replace(self, sets=plain, by_design=())
 
+    @property
+    def expected_files(self) -> list[str]:
+        """What outputs are compared with."""
+        return [name for s in self.sets for name in (*s.expected, *s.by_design)]
+
     def input_digests(self) -> tuple[tuple[str, ...], ...]:
         """The sha256 of every input of every set. Raises OSError."""
         return tuple(

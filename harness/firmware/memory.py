@@ -22,9 +22,8 @@ from harness.config.npu import DIRECT
 from harness.core.errors import HarnessError, MalformedFile
 from harness.core.verdict import ExitCode, Verdict
 from harness.formats.ethosu import find_streams, walk
-from harness.formats.flatbuffer import FlatBuffer, Table
-from harness.formats.schema import PTE, load_schema
-from harness.size.program_tables import SCALAR_TYPES
+from harness.formats.flatbuffer import Table
+from harness.formats.pte import calls_of, element_of, plans_of
 
 FILE, METHOD, TEMP = "file", "method", "temp"
 _FAST = "fast_scratch"
@@ -101,8 +100,7 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
     content = pte.read_bytes()
     size = _aligned(len(content), _FILE_ALIGNMENT)
     try:
-        program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
-        plan: Table = next(iter(program.items("execution_plan")))
+        plan = plans_of(content)[0]
         tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
         scratch = (_temp_bytes(content[start:end], target) for start, end in find_streams(content))
         return MemoryNeeds(
@@ -110,7 +108,7 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
             method=_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL),
             temp=max(scratch, default=0),
         )
-    except (MalformedFile, IndexError, StopIteration):
+    except (MalformedFile, IndexError):
         return MemoryNeeds(file=size)
 
 
@@ -126,7 +124,7 @@ def _method_bytes(plan: Table, sizes: Sequence[int]) -> int:
     lists = ("IntList", "TensorList", "OptionalTensorList")
     pointers = len(plan.items("inputs")) + len(plan.items("outputs"))
     pointers += sum(len(v.items("items")) for v in values if v is not None and v.name in lists)
-    calls = [i.get("instr_args") for c in plan.items("chains") for i in c.items("instructions")]
+    calls = calls_of(plan)
     for call in filter(None, calls):
         with_args = call.name in ("KernelCall", "DelegateCall")
         pointers += len(call.items("args")) if with_args else 2
@@ -143,10 +141,8 @@ def _tensor_bytes(value: Table) -> int:
     tensor = value.get("val")
     if tensor is None or tensor.name != "Tensor":
         return 0
-    kind = tensor.buffer.schema.enums["ScalarType"].get(tensor.get("scalar_type"), "")
-    width, _ = SCALAR_TYPES.get(kind, (8, ""))
     elements: int = prod(tensor.items("sizes"))
-    return elements * width
+    return elements * element_of(tensor)[0]
 
 
 def _temp_bytes(stream: bytes, target: Target) -> int:

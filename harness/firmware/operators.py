@@ -19,8 +19,8 @@ from harness.core.verdict import Verdict
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
 from harness.formats.elf import SHF_ALLOC, read_elf
-from harness.formats.flatbuffer import FlatBuffer, Table, Vector
-from harness.formats.schema import PTE, load_schema
+from harness.formats.flatbuffer import Table
+from harness.formats.pte import operator_names, plans_of
 from harness.system.progress import Progress, silent
 
 
@@ -148,7 +148,7 @@ def needs_of(pte: Path) -> Needs:
     operators: list[str] = []
     backends: list[str] = []
     try:
-        for plan in plans_of(pte):
+        for plan in plans_in(pte):
             operators += operator_names(plan)
             backends += [delegate.get("id") or "" for delegate in plan.items("delegates")]
     except MalformedFile:
@@ -156,20 +156,8 @@ def needs_of(pte: Path) -> Needs:
     return Needs(tuple(dict.fromkeys(operators)), tuple(dict.fromkeys(backends)))
 
 
-def plans_of(pte: Path) -> Vector | tuple[()]:
+def plans_in(pte: Path) -> Sequence[Table]:
     """The execution plans of a ``.pte``; none of another file. Raises MalformedFile, as reading
     them may."""
     content = pte.read_bytes()
-    if content[4:6] != b"ET":
-        return ()
-    program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
-    return program.items("execution_plan")
-
-
-def operator_names(plan: Table) -> list[str]:
-    """Of each entry of its ``operators``, whole: "namespace::name.overload"."""
-    names = []
-    for operator in plan.items("operators"):
-        overload = operator.get("overload")
-        names.append((operator.get("name") or "") + (f".{overload}" if overload else ""))
-    return names
+    return plans_of(content) if content[4:6] == b"ET" else ()

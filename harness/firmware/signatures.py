@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import MalformedFile
-from harness.firmware.operators import operator_names, plans_of
+from harness.firmware.operators import plans_in
+from harness.formats.pte import calls_of, operator_names
 
 _DECLARED_IN = (
     "backends/cortex_m/ops/operators.yaml",
@@ -62,21 +63,19 @@ def declared(root: Path) -> Signatures:
     return found
 
 
-def calls_of(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
+def arguments_in(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Each operator that a ``.pte`` calls, with what its arguments are (members of KernelTypes),
     once; nothing for a file that does not keep to the format."""
     calls: list[tuple[str, tuple[str, ...]]] = []
     try:
-        for plan in plans_of(pte):
+        for plan in plans_in(pte):
             names = operator_names(plan)
             values = [value.get("val") for value in plan.items("values")]
             kinds = [_NOTHING if value is None else value.name for value in values]
-            for chain in plan.items("chains"):
-                for instruction in chain.items("instructions"):
-                    call = instruction.get("instr_args")
-                    if call is not None and call.name == "KernelCall":
-                        given = tuple(kinds[index] for index in call.items("args"))
-                        calls.append((names[call.get("op_index")], given))
+            for call in calls_of(plan):
+                if call is not None and call.name == "KernelCall":
+                    given = tuple(kinds[index] for index in call.items("args"))
+                    calls.append((names[call.get("op_index")], given))
     except (MalformedFile, IndexError):
         return []
     return list(dict.fromkeys(calls))
@@ -93,7 +92,7 @@ class Misfit:
 def first_misfit(pte: Path, written: Signatures, read: Signatures) -> Misfit | None:
     """The first call of a program that a firmware would refuse or misread. ``written``: what the
     exporter declares, nothing when it is not known; ``read``: what the firmware's version does."""
-    for operator, given in calls_of(pte):
+    for operator, given in arguments_in(pte):
         if (types := read.get(operator)) is None:
             if operator in written:
                 return Misfit(operator, "is not declared there")

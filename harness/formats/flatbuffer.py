@@ -10,13 +10,10 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.core.errors import MalformedFile
 from harness.formats.schema import Field, Schema
-
-if TYPE_CHECKING:  # a run that passes has no use for it, and it takes longer to import than that
-    import numpy.typing as npt
 
 _U32 = struct.Struct("<I").unpack_from
 _I32 = struct.Struct("<i").unpack_from
@@ -101,11 +98,6 @@ class Vector:
 
     def raw(self) -> memoryview:
         return self.buffer.view[self.data : self.end]
-
-    def numbers(self) -> npt.NDArray[Any]:
-        import numpy as np
-
-        return np.frombuffer(self.raw(), np.dtype(self._field.code).newbyteorder("<"))
 
 
 class FlatBuffer:

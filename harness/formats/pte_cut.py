@@ -9,14 +9,14 @@ whole program, up to that place.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 from harness.core.errors import MalformedFile
-from harness.formats.flatbuffer import FlatBuffer, Table, Vector
-from harness.formats.schema import PTE, load_schema
+from harness.formats.flatbuffer import Table, Vector
+from harness.formats.pte import calls_of, operator_names, place_of, plans_of
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,6 @@ class Instruction:
         return self.operator.startswith("delegate ")
 
 
-def place_of(tensor: Table) -> tuple[int, int, int] | None:
-    """In the planned memory; None of a constant, and of what is not planned."""
-    where = tensor.get("allocation_info")
-    if where is None:
-        return None
-    low, high = where.get("memory_offset_low"), where.get("memory_offset_high")
-    return where.get("memory_id"), low, high
-
-
 class CuttableProgram:
     """The bytes of a ``.pte`` and where its method's chain and outputs are.
 
@@ -52,16 +43,15 @@ class CuttableProgram:
 
     def __init__(self, path: Path) -> None:
         self._data = path.read_bytes()
-        buffer = FlatBuffer(memoryview(self._data), load_schema(PTE), len(self._data))
-        self._plan = _single(buffer.root().items("execution_plan"), "execution plan")
+        self._plan = _single(plans_of(self._data), "execution plan")
         self.values = self._plan.items("values")
         self.inputs = tuple(self._plan.items("inputs"))
         self.outputs = tuple(self._plan.items("outputs"))
         self._chain = _single(self._plan.items("chains"), "chain")
 
     def instructions(self) -> tuple[Instruction, ...]:
-        found = enumerate(self._chain.items("instructions"))
-        return tuple(self._described(number, one) for number, one in found)
+        names, calls = operator_names(self._plan), enumerate(calls_of(self._plan))
+        return tuple(self._described(number, call, names) for number, call in calls)
 
     def flow(self) -> Iterator[tuple[Instruction, dict[int, int]]]:
         """Each instruction, and the tensors that it reads with the value that was last written at
@@ -91,25 +81,19 @@ class CuttableProgram:
         struct.pack_into("<i", data, outputs.data, value)
         return bytes(data)
 
-    def _described(self, number: int, one: Table) -> Instruction:
-        call = one.get("instr_args")
-        if not isinstance(call, Table):
+    def _described(self, number: int, call: Table | None, names: Sequence[str]) -> Instruction:
+        """What an out-variant writes, or a delegate as its last result, is the last argument; of
+        several it is a list of them."""
+        if call is None:
             return Instruction(number, "", ())
-        if call.name.endswith("KernelCall"):
-            operator = self._plan.items("operators")[call.get("op_index")]
-            overload = operator.get("overload")
-            name = operator.get("name") + (f".{overload}" if overload else "")
-            return Instruction(number, name, self._written(call), tuple(call.items("args")))
-        if call.name.endswith("DelegateCall"):
-            backend = self._plan.items("delegates")[call.get("delegate_index")].get("id")
-            name, arguments = f"delegate {backend}", tuple(call.items("args"))
-            return Instruction(number, name, self._written(call), arguments)
-        return Instruction(number, call.name, ())
-
-    def _written(self, call: Table) -> tuple[int, ...]:
-        """An out-variant's result, or a delegate's last one, is its last argument; of several it is
-        a list of them."""
-        return tuple(self.tensors([*call.items("args")][-1:]))
+        if call.name == "KernelCall":
+            name = names[call.get("op_index")]
+        elif call.name == "DelegateCall":
+            name = f"delegate {self._plan.items('delegates')[call.get('delegate_index')].get('id')}"
+        else:
+            return Instruction(number, call.name, ())
+        arguments = tuple(call.items("args"))
+        return Instruction(number, name, tuple(self.tensors(arguments[-1:])), arguments)
 
     def tensors(self, values: Sequence[int]) -> dict[int, Table]:
         """Those among values, and in lists of tensors among them, by number."""
@@ -123,8 +107,8 @@ class CuttableProgram:
         return found
 
 
-def _single(found: Vector | tuple[()], what: str) -> Table:
-    tables = [table for table in found if isinstance(table, Table)]
+def _single(found: Iterable[Table], what: str) -> Table:
+    tables = list(found)
     if len(tables) != 1:
         raise MalformedFile(f"it has {len(tables)} {what}s, and one is needed", 0)
     return tables[0]

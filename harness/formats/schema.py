@@ -60,9 +60,6 @@ class Schema:
     enums: dict[str, dict[int, str]]
     root: int
 
-    def table(self, name: str) -> int:
-        return next(i for i, t in enumerate(self.tables) if t.name == name)
-
 
 def load_schema(file: str) -> Schema:
     """One of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""

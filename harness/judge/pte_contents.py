@@ -9,13 +9,13 @@ computes, and where in memory. Registers: ``harness.npu.registers``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table
-from harness.formats.pte_cut import place_of
+from harness.formats.pte import calls_of, element_of, operator_names, place_of
 from harness.formats.schema import PTE, load_schema
 from harness.judge.program_contents import (
     Operator,
@@ -29,7 +29,6 @@ from harness.npu.blob import WEIGHTS, Actions, Blob, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.registers import register_set
 from harness.npu.stream import State, walk
-from harness.size.program_tables import SCALAR_TYPES
 from harness.size.pte import read_header, segments_of
 
 ETHOS_U: Final = "EthosUBackend"
@@ -80,7 +79,6 @@ class _Reader:
         header = read_header(view, schema)
         self._view = view
         self._program = FlatBuffer(view, schema, header.flatbuffer).root()
-        self._scalar_types = schema.enums["ScalarType"]
         self._locations = schema.enums["DataLocation"]
         self._segments = segments_of(self._program, header.base, len(view))
         self._named = {
@@ -96,7 +94,8 @@ class _Reader:
         for plan in self._program.items("execution_plan"):
             numbers: dict[int, int] = {}  # of values, in the order in which they are met
             values = [value.get("val") for value in plan.items("values")]
-            for call, arguments in self._calls(plan):
+            for call in filter(None, calls_of(plan)):
+                arguments = _arguments(call)
                 operators += self._operators(plan, call, arguments, values)
                 wiring.append([numbers.setdefault(a, len(numbers)) for a in arguments])
             ends = [*plan.items("inputs"), *plan.items("outputs")]
@@ -112,23 +111,13 @@ class _Reader:
             tuple(operators),
         )
 
-    def _calls(self, plan: Table) -> Iterator[tuple[Table, list[int]]]:
-        for chain in plan.items("chains"):
-            for instruction in chain.items("instructions"):
-                call = instruction.get("instr_args")
-                if isinstance(call, Table):
-                    yield call, _arguments(call)
-
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
     ) -> list[Operator]:
         """One, and behind a delegate for an NPU those of its command stream."""
         described = tuple(self._described(values[index], values) for index in arguments)
         if call.name == "KernelCall":
-            operator = plan.items("operators")[call.get("op_index")]
-            overload = operator.get("overload")
-            name = (operator.get("name") or "") + (f".{overload}" if overload else "")
-            return [(name, *described)]
+            return [(operator_names(plan)[call.get("op_index")], *described)]
         if call.name != "DelegateCall":
             return [(call.name, *described)]
         delegate = plan.items("delegates")[call.get("delegate_index")]
@@ -162,8 +151,7 @@ class _Reader:
         return repr(items)
 
     def _tensor(self, tensor: Table) -> str:
-        name = self._scalar_types.get(tensor.get("scalar_type"), "")
-        width, dtype = SCALAR_TYPES.get(name, (0, name))
+        width, dtype = element_of(tensor)
         sizes, order = list(tensor.items("sizes")), list(tensor.items("dim_order"))
         text = f"{dtype}[{','.join(map(str, sizes))}]"
         if order != sorted(order):

@@ -5,7 +5,7 @@ directory with its firmware. ``manifest.json`` has the sha256 of every other mem
 files::
 
     console.log, record.json, target.json, repro.sh
-    expected/   program.json, set<k>-<n>.bin
+    expected/   program.json, set<k>/expected<n>.bin, set<k>/by_design<n>.bin
     firmware/   executor_runner, its linker map, firmware.json
     work/       program.pte (.bpte), inputs s<k>i<n>.bin, outputs s<k>-<n>.bin
 
@@ -30,10 +30,15 @@ import zstandard
 from harness.config.loading import Target, load_target
 from harness.core.errors import UsageError
 from harness.firmware.firmware import RUNNER, STAMP, STRIPPED, Firmware, read_firmware
-from harness.run.directory import EXPECTED, RECORD, kept_expectations, load_record
+from harness.run.directory import (
+    EXPECTED,
+    RECORD,
+    judged_files,
+    kept_expectations,
+    load_record,
+)
 from harness.run.record import RunRecord
 from harness.sim.run_files import (
-    CONSOLE,
     WORK,
     input_name,
     output_base,
@@ -48,7 +53,8 @@ FORMAT = 2
 MANIFEST, TARGET, REPRO, FIRMWARE = "manifest.json", "target.json", "repro.sh", "firmware"
 MAX_BYTES = 1 << 30  # that a bundle may unpack to
 _ELF = f"{FIRMWARE}/{RUNNER}"
-_NAME = re.compile(rf"(?:(?:{FIRMWARE}|{EXPECTED}|{WORK})/)?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}")
+_FOLDER = rf"(?:{FIRMWARE}|{EXPECTED}(?:/set\d+)?|{WORK})/"
+_NAME = re.compile(rf"(?:{_FOLDER})?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}")
 _TEXT = re.compile(rf"{RECORD}|{REPRO}|.*/[^/]+\.(?:json|map)")
 
 
@@ -162,8 +168,7 @@ def _run_files(run_dir: Path, record: RunRecord) -> dict[str, bytes]:
         for n, digest in enumerate(digests):
             name = output_name(output_base(k), n)
             wanted.append((name, digest, kept.outputs[n].nbytes, run_dir / WORK / name))
-    judged = (run_dir / CONSOLE, *(run_dir / EXPECTED).iterdir())
-    files = {str(path.relative_to(run_dir)): read_regular(path) for path in judged}
+    files = {name: read_regular(run_dir / name) for name in judged_files(run_dir)}
     for name, digest, size, cached in wanted:
         for found in filter(None, (read_output(p, size) for p in (cached, run_dir / WORK / name))):
             if sha256(found[0]) == digest:

@@ -19,6 +19,7 @@ from harness.core.errors import HarnessError
 from harness.core.judgement import Blame
 from harness.export.program import Program, TensorSpec
 from harness.firmware.firmware import Firmware
+from harness.formats.pte import element_of
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.judge.executorch_defects import defects_in
 from harness.judge.first_operator import FirstDifference, first_difference
@@ -81,12 +82,9 @@ class CutRuns:
             return None if output is None or output[1] != size else output[0]
 
     def spec(self, value: int) -> TensorSpec:
-        from harness.size.program_tables import SCALAR_TYPES  # numpy, which few runs need
-
         tensor = self.cuttable.tensors([value])[value]
-        kind = tensor.buffer.schema.enums["ScalarType"][tensor.get("scalar_type")]
         sizes, order = (tuple(tensor.items(name)) for name in ("sizes", "dim_order"))
-        return TensorSpec(str(value), SCALAR_TYPES[kind][1], sizes, order)
+        return TensorSpec(str(value), element_of(tensor)[1], sizes, order)
 
 
 def blame_on_cpu(runs: CutRuns) -> Found:

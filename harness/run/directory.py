@@ -23,14 +23,14 @@ from typing import Any
 from harness.config.budget import Budgets
 from harness.config.case import Case, parse_case
 from harness.config.schema import checked
-from harness.core.errors import HarnessError, InfraError, NotThere, UsageError
+from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.export.program import InputSet, Program, load_program
+from harness.export.program import Program, load_program
 from harness.firmware.source import source_names
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
-from harness.sim.run_files import CONSOLE, by_design_name, expected_name
-from harness.system.artifact_cache import digest_of
+from harness.sim.run_files import CONSOLE
+from harness.system.artifact_cache import digest_of, files_below
 from harness.system.files import (
     MALFORMED,
     NotJson,
@@ -51,12 +51,10 @@ def new_run_dir(label: str) -> Path:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
     in_use(path)
-    try:
+    with disk_errors("making the run directory"):
         make_runs_dir()
         path.mkdir()
         _remove_abandoned_fifos()
-    except OSError as error:
-        raise InfraError(f"cannot make the run directory {path}: {error}", path=path) from error
     return path
 
 
@@ -71,29 +69,13 @@ def _remove_abandoned_fifos() -> None:
 
 def keep_expectations(program: Program, run_dir: Path) -> None:
     """Copy what judging needs (not the program) into the run directory."""
-    kept = replace(
-        program,
-        directory=run_dir / EXPECTED,
-        sets=tuple(
-            InputSet(
-                s.inputs,
-                tuple(expected_name(k, n) for n in range(len(s.expected))),
-                tuple(by_design_name(k, n) for n in range(len(s.by_design))),
-            )
-            for k, s in enumerate(program.sets)
-        ),
-    )
-    try:
+    kept = replace(program, directory=run_dir / EXPECTED)
+    with disk_errors("keeping the expected outputs"):
         kept.directory.mkdir()
-        for old, new in zip(program.sets, kept.sets, strict=True):
-            pairs = zip(
-                (*old.expected, *old.by_design), (*new.expected, *new.by_design), strict=True
-            )
-            for source, name in pairs:
-                shutil.copyfile(program.directory / source, kept.directory / name)
+        for name in program.expected_files:
+            (kept.directory / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(program.directory / name, kept.directory / name)
         kept.save()
-    except OSError as error:
-        raise InfraError(f"cannot write into {run_dir}: {error}", path=run_dir) from error
 
 
 def kept_expectations(run_dir: Path) -> Program | None:
@@ -190,7 +172,7 @@ class SealBroken(HarnessError):
 def with_digests(fields: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:
     """The fields of a record with its seal. Raises OSError when a file cannot be read."""
     plain = json.loads(json.dumps(fields))  # as it will be read
-    files = {name: sha256_of(run_dir / name) for name in _judged_files(run_dir)}
+    files = {name: sha256_of(run_dir / name) for name in judged_files(run_dir)}
     return {**plain, SEAL: {"files": files, "record": _record_digest(plain, files)}}
 
 
@@ -207,7 +189,7 @@ def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> 
         raise SealBroken(run_dir, (RECORD,))
     if whole:
         then = seal["files"]
-        names = {*then, *_judged_files(run_dir)}
+        names = {*then, *judged_files(run_dir)}
         changed = sorted(n for n in names if then.get(n) != digest_of(run_dir / n))
         if changed:
             raise SealBroken(run_dir, tuple(changed))
@@ -218,10 +200,10 @@ def _record_digest(fields: Mapping[str, Any], files: object) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _judged_files(run_dir: Path) -> Iterator[str]:
+def judged_files(run_dir: Path) -> Iterator[str]:
     """What ``judge_again`` reads beside the record and the outputs."""
-    found = (CONSOLE, *(f"{EXPECTED}/{path.name}" for path in (run_dir / EXPECTED).glob("*")))
-    return (name for name in found if (run_dir / name).exists())
+    yield from (name for name in (CONSOLE,) if (run_dir / name).exists())
+    yield from (f"{EXPECTED}/{name}" for name in files_below(run_dir / EXPECTED))
 
 
 def last_run(wanted: str | None) -> RunRecord:

@@ -115,7 +115,7 @@ def read_bundle(
         pte = program_name(Path(record.program.pte))
     except (OSError, HarnessError, *MALFORMED) as error:
         raise BadBundle(bundle, str(error)) from error
-    for name in (name for s in program.sets for name in (*s.expected, *s.by_design)):
+    for name in program.expected_files:
         if f"{EXPECTED}/{name}" not in names:
             raise BadBundle(bundle, f"its program names {name!r}, which is not in it")
     sets = tuple(

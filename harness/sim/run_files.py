@@ -107,16 +107,6 @@ def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
         os.close(descriptor)
 
 
-def expected_name(input_set: int, index: int) -> str:
-    """In a run's own directory, where the guest does not see it."""
-    return f"set{input_set}-{index}.bin"
-
-
-def by_design_name(input_set: int, index: int) -> str:
-    """Likewise: the same with the differences that have a name."""
-    return f"set{input_set}-{index}.by-design.bin"
-
-
 def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> frozenset[Path]:
     """A directory with files in it, by name: copies, for the guest may write to what it finds.
     What was put there.

@@ -7,27 +7,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from harness.formats.flatbuffer import Table
+from harness.formats.pte import element_of, operator_names
 from harness.size.anatomy import Numbering, Part, Path, Span, Tally, sweep
 from harness.size.claims import Claims
 
-# ScalarType of schema/scalar_type.fbs: bytes of an element, and its usual name.
-SCALAR_TYPES = {
-    "BYTE": (1, "uint8"),
-    "CHAR": (1, "int8"),
-    "SHORT": (2, "int16"),
-    "INT": (4, "int32"),
-    "LONG": (8, "int64"),
-    "HALF": (2, "float16"),
-    "FLOAT": (4, "float32"),
-    "DOUBLE": (8, "float64"),
-    "BOOL": (1, "bool"),
-    "QINT32": (4, "qint32"),
-    "BITS16": (2, "bits16"),
-    "BFLOAT16": (2, "bfloat16"),
-    "UINT16": (2, "uint16"),
-    "UINT32": (4, "uint32"),
-    "UINT64": (8, "uint64"),
-}
 _SHARED_INDEX = 0  # data_buffer_idx of a tensor without data
 
 
@@ -68,9 +51,8 @@ class Plans:
 def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
     """Claims everything below the root table that has a name; the rest goes to ``general``."""
     plans = Plans()
-    scalar_types = program.buffer.schema.enums["ScalarType"]
     for plan in program.items("execution_plan"):
-        _Method(plan, plans, claims, general, scalar_types).claim()
+        _Method(plan, plans, claims, general).claim()
     for item in program.items("named_data"):
         claims.table(item, (*general, "named data keys", item.get("key") or ""))
     for name in (
@@ -88,14 +70,11 @@ def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
 
 
 class _Method:
-    def __init__(
-        self, plan: Table, plans: Plans, claims: Claims, general: Path, scalar_types: dict[int, str]
-    ) -> None:
+    def __init__(self, plan: Table, plans: Plans, claims: Claims, general: Path) -> None:
         self._plan, self._plans, self._claims = plan, plans, claims
         self._name = plan.get("name") or "(no name)"
         self._path = (*general, self._name)
-        self._scalar_types = scalar_types
-        self._operators: list[str] = []
+        self._operators = operator_names(plan)
         self._users: dict[int, str] = {}  # value -> the first operator that has it
         self._layers: dict[int, str] = {}  # the same, with the operator's number
         self._calls = Numbering()
@@ -119,10 +98,7 @@ class _Method:
 
     def _claim_operators(self) -> None:
         numbering = Numbering()
-        for operator in self._plan.items("operators"):
-            overload = operator.get("overload")
-            name = (operator.get("name") or "") + (f".{overload}" if overload else "")
-            self._operators.append(name)
+        for operator, name in zip(self._plan.items("operators"), self._operators, strict=True):
             self._claims.table(operator, (*self._path, "operators", numbering.name(name)))
 
     def _claim_delegates(self) -> None:
@@ -185,9 +161,8 @@ class _Method:
                     self._users.setdefault(value, user)
 
     def _claim_tensor(self, index: int, value: Table, tensor: Table) -> None:
-        scalar_type = self._scalar_types.get(tensor.get("scalar_type"), "?")
         sizes = list(tensor.items("sizes"))
-        item_size, dtype = SCALAR_TYPES.get(scalar_type, (1, scalar_type.lower()))
+        item_size, dtype = element_of(tensor)
         shape = f"{dtype}{sizes}".replace(" ", "")
         size = prod(max(0, s) for s in sizes) * item_size
         extra, where = tensor.get("extra_tensor_info"), tensor.get("allocation_info")

@@ -4,6 +4,10 @@ No file grows beyond its limit: the kernel sees to that (RLIMIT_FSIZE, SIGXFSZ).
 number are looked at while the program runs and once when it has ended, so a fast writer gets a
 little further than the limit before it is stopped. A file that was removed takes its place on the
 disk until nobody has it open or mapped, so the program's processes are looked at for such files.
+
+A tmpfs of a bounded size inside the sandbox (``bwrap --size N --tmpfs``) does not replace this: it
+bounds bytes and no number of files (20,000 empty ones fit into 10 MB, bubblewrap 0.8.0, Linux 6),
+it goes with the sandbox before anything can be read, and without bubblewrap there is none.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.export.program import Program
+from harness.export.program import Program, load_program
 from tests.late import Late
 
 from .conftest import Exported, Hil
@@ -336,8 +336,8 @@ def test_the_oracle_and_the_runner_that_follows_it(hil: Hil) -> None:
     assert [case["worst_lsb"] for case in said] == [0, 0]
     assert "as CMSIS-NN defines" in said[0]["oracles"]["expected"]
     assert "as Python defines" in said[1]["oracles"]["expected"]
-    outputs = [sorted(Path(case["run_dir"]).glob("expected/set?-?.bin")) for case in said]
-    contents = [[file.read_bytes() for file in files] for files in outputs]
+    kept = [load_program(Path(case["run_dir"], "expected")) for case in said]
+    contents = [[(p.directory / n).read_bytes() for s in p.sets for n in s.expected] for p in kept]
     assert contents[0] != contents[1]
 
 

@@ -11,7 +11,7 @@ from harness.config.models import find_model
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
-from harness.firmware.signatures import calls_of, declared, first_misfit
+from harness.firmware.signatures import arguments_in, declared, first_misfit
 from harness.system.paths import executorch_package
 
 OPERATORS = "backends/cortex_m/ops/operators.yaml"
@@ -36,7 +36,7 @@ def version(folder: Path, old: str = "", new: str = "") -> Path:
 
 def test_the_wheel_reads_what_it_exports(qadd: Path) -> None:
     own = declared(executorch_package())
-    calls = dict(calls_of(qadd))
+    calls = dict(arguments_in(qadd))
     assert ADD in calls
     assert len(calls[ADD]) == len(own[ADD]) + 1, "the returned value once more"
     assert first_misfit(qadd, own, own) is None
@@ -102,4 +102,4 @@ def test_nobody_knows_an_operator_that_no_version_declares(qadd: Path, tmp_path:
 def test_what_is_no_program_has_no_calls(qadd: Path, tmp_path: Path) -> None:
     for damaged in (b"", b"not a program", qadd.read_bytes()[:40]):
         (tmp_path / "bad.pte").write_bytes(damaged)
-        assert calls_of(tmp_path / "bad.pte") == []
+        assert arguments_in(tmp_path / "bad.pte") == []

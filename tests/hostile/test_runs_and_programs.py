@@ -65,7 +65,7 @@ def test_a_run_directory(run_dir: Path, data: st.DataObject) -> None:
             [
                 "console.log",
                 "expected/program.json",
-                "expected/set0-0.bin",
+                "expected/out0.bin",
                 "work/s0-0.bin",
                 "record.json",
             ]

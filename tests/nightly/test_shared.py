@@ -11,12 +11,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from harness.config.case import Case
+from harness.config.loading import load_target
+from harness.firmware.source import FirmwareChoice, sources_of
+from harness.firmware.sources.wheel import make_plan
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.pool import Task, work
 from harness.nightly.shared import Entry, Store, StoreFailed, entries_of
@@ -24,6 +28,7 @@ from harness.nightly.shared import _pack as packed
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions
 from harness.system import artifact_cache
+from tests.firmware.wheel.wheels import plant
 from tests.nightly.history.made import night
 
 KEY = "add-cortex-m55-0123"
@@ -210,6 +215,21 @@ def filled(tmp_path_factory: pytest.TempPathFactory, shared_hil_home: str) -> Pa
         assert row.verdict.passed, row
         assert store_notes(row) == []
     return folder
+
+
+@pytest.mark.skipif(
+    not (shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-system-aarch64")),
+    reason="needs aarch64-linux-gnu-g++ and qemu-system-aarch64",
+)
+def test_a_night_with_the_wheels_firmware_can_share_it(
+    cold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(tmp_path / "shelf")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "shelf"))
+    options = replace(OPTIONS, firmware=FirmwareChoice(sources_of("wheel")))
+    _, firmware = entries_of(Case("corstone-1000-a320", "add"), options)
+    assert firmware == Entry("firmware", make_plan(load_target("corstone-1000-a320")).key())
 
 
 def worked(store: Path) -> Row:

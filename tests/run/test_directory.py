@@ -23,6 +23,7 @@ from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
+OUTPUT, LATER = "expected/out0.bin", "expected/out1.bin"  # of double_program
 ACCEPTED = '{"program": {}, "firmware": {}, "history": [], "pte_sha256": "00", "outputs": []}'
 
 
@@ -97,8 +98,8 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a console cut short": (rewritten("console.log"), "console.log"),
     "no console": (lambda d: (d / "console.log").unlink(), "console.log"),
     "a FIFO for a console": (replaced_by_a_fifo, "console.log"),
-    "expected outputs cut short": (rewritten("expected/set0-0.bin"), "expected/set0-0.bin"),
-    "no expected outputs": (lambda d: (d / "expected/set1-0.bin").unlink(), "expected/set1-0.bin"),
+    "expected outputs cut short": (rewritten(OUTPUT), OUTPUT),
+    "no expected outputs": (lambda d: (d / LATER).unlink(), LATER),
     "fewer expected sets": (rewritten("expected/program.json", b"{}"), "expected/program.json"),
     "one file more": (lambda d: (d / "expected/more").touch(), "expected/more"),
 }
@@ -118,7 +119,7 @@ def test_a_changed_run_directory_is_no_pass(run_dir: Path, name: str) -> None:
 
 def test_expected_and_written_outputs_swapped_together(run_dir: Path) -> None:
     """They agree with each other, and no longer with the run."""
-    for name in ("expected/set0-0.bin", "work/s0-0.bin"):
+    for name in (OUTPUT, "work/s0-0.bin"):
         (run_dir / name).write_bytes(b"\1" * len((run_dir / name).read_bytes()))
     with pytest.raises(SealBroken):
         judge_again(run_dir)

@@ -8,7 +8,6 @@ import tracemalloc
 from pathlib import Path
 
 from harness.sim.run_files import (
-    expected_name,
     input_name,
     output_base,
     output_name,
@@ -25,7 +24,6 @@ def test_the_names_of_stored_runs() -> None:
     assert program_name(Path("x/anything")) == "program.pte"
     assert input_name(1, 2) == "s1i2.bin"
     assert output_name(output_base(1), 2) == "s1-2.bin"
-    assert expected_name(1, 2) == "set1-2.bin"
 
 
 def test_the_runner_names_its_outputs_alike() -> None:

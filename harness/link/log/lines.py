@@ -77,7 +77,7 @@ def _cleaned(raw_lines: Iterable[str]) -> Iterator[Line]:
                 if "**" in clean:
                     clean = _BOLD.sub("", clean)
                 if clean:
-                    yield Line(number, clean)
+                    yield Line(number, _english(clean))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ _ASCII = re.compile(
 )
 
 
-def english(line: str) -> str:
+def _english(line: str) -> str:
     """The line, with the messages that are known in other languages in English."""
     if line.isascii() and not _ASCII.search(line):
         return line

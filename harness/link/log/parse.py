@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.log import messages
-from harness.link.log.lines import Line, english, lines_of
+from harness.link.log.lines import Line, lines_of
 from harness.link.log.messages import Rule, parse_place, without_linker
 
 _T = TypeVar("_T")
@@ -61,18 +61,22 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
 def parse_lines(lines: Sequence[Line], *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
-    lines = [x if (text := english(x.text)) is x.text else Line(x.number, text) for x in lines]
     failed = failed or any(messages.LINK_FAILED.search(line.text) for line in lines)
     reader = _Reader(lines)
     reader.read()
     if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
-        reader = _Reader([Line(x.number, re.sub(r"\bwarning: ", "", x.text)) for x in lines])
+        reader = _Reader([_without_warning(line) for line in lines])
         reader.read()
     failures = [*reader.failures, *_overflowed_regions(lines, reader.failures, failed)]
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
     return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines))
+
+
+def _without_warning(line: Line) -> Line:
+    text = re.sub(r"\bwarning: ", "", line.text)
+    return line if text == line.text else Line(line.number, text)
 
 
 class _Reader:

@@ -1,0 +1,66 @@
+"""A ``.pte`` by its tables: its methods, and what they call.
+
+Layout: ExecuTorch 1.5.1, ``schema/program.fbs`` and ``schema/scalar_type.fbs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.schema import PTE, load_schema
+
+# ScalarType: bytes of an element, and its usual name.
+SCALAR_TYPES = {
+    "BYTE": (1, "uint8"),
+    "CHAR": (1, "int8"),
+    "SHORT": (2, "int16"),
+    "INT": (4, "int32"),
+    "LONG": (8, "int64"),
+    "HALF": (2, "float16"),
+    "FLOAT": (4, "float32"),
+    "DOUBLE": (8, "float64"),
+    "BOOL": (1, "bool"),
+    "QINT32": (4, "qint32"),
+    "BITS16": (2, "bits16"),
+    "BFLOAT16": (2, "bfloat16"),
+    "UINT16": (2, "uint16"),
+    "UINT32": (4, "uint32"),
+    "UINT64": (8, "uint64"),
+}
+
+
+def plans_of(content: bytes) -> Sequence[Table]:
+    """The execution plans. Raises MalformedFile, as reading them may."""
+    program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
+    return list(program.items("execution_plan"))
+
+
+def operator_names(plan: Table) -> list[str]:
+    """Of each entry of its ``operators``, whole: "namespace::name.overload"."""
+    names = []
+    for operator in plan.items("operators"):
+        overload = operator.get("overload")
+        names.append((operator.get("name") or "") + (f".{overload}" if overload else ""))
+    return names
+
+
+def calls_of(plan: Table) -> list[Table | None]:
+    """Of each instruction: a KernelCall, a DelegateCall, a move or a jump; None of an empty one."""
+    chains = plan.items("chains")
+    return [each.get("instr_args") for chain in chains for each in chain.items("instructions")]
+
+
+def element_of(tensor: Table) -> tuple[int, str]:
+    """Bytes of an element, and its type's name; of an unknown type the most that one has."""
+    kind = tensor.buffer.schema.enums["ScalarType"].get(tensor.get("scalar_type"), "?")
+    return SCALAR_TYPES.get(kind, (8, kind.lower()))
+
+
+def place_of(tensor: Table) -> tuple[int, int, int] | None:
+    """In the planned memory; None of a constant, and of what is not planned."""
+    where = tensor.get("allocation_info")
+    if where is None:
+        return None
+    low, high = where.get("memory_offset_low"), where.get("memory_offset_high")
+    return where.get("memory_id"), low, high
