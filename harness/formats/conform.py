@@ -8,7 +8,7 @@ for another, without an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -124,8 +124,10 @@ class _Walk:
             mine, yours = a.get(number), b.get(number)
             if mine is None or yours is None:
                 value = mine or yours
-                if value in (b if mine else a).values():
-                    raise _Differs(f"enum {name}", _numbered(a, value), _numbered(b, value))
+                if numbers := [n for n, v in (b if mine else a).items() if v == value]:
+                    here, there = f"{number} is {value}", f"{numbers[0]} is {value}"
+                    pair = (here, there) if mine else (there, here)
+                    raise _Differs(f"enum {name}", *pair)
                 self._only(f"{name}.{value}", in_writer=yours is None)
             elif mine != yours:
                 if mine in b.values() or yours in a.values():
@@ -153,11 +155,3 @@ def _told(field: Field | None) -> str:
     kind = kind.replace("struct", f"struct of {field.size} bytes")
     default = f", default {field.default}" if field.default else ""
     return f"field {field.slot}, {field.name}: {kind}{default}"
-
-
-def _numbered(values: Mapping[int, str], name: str | None) -> str:
-    return next(iter(_numbers(values, name)), f"no {name}")
-
-
-def _numbers(values: Mapping[int, str], name: str | None) -> Iterator[str]:
-    return (f"{number} is {value}" for number, value in values.items() if value == name)

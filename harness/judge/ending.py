@@ -110,7 +110,10 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
         )
     if ending.stop is not Stop.EXITED:
         return Verdict.HANG, Cause(
-            ending.stop, _hang_text(observation, ending) + after, last, _hang_facts(ending)
+            ending.stop,
+            _hang_text(observation, ending) + after,
+            last,
+            {"stop": ending.stop, **(ending.where or {})},
         )
     if ending.signal is not None and ending.native:
         return Verdict.FAULT, Cause(
@@ -175,10 +178,6 @@ def _hang_text(observation: Observation, ending: Ending) -> str:
     if observation.complete_line is not None:
         what += "; the runner had completed but never ended"
     return what
-
-
-def _hang_facts(ending: Ending) -> dict[str, Any]:
-    return {"stop": ending.stop, **(ending.where or {})}
 
 
 def suspicion(observation: Observation) -> dict[str, Any] | None:

@@ -181,7 +181,7 @@ def load_truth(root: Path, case: Case) -> Reference | None:
 
 
 def from_fields(fields: Mapping[str, Any]) -> Reference:
-    """From an accepted file, or from the copy in a run's record, which has no anatomies."""
+    """From an accepted file. Raises what ``MALFORMED`` names."""
     anatomies = fields.get("anatomies", {})
     given = {**fields, "anatomies": {t: FoldedAnatomy.from_fields(f) for t, f in anatomies.items()}}
     no_run = {} if "pte_sha256" in fields else {"pte_sha256": "", "outputs": ()}

@@ -264,8 +264,9 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
     assert record.run_dir is not None
     assert record.ending is not None
     run_dir = Path(record.run_dir)
+    console = run_dir / CONSOLE
     if observation is None:
-        observation = parse_processes(read_regular(run_dir / CONSOLE), record.starts)
+        observation = parse_processes(read_regular(console), record.starts)
     if record.firmware is not None:
         observation = with_symbols(observation, Path(record.firmware.elf))
     printed = {name: metric.value for name, metric in observation.metrics.items()}
@@ -278,15 +279,8 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         () if record.simulator is None else record.simulator.differences,
         record.mismatch_at,
         record.blame,
-        _size_of(run_dir / CONSOLE),
+        console.stat().st_size if console.exists() else None,
     )
-
-
-def _size_of(file: Path) -> int | None:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return None
 
 
 def read_outputs(program: Program, work: Path) -> Outputs:

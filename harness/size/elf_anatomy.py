@@ -146,11 +146,13 @@ def anatomy(
         raise MalformedFile("there are no section headers", 32)
     symbols = list(_symbols(elf))
     link_map = None if linker_map is None else read_map(linker_map)
-    notes = []
-    source: Callable[[int], str] = _no_source
+    note = None
+    source: Callable[[int], str] | None = None
     if link_map is None:
-        source, note = _sources(path)
-        notes += [note] if note else []
+        from harness.formats.dwarf import read_units  # pyelftools is slow to import
+
+        units, note = read_units(path)
+        source = units.file
     else:
         _check_same_link(elf, link_map, linker_map)
         regions = regions or link_map.regions
@@ -168,7 +170,7 @@ def anatomy(
             (*_file_path(piece.short_file), *scopes(plain.get(subject, subject))), piece.size
         )
     total = sum(p.bytes for p in parts)
-    return Anatomy("elf", total, parts, (), dropped.parts(), tuple(notes))
+    return Anatomy("elf", total, parts, (), dropped.parts(), (note,) if note else ())
 
 
 def _check_same_link(elf: ElfFile, link_map: LinkMap, path: Path | None) -> None:
@@ -221,18 +223,6 @@ def _symbols(elf: ElfFile) -> Iterator[_Symbol]:
             )
 
 
-def _sources(path: Path) -> tuple[Callable[[int], str], str | None]:
-    """A function from address to source file, by DWARF; and why it knows none, if so."""
-    from harness.formats.dwarf import read_units  # pyelftools is slow to import
-
-    units, note = read_units(path)
-    return units.file, note
-
-
-def _no_source(_address: int) -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class _Stretch:
     start: int
@@ -246,7 +236,7 @@ class _Sections:
         self,
         symbols: Sequence[_Symbol],
         link_map: LinkMap | None,
-        source: Callable[[int], str],
+        source: Callable[[int], str] | None,
         plain: dict[str, str],
     ) -> None:
         self._map, self._source, self._plain = link_map, source, plain
@@ -317,7 +307,8 @@ class _Sections:
             yield symbol, following if symbol.is_label else min(symbol.address + symbol.size, high)
 
     def _file(self, piece: InputSection, symbol: _Symbol) -> str:
-        return piece.short_file or self._source(symbol.address) or symbol.file
+        by_dwarf = self._source(symbol.address) if self._source else ""
+        return piece.short_file or by_dwarf or symbol.file
 
     def _nameless(
         self, piece: InputSection, low: int, high: int, *, after_symbol: bool
