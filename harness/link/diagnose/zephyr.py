@@ -123,9 +123,12 @@ _ALIKE, _MOST_SIMILAR = 0.8, 4
 
 def similar_options(symbol: str, base: Path) -> tuple[str, ...]:
     """Options in the Kconfig files below ``base`` with a similar name, the most similar first:
-    those with the same words and more or fewer, then those spelt alike."""
+    those with the same words and more or fewer, then those spelt alike. () where there is one of
+    that very name."""
     words = set(symbol.split("_"))
-    others = {name: set(name.split("_")) for name in _names(base) if name != symbol}
+    others = {name: set(name.split("_")) for name in _names(base)}
+    if symbol in others:
+        return ()
     same = [n for n, o in others.items() if words <= o or (o <= words and len(o) > 1)]
     same.sort(key=lambda name: (len(words ^ others[name]), len(name)))
     alike = get_close_matches(symbol, others, _MOST_SIMILAR, _ALIKE)

@@ -214,6 +214,7 @@ def test_names_like_one_that_does_not_exist(tmp_path: Path) -> None:
     assert similar_options("MAIN_STAK_SIZE", tmp_path) == ("MAIN_STACK_SIZE",)
     assert similar_options("SHLEL", tmp_path) == ("SHELL",)
     assert similar_options("BLUETOOTH", tmp_path) == ()
+    assert similar_options("SHELL", tmp_path) == ()  # it is there: its name is not at fault
 
 
 def test_another_build_directory_is_not_zephyrs(tmp_path: Path) -> None:
