@@ -6,13 +6,13 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
+from harness.system.call import CallFailed, call
 
 _LD = re.compile(r"^(?:.*[-/\\])?(?:ld|collect2|lld)(?:[.-](?:bfd|lld|\d+))?(?:\.exe)?$")
 _DRIVER = re.compile(r"^(?:.*[-/\\])?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?(?:\.exe)?$")
@@ -170,20 +170,17 @@ class LinkerCall:
 
 
 def run(argv: Sequence[str], directory: Path) -> tuple[str, int]:
-    """What a tool prints, in English, and its exit status. Raises ToolMissing."""
+    """What a tool prints, in English, and whether it failed (0: it did not). Raises ToolMissing,
+    InfraError when it does not end."""
+    environment = {"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
     try:
-        done = subprocess.run(
-            argv,
-            cwd=directory,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin")},
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        return call(argv, _TIMEOUT_S, cwd=directory, environment=environment), 0
+    except CallFailed as failed:
+        if failed.output is None:
+            raise InfraError(f"{argv[0]}: {failed}") from failed
+        return failed.output, 1
     except FileNotFoundError as error:
         raise ToolMissing(f"{argv[0]} is not installed", tool=argv[0]) from error
-    return done.stdout.decode("utf-8", "replace"), done.returncode
 
 
 def expanded(argv: Sequence[str], directory: Path, depth: int = 0) -> tuple[str, ...]:

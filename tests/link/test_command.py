@@ -10,7 +10,7 @@ import pytest
 from harness.core.errors import InfraError, ToolMissing
 from harness.formats import archive as ar
 from harness.formats.elf import read_elf
-from harness.link.command import LinkerCall, commands_in, expanded, link_command
+from harness.link.command import LinkerCall, commands_in, expanded, link_command, run
 
 
 def test_a_link_line_is_understood(tmp_path: Path) -> None:
@@ -81,3 +81,16 @@ def test_the_address_of_a_section_is_no_script(tmp_path: Path) -> None:
 def test_a_tool_that_is_not_installed(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing, match="no-such-ld is not installed"):
         LinkerCall(("no-such-ld", "a.o"), tmp_path).run()
+
+
+def test_a_tool_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.link.command._TIMEOUT_S", 0.2)
+    with pytest.raises(InfraError, match="sleep: no end after"):
+        run(["sleep", "30"], Path("/"))
+
+
+def test_what_a_tool_prints_comes_with_whether_it_failed() -> None:
+    assert run(["sh", "-c", "echo said"], Path("/")) == ("said\n", 0)
+    assert run(["sh", "-c", "echo said >&2; exit 7"], Path("/")) == ("said\n", 1)
+    with pytest.raises(ToolMissing):
+        run(["no-such-ld"], Path("/"))
