@@ -191,9 +191,10 @@ def failing_link(
         if not skipped(command):
             call = linker_call(command)
             with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-                text, status = _run(command, call, Path(scratch) / "replayed.elf")
+                product = Path(scratch) / "replayed.elf"
+                text, status = _run(command, call, product)
             if status != 0:
-                return FailedLink(command, call, text)
+                return FailedLink(command, call, text.replace(str(product), command.output))
     return None
 
 

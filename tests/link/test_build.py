@@ -65,3 +65,18 @@ def test_a_link_that_the_compilers_plugin_completes_does_not_fail(tmp_path: Path
     failed = failing_link(tmp_path)
     assert failed is not None
     assert "undefined reference to `vendor'" in failed.text
+
+
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-ld"), reason="needs the linker")
+def test_a_message_names_the_program_as_the_build_does(tmp_path: Path) -> None:
+    """Not where the link was done again, which is another place each time."""
+    (tmp_path / "a.o").write_bytes(write_object([NewSymbol("main", "def", function=True)]))
+    (tmp_path / "x.ld").write_text(
+        "MEMORY { ROM (rx) : ORIGIN = 0, LENGTH = 1 }\nSECTIONS { .text : { *(.text*) } > ROM }\n"
+    )
+    link = tmp_path / "CMakeFiles" / "app.dir" / "link.txt"
+    link.parent.mkdir(parents=True)
+    link.write_text("arm-none-eabi-ld -T x.ld -e main a.o -o app.elf\n")
+    failed = failing_link(tmp_path)
+    assert failed is not None
+    assert "ld: app.elf section `.text' will not fit in region `ROM'" in failed.text
