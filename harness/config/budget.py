@@ -8,7 +8,7 @@ A *hard limit* is where memory ends; nobody can accept more. The slack is what a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from harness.config.figures import UNLISTED, figure
@@ -82,20 +82,3 @@ class Budgets(Data):
         }
         slacks = {**self.slacks, **model.get("slacks", {})}
         return replace(self, **{**model, "limits": limits, "slacks": slacks})
-
-    def to_fields(self) -> dict[str, Any]:
-        """For a record: what is not as it would be if nobody had said anything."""
-        return _said(self)
-
-
-def _said(data: Budgets | Slack) -> dict[str, Any]:
-    """The fields that differ from their defaults, and of them those that do."""
-    untouched = type(data)()
-    values = {one.name: getattr(data, one.name) for one in fields(data)}
-    return {n: _brief(v) for n, v in values.items() if v != getattr(untouched, n)}
-
-
-def _brief(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _brief(item) for name, item in value.items()}
-    return _said(value) if isinstance(value, Slack) else value

@@ -38,24 +38,10 @@ class Semihosting(Data):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GuestOnFvp(Data):
-    """The names that a model gives to what an operating system on it needs, and where that system
-    mounts the card."""
-
-    console: Text  # the terminal of which the model tells the port
-    rom: Text  # the parameter with the boot ROM's file
-    flash: Text  # the component that the board's image is loaded into, and where
-    flash_at: Annotated[int, Rule(ge=0)]
-    card: Text  # the parameter with the image of a memory card
-    mount: Text
-
-
-@dataclass(frozen=True, kw_only=True)
 class Fvp(Data):
     executable: Text
     package: Text  # the archive it comes in
     semihosting: Semihosting | None = None  # None: a model that boots an operating system
-    guest: GuestOnFvp | None = None  # of such a model
     parameters: dict[Text, bool | int | str]
     model: Text | None = None  # the entry of targets/fvp/models.yaml this came from
     board: Board | None = None
@@ -68,8 +54,6 @@ class Fvp(Data):
         names = [*self.parameters]
         if self.semihosting is not None:
             names += [self.semihosting.enable, self.semihosting.cwd, self.semihosting.command_line]
-        if self.guest is not None:
-            names += [self.guest.console, self.guest.rom, self.guest.flash, self.guest.card]
         for name in names:
             if not name.startswith(_PREFIXES[self.board]):
                 owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)

@@ -24,10 +24,12 @@ from harness.core.errors import TargetError
 
 IN_KEY = "[key]"  # at the end of a location: the key of a mapping is wrong, not its value
 _SCALARS = {
-    str: "a string is wanted",
+    str: "a string is wanted, in quotes",
     bool: "true or false is wanted",
     int: "a whole number is wanted",
     float: "a number is wanted",
+    date: 'a day is wanted, as "2027-01-31"',
+    Path: "a path is wanted",
 }
 
 
@@ -79,22 +81,16 @@ class Data:
             getattr(self, name)()
 
 
-class Subject(Enum):
-    """What a problem is about."""
-
-    VALUE = "value"
-    NOT_TEXT = "not text"  # a value that should be a string
-    KEY = "key"  # a key that is unknown or missing; the message names it
-
-
 @dataclass(frozen=True)
 class Problem:
+    """``of_key``: a key is unknown or missing, and the message names it."""
+
     location: Location
     message: str
-    subject: Subject = Subject.VALUE
+    of_key: bool = False
 
     def __str__(self) -> str:
-        shown = "" if self.subject is Subject.KEY else _dotted(self.location)
+        shown = "" if self.of_key else _dotted(self.location)
         return f"{shown}: {self.message}" if shown else self.message
 
 
@@ -152,17 +148,11 @@ def as_json(value: Any) -> Any:
 
 def _sentence(problem: Problem, document: Document) -> str:
     location = problem.location
-    shown = _dotted(location)
-    if not shown or problem.subject is Subject.KEY:
-        return problem.message
-    if location[-1] == IN_KEY:
-        return f"{shown}: this name is not allowed here ({problem.message})"
-    text = document.place(location).text if location in document.places else None
-    if text is None:
-        return f"{shown}: {problem.message}"
-    if problem.subject is Subject.NOT_TEXT:
-        return f'{shown}: a string is wanted and {text} is not one; write it in quotes: "{text}"'
-    return f"{shown}: {problem.message} (it is {text})"
+    if location[-1:] == (IN_KEY,):
+        return f"{_dotted(location)}: this name is not allowed here ({problem.message})"
+    known = not problem.of_key and location in document.places
+    text = document.places[location].text if known else None
+    return str(problem) if text is None else f"{problem} (it is {text})"
 
 
 _Problems = list[Problem]
@@ -186,14 +176,14 @@ def _object(kind: Any, data: Any, location: Location, problems: _Problems) -> An
     for key in data:
         if key not in known:
             here = (*location, key)
-            _wrong(here, f"unknown key {_dotted(here)!r}", problems, Subject.KEY)
+            _wrong(here, f"unknown key {_dotted(here)!r}", problems, of_key=True)
     for key, item in known.items():
         here = (*location, key)
         if key in data:
             wanted = _annotations(kind)[item.name]
             values[item.name] = _value(wanted, data[key], here, problems)
         elif item.default is MISSING and item.default_factory is MISSING:
-            _wrong(here, f"required key {_dotted(here)!r} is missing", problems, Subject.KEY)
+            _wrong(here, f"required key {_dotted(here)!r} is missing", problems, of_key=True)
     if len(problems) > before:
         return None
     try:
@@ -299,15 +289,11 @@ def _scalar(wanted: Any, value: Any, location: Location, problems: _Problems) ->
             pass
     if type(value) is wanted:
         return value
-    message = _SCALARS.get(wanted, 'a day is wanted, as "2027-01-31"')
-    subject = Subject.NOT_TEXT if wanted is str else Subject.VALUE
-    return _wrong(location, message, problems, subject)
+    return _wrong(location, _SCALARS[wanted], problems)
 
 
-def _wrong(
-    location: Location, message: str, problems: _Problems, subject: Subject = Subject.VALUE
-) -> None:
-    problems.append(Problem(location, message, subject))
+def _wrong(location: Location, message: str, problems: _Problems, *, of_key: bool = False) -> None:
+    problems.append(Problem(location, message, of_key))
 
 
 def _dotted(location: Location) -> str:

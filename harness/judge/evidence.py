@@ -13,7 +13,7 @@ from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
-from harness.sim.npu_use import NpuUse
+from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending
 
 if TYPE_CHECKING:  # imported where needed: equal bytes need no numpy

@@ -19,7 +19,7 @@ from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
 from harness.log import Kind
-from harness.sim.npu_use import NpuResult, NpuStop
+from harness.sim.simulator import NpuResult, NpuStop
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:

@@ -27,7 +27,7 @@ from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
-from harness.system.locks import die_with_parent
+from harness.system.tied_process import die_with_parent
 
 
 @dataclass(frozen=True)

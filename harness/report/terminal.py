@@ -250,17 +250,17 @@ _COMPARED_FIGURES = (
 
 
 def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
-    """Of every case that ran with both runners."""
+    """Of every case that ran with two runners, or on two simulators."""
     for record in records:
         if record.differential is not None:
-            _print_differential(console, record.title, record.source, record.differential)
+            _print_differential(console, record.title, record.differential)
 
 
-def _print_differential(
-    console: Console, title: str, whose: str, differential: Differential
-) -> None:
+def _print_differential(console: Console, title: str, differential: Differential) -> None:
     outputs = f"{differential.agree} of {len(differential.tensors)} outputs"
-    heading = Text.assemble((title, "bold"), f": {outputs} are the bundled runner's")
+    first, _ = between = differential.between
+    whose = "the bundled runner's" if first == "bundled" else f"as on {first}"
+    heading = Text.assemble((title, "bold"), f": {outputs} are {whose}")
     say(console, heading)
     for diff in differential.tensors:
         if not diff.exact:
@@ -271,13 +271,13 @@ def _print_differential(
         say(console, f"  by design: {', '.join(differential.by_design)}")
     rows = {name: pair for name, pair in differential.figures.items() if name in _COMPARED_FIGURES}
     if rows:
-        _print_pairs(console, "figure", whose, rows)
+        _print_pairs(console, "figure", between, rows)
     if differential.operators:
-        _print_pairs(console, "operator, instructions", whose, differential.operators)
+        _print_pairs(console, "operator, instructions", between, differential.operators)
 
 
-def _print_pairs(console: Console, heading: str, whose: str, rows: Pairs) -> None:
-    table = columns(f"  {heading}", ">bundled", f">{whose}", ">ratio")
+def _print_pairs(console: Console, heading: str, between: tuple[str, str], rows: Pairs) -> None:
+    table = columns(f"  {heading}", *(f">{name}" for name in between), ">ratio")
     for name, (ours, theirs) in rows.items():
         table.add_row(f"  {name}", _number(ours), _number(theirs), _ratio(ours, theirs))
     console.print(table)

@@ -17,7 +17,7 @@ from typing import Any
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target, loadable_name
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, UsageError
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
 from harness.export.program import Program
@@ -52,16 +52,17 @@ from harness.system.settings import FvpPolicy, is_strict
 class RunOptions:
     """How to run or execute, beyond which case.
 
-    ``pte`` replaces the exported program by the user's file, judged by the export's inputs and
-    expected outputs. ``tolerance_lsb``: the largest accepted difference in steps of the output's
-    scale (None: what the budgets say). ``profile``: count ticks per operator. ``limit_factor``
-    multiplies all limits (None: as the settings say). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed (None: what the settings say). ``firmware`` and ``exporter``: whose.
-    ``oracle``: whose arithmetic the outputs must show (None: the firmware's); the bundled runner is
-    built to follow it, a checkout's is not changed. ``isolate_export``: export in the guests'
-    sandbox; ``fresh``: without cached programs. ``strict``: a program that is not the one of the
-    accepted run fails (None: what the settings say). ``accept_known_defects``: names of those of
-    ExecuTorch that may pass, beside the budgets'.
+    ``simulator``: a name, or two joined by "+", which are compared. ``pte`` replaces the exported
+    program by the user's file, judged by the export's inputs and expected outputs.
+    ``tolerance_lsb``: the largest accepted difference in steps of the output's scale (None: what
+    the budgets say). ``profile``: count ticks per operator. ``limit_factor`` multiplies all limits
+    (None: as the settings say). ``fvp_missing``: "fail" or "skip" a case whose FVP is not installed
+    (None: what the settings say). ``firmware`` and ``exporter``: whose. ``oracle``: whose
+    arithmetic the outputs must show (None: the firmware's); the bundled runner is built to follow
+    it, a checkout's is not changed. ``isolate_export``: export in the guests' sandbox; ``fresh``:
+    without cached programs. ``strict``: a program that is not the one of the accepted run fails
+    (None: what the settings say). ``accept_known_defects``: names of those of ExecuTorch that may
+    pass, beside the budgets'.
     """
 
     simulator: str = AUTO
@@ -104,37 +105,61 @@ class RunOptions:
         return is_strict() if self.strict is None else self.strict
 
     @property
+    def simulators(self) -> tuple[str, ...]:
+        """Raises UsageError for more than one comparison."""
+        names = tuple(self.simulator.split("+"))
+        if len(names) * len(self.firmware.sources) > 2:
+            raise UsageError(
+                "two runs of a case are compared, not more",
+                hint="name two simulators, or two sources of firmware",
+            )
+        return names
+
+    @property
     def skips_missing_fvp(self) -> bool:
         return (self.fvp_missing or missing_policy()) == "skip"
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """One way to run the cases of a target."""
+
+    chosen: Chosen
+    source: FirmwareSource
+    firmware: Future[Firmware]
 
 
 def run_cases(
     cases: Sequence[Case], options: RunOptions, progress: Progress = silent
 ) -> list[RunRecord]:
-    """One record per case and source of firmware, in order.
+    """One record per case, simulator and source of firmware, in order.
 
     Raises UsageError, and what is wrong with a checkout or a Zephyr workspace, before any work.
     """
-    sources = options.firmware.sources
+    sources, simulators = options.firmware.sources, options.simulators
     exporter = options.exporter.find()
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
-    chosen = {loadable_name(t, name): pick(t, options.simulator) for name, t in targets.items()}
-    for board in (each.target for each in chosen.values()):
+    chosen = {
+        loadable_name(target, name): [pick(target, each) for each in simulators]
+        for name, target in targets.items()
+    }
+    boards = {name: first.target for name, (first, *_) in chosen.items()}
+    for board in (each.target for there in chosen.values() for each in there):
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
-    boards = {name: each.target for name, each in chosen.items()}
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        firmware = {
-            (name, source.name): pool.submit(
-                source.build,
-                BuildRequest(each.target, each.name, checkout, build_options(options.oracle)),
-                progress,
-            )
-            for name, each in chosen.items()
-            for source in sources
+
+        def build(each: Chosen, source: FirmwareSource) -> _Runner:
+            wanted = build_options(options.oracle)
+            request = BuildRequest(each.target, each.name, checkout, wanted)
+            return _Runner(each, source, pool.submit(source.build, request, progress))
+
+        runners = {
+            name: [build(each, source) for each in there for source in sources]
+            for name, there in chosen.items()
         }
         exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
         programs = export_cases(cases, boards, progress, exporting)
@@ -143,31 +168,23 @@ def run_cases(
                 cases, programs, boards, checkout, sources[0], exporting, progress
             )
         pending = [
-            pool.submit(
-                _run_one,
-                case,
-                chosen[case.target],
-                program,
-                source,
-                firmware[case.target, source.name],
-                options,
-                progress,
-            )
+            pool.submit(_run_one, case, runner, program, options, progress)
             for case, program in zip(cases, programs, strict=True)
-            for source in sources
+            for runner in runners[case.target]
         ]
         records = [future.result() for future in pending]
-        if len(sources) == 1:
+        if len(records) == len(cases):
             return records
-        progress("comparing the two runners")
+        progress("comparing the two runs")
         compared: list[RunRecord] = []
         for case, program in zip(cases, programs, strict=True):
             own, other = records[len(compared) : len(compared) + 2]  # a case's two
-            simulator = chosen[case.target]
             if not isinstance(program, HarnessError) and own.run_dir and other.run_dir:
-                built = [firmware[case.target, source.name].result() for source in sources]
-                runners = [_equipped(each, simulator, program.pte_path, options) for each in built]
-                other = second_opinion(program, simulator, (own, other), runners)
+                pair = [
+                    (r.chosen, _equipped(r.firmware.result(), r.chosen, program.pte_path, options))
+                    for r in runners[case.target]
+                ]
+                other = second_opinion(program, (own, other), pair)
             compared += [own, other]
         return compared
 
@@ -182,19 +199,18 @@ def _validate(cases: Sequence[Case], options: RunOptions) -> None:
 
 def _run_one(
     case: Case,
-    chosen: Chosen,
+    runner: _Runner,
     program: Program | HarnessError,
-    source: FirmwareSource,
-    firmware: Future[Firmware],
     options: RunOptions,
     progress: Progress,
 ) -> RunRecord:
+    source, chosen = runner.source, runner.chosen
     try:
         if isinstance(program, HarnessError):
             raise program
         origins = {} if options.pte else program.origins
         require_possible(source, chosen.target, options.pte or program.pte_path, origins)
-        return run_case(case, chosen, program, firmware.result(), options, progress)
+        return run_case(case, chosen, program, runner.firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)
 

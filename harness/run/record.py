@@ -21,7 +21,7 @@ from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
 from harness.judge.rules import worst
 from harness.log import Observation
-from harness.sim.npu_use import NpuUse
+from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.git import git, is_work_tree
 from harness.system.git import revision as git_revision
@@ -99,13 +99,13 @@ Pairs = Mapping[str, tuple[int | None, int | None]]
 
 @dataclass(frozen=True)
 class Differential:
-    """What a run with two runners found (``--firmware both``): the bundled one and another, "the
-    checkout" below, which may also be ExecuTorch's wheel.
+    """What two runs of a case found: with the bundled runner and that of a checkout or a wheel
+    (``--firmware both``), or on two simulators. ``between``: their names.
 
-    ``tensors``: each output of each input set, the checkout's against the bundled runner's.
+    ``tensors``: each output of each input set, the second's against the first's.
 
     ``first``: where the first input set that differs begins to. ``figures`` by name, and
-    instructions per operator: the bundled runner's and the checkout's, None where one has none.
+    instructions per operator: the first's and the second's, None where one has none.
     """
 
     tensors: tuple[TensorDiff, ...]
@@ -113,6 +113,7 @@ class Differential:
     by_design: tuple[str, ...]
     figures: Pairs
     operators: Pairs
+    between: tuple[str, str] = ("bundled", "executorch")
 
     @property
     def agree(self) -> int:
@@ -233,8 +234,6 @@ class RunRecord:
     def to_fields(self) -> dict[str, Any]:
         """``verdict`` holds the whole judgement, as the first records did."""
         fields = asdict(self)
-        if self.expectation is not None:
-            fields["expectation"]["budgets"] = self.expectation.budgets.to_fields()
         judgement = fields.pop("judgement")
         return {**fields, "verdict": {"name": judgement.pop("verdict"), **judgement}}
 

@@ -1,9 +1,10 @@
-"""Two runners on one program: where they agree, where they first part, and what each costs.
+"""Two runners, or two simulators, on one program: where they agree, where they first part, and what
+each costs.
 
-Made from the records of both (``--firmware both``, ``bundled+wheel``). The bundled runner follows
-the definitions that ``--oracle`` names and is an oracle beside the checkout's; a difference here
-that has no name (``export/by_design``) is for somebody to look at, whatever the verdicts are. Of
-floats the last bits differ: each runner adds them up in an order of its own.
+Made from the records of both (``--firmware both``, ``--simulator board+qemu``). The bundled runner
+follows the definitions that ``--oracle`` names and is an oracle beside the checkout's; a difference
+here that has no name (``export/by_design``) is for somebody to look at, whatever the verdicts are.
+Of floats the last bits differ: each runner adds them up in an order of its own.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from harness.sim.simulator import Chosen
 
 def second_opinion(
     program: Program,
-    chosen: Chosen,
     pair: tuple[RunRecord, RunRecord],
-    runners: Sequence[Firmware],
+    runners: Sequence[tuple[Chosen, Firmware]],
 ) -> RunRecord:
     """The second record with what came of comparing the two, or as it is when one of the runs
     left no outputs. ``runners``: those of ``pair``, which have run directories."""
+    (one, _), (two, _) = runners
+    several = one.name is not two.name
     own, other = pair
     assert own.run_dir is not None
     assert other.run_dir is not None
@@ -41,10 +43,12 @@ def second_opinion(
         return other
     differential = Differential(
         tensors=tensors,
-        first=_first(program, chosen, runners, tensors),
+        between=(one.name, two.name) if several else (own.source, other.source),
+        first=_first(program, runners, tensors),
         by_design=other.by_design,
         figures=_beside(own.metrics, other.metrics),
-        operators=_beside(_ticks(own), _ticks(other)),
+        # a board's are cycles
+        operators={} if several else _beside(_ticks(own), _ticks(other)),
     )
     compared = replace(other, differential=differential)
     save_record(compared)
@@ -65,15 +69,14 @@ def _tensors(program: Program, own: Path, other: Path) -> tuple[TensorDiff, ...]
 
 def _first(
     program: Program,
-    chosen: Chosen,
-    runners: Sequence[Firmware],
+    runners: Sequence[tuple[Chosen, Firmware]],
     tensors: tuple[TensorDiff, ...],
 ) -> FirstDifference | None:
     wrong = next((diff for diff in tensors if not diff.exact), None)
     if wrong is None:
         return None
     pte = program.pte_path
-    one, two = (CutRuns(chosen, each, program, pte, wrong.input_set) for each in runners)
+    one, two = (CutRuns(*runner, program, pte, wrong.input_set) for runner in runners)
 
     def differs(step: Instruction) -> bool | None:
         ours, theirs = one.results(step), two.results(step)

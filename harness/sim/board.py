@@ -24,9 +24,8 @@ import filelock
 from harness.config.loading import Target
 from harness.config.target import Board, SimulatorName
 from harness.core.errors import InfraError, NotThere, ToolMissing
-from harness.sim.launch import Companion, Launch
 from harness.sim.program_image import RUN_LENGTH
-from harness.sim.simulator import Job, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system import paths
 from harness.system.toolchain import Tool
 

@@ -20,8 +20,7 @@ from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
 from harness.sim.gdbstub.hooks import DrivenNpu, Hooks
 from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
-from harness.sim.launch import Companion
-from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
+from harness.sim.simulator import Companion, NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
 if TYPE_CHECKING:

@@ -1,13 +1,8 @@
-"""Arm's FVPs. Parameter names are data of the target; nothing here was run on a real one.
-
-An FVP of a Corstone-1000 boots Linux from the board's own images. They are the user's: meta-arm
-builds them.
-"""
+"""Arm's FVPs. Parameter names are data of the target; nothing here was run on a real one."""
 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,8 +11,7 @@ from harness.config.fvp import Fvp
 from harness.config.loading import Target
 from harness.config.target import Limits, SimulatorName
 from harness.core.errors import UsageError
-from harness.sim.launch import Launch
-from harness.sim.simulator import Job, Simulator
+from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
@@ -55,8 +49,6 @@ class _Fvp:
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         executable = tool.path.resolve()
-        if target.linux is not None:
-            raise NotServed(linux_argv(str(executable), _settings(target), job.limits))
         words = argv(
             str(executable), _settings(target), job.limits, job.elf, job.arguments, job.work
         )
@@ -79,19 +71,6 @@ def _settings(target: Target) -> Fvp:
 
 
 SIMULATOR: Simulator = _Fvp()
-
-
-class NotServed(UsageError):
-    """``argv``: how the model is started."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        super().__init__(
-            "this FVP boots Linux, whose console and memory card are not served here yet",
-            hint="run it on QEMU (--simulator qemu), or start it by hand, where meta-arm "
-            "(kas/corstone1000-a320-fvp.yml) has put its images and beside them a FAT file system "
-            f"with the run's files: {shlex.join(argv)}",
-        )
-        self.argv = tuple(argv)
 
 
 class CommandLineTooLong(UsageError):
@@ -117,7 +96,9 @@ def argv(
     names = settings.semihosting
     if names is None:
         raise UsageError(
-            f"{settings.executable} boots an operating system; it takes no runner by semihosting"
+            f"{settings.executable} boots Linux, whose console and memory card are not served yet",
+            hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
+            "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
         )
     parameters = {
         **settings.parameters,
@@ -162,23 +143,6 @@ def _root(executable: Path) -> Path:
     """<root>/models/<platform>/FVP_...: the installation; else the executable's directory."""
     models = executable.parent.parent
     return models.parent if models.name == "models" else executable.parent
-
-
-# The boot ROM, and firmware, kernel and root file system in one, as meta-arm calls them.
-_ROM, _FLASH, _CARD = "bl1.bin", "corstone1000.wic", "card.img"
-
-
-def linux_argv(executable: str, settings: Fvp, limits: Limits) -> tuple[str, ...]:
-    guest = settings.guest
-    if guest is None:
-        raise UsageError(f"{settings.executable} is not known to boot an operating system")
-    parameters = {**settings.parameters, guest.rom: _ROM, guest.card: _CARD}
-    return (
-        executable,
-        *_options(parameters),
-        *("--data", f"{guest.flash}={_FLASH}@{guest.flash_at:#x}"),
-        *_bounds(limits),
-    )
 
 
 def _options(parameters: Mapping[str, bool | int | str]) -> tuple[str, ...]:

@@ -15,8 +15,7 @@ from harness.config.loading import Target
 from harness.config.target import SimulatorName
 from harness.npu.doorbell import MEMORY_FILE, serving
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
-from harness.sim.launch import Companion, Launch
-from harness.sim.simulator import Job, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system.toolchain import Tool
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.sim.launch import Companion
+from harness.sim.simulator import Companion
 
 _NEGOTIATE = "qmp_capabilities"  # before any other command
 _SECONDS = 0.5  # for each answer; a run that hangs shall not make us hang

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import InfraError
-from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import Monitor
-from harness.sim.npu_use import NpuUse
+from harness.sim.simulator import Companion, Launch, NpuUse
 from harness.system.confine import (
     ENVIRONMENT,
     Confinement,

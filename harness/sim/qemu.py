@@ -9,8 +9,7 @@ from pathlib import Path
 from harness.config.loading import Qemu, Target
 from harness.config.target import SimulatorName
 from harness.sim.gdbstub.program import HeapInfo, Program, counted, read_program
-from harness.sim.launch import Companion, Launch
-from harness.sim.simulator import Job, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 

@@ -19,8 +19,7 @@ from harness.npu.doorbell import Run, SharedMemory, answering
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.guest.console import COMMANDS, LinuxConsole, commands
 from harness.sim.guest.image import RUNNER, Image, Settings, image
-from harness.sim.launch import Companion
-from harness.sim.simulator import Job
+from harness.sim.simulator import Companion, Job
 
 _MOUNT = "/work"  # as targets/linux/init.sh mounts it
 _STRIPPED = ".stripped"

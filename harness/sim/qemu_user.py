@@ -6,8 +6,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from harness.config.target import QemuUser, SimulatorName, Target
-from harness.sim.launch import Launch
-from harness.sim.simulator import Job, Simulator
+from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 

@@ -31,9 +31,7 @@ from harness.formats.pte_cut import CuttableProgram
 from harness.log import LogParser, Observation
 from harness.log.parser import parse_processes
 from harness.sim.gdbstub.program import CountedOperators
-from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import CpuState, cpu_state
-from harness.sim.npu_use import NpuUse
 from harness.sim.one_process import GuestWatch, ProcessRun, run_process
 from harness.sim.run_files import (
     CONSOLE,
@@ -49,7 +47,7 @@ from harness.sim.run_files import (
     program_name,
     runner_arguments,
 )
-from harness.sim.simulator import Chosen, Job
+from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts, Transcript
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop

@@ -1,4 +1,5 @@
-"""The protocol of all simulators: what one is asked for a run and answers, and which one is picked.
+"""The protocol of all simulators: how one is started for a run and what works beside it, and which
+one is picked.
 
 A simulator is the object ``SIMULATOR`` of the module that bears its name. It is chosen once, and
 everything later asks the choice.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +18,8 @@ from typing import Protocol
 from harness.config.loading import Limits, Target
 from harness.config.target import SimulatorName
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
+from harness.core.verdict import Word
 from harness.sim.gdbstub.program import CountedOperators
-from harness.sim.launch import Companion, Launch
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
 
@@ -39,6 +40,89 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     counted: CountedOperators | None = None
     root: Path | None = None
+
+
+class NpuResult(Word):
+    """Why the model of an NPU did not run a command stream to its end."""
+
+    FAULT = "fault"  # the NPU itself would stop
+    REFUSED = "refused"  # the guest's request is wrong
+    UNSUPPORTED = "unsupported"  # the model does not know it
+    BROKEN = "broken"  # the model failed
+
+
+@dataclass(frozen=True)
+class NpuStop:
+    """A command stream that the NPU's model did not run to its end.
+
+    ``offset``: bytes of the command stream that were read.
+    """
+
+    job: int  # counted from 1
+    result: NpuResult
+    message: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class NpuUse:
+    """What a model of an NPU beside the simulator was asked for."""
+
+    jobs: int
+    stop: NpuStop | None = None  # the first
+
+    def after(self, jobs: int) -> NpuUse:
+        """The same when ``jobs`` came before."""
+        stop = None if self.stop is None else replace(self.stop, job=self.stop.job + jobs)
+        return replace(self, jobs=self.jobs + jobs, stop=stop)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a simulator for one run.
+
+    ``readable``: what it must be able to read, besides the system. ``licence``: how the user said
+    that the simulator's licence is accepted. ``stands_in``: what of the firmware is not run but
+    done by someone else, in sentences. ``memory_bytes``: it has no use for more of its own.
+    ``cpu_seconds``: after so much of the CPU it is ended. ``has_shell``: the guest's shell says how
+    the runner ended, of which the simulator's own end says nothing. ``forks``: it starts processes.
+    ``own``: a process of the harness, in which no guest runs: it is not confined, and ends by
+    itself when nothing comes.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)  # to put into the guest's directory
+    readable: tuple[Path, ...] = ()
+    has_monitor: bool = False  # QEMU's
+    licence: str | None = None
+    stands_in: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    cpu_seconds: int | None = None
+    has_shell: bool = False
+    forks: bool = False
+    own: bool = False
+
+
+class Companion:
+    """Something that works beside the simulator while a guest runs.
+
+    ``words`` are more of the simulator's arguments, ``descriptors`` what it inherits for them.
+    ``busy``: it computes for the guest right now, which is not idle then, however still it is.
+    ``status``: what the guest ended itself with, known afterwards; None when nobody can tell.
+    """
+
+    words: tuple[str, ...] = ()
+    descriptors: tuple[int, ...] = ()
+    busy = False
+    status: int | None = None
+
+    def started(self, read_end: int) -> None:
+        """The simulator has its descriptors. ``read_end``: of the pipe that it writes to."""
+
+    def use(self) -> NpuUse | None:
+        """None: it has no NPU."""
+        return None
 
 
 class Simulator(Protocol):

@@ -9,8 +9,8 @@ from typing import Any
 from harness.config.target import SimulatorName
 from harness.log import Observation
 from harness.sim.monitor import CpuState
-from harness.sim.npu_use import NpuUse
 from harness.sim.run_files import CONSOLE
+from harness.sim.simulator import NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.system.artifact_cache import locked
-from harness.system.files import content_digest, disk_errors, write_whole
+from harness.system.files import content_digest, disk_errors
 from harness.system.packages import how_to_get
 from harness.system.paths import state_dir
 from harness.system.progress import Progress, silent
@@ -28,8 +28,7 @@ from harness.system.progress import Progress, silent
 _SECONDS = 120.0
 _SHOWN = 8  # characters of a commit
 _CONTENT = "content "
-# The user's hooks, submodules and maintenance are for the user's own work. That it is sparse is
-# said here each time, since `git sparse-checkout` would write it to the user's configuration.
+# The user's hooks, submodules and maintenance are for the user's own work.
 _ALONE = tuple(
     word
     for setting in (
@@ -38,8 +37,6 @@ _ALONE = tuple(
         "submodule.recurse=false",
         "gc.auto=0",
         "maintenance.auto=false",
-        "core.sparseCheckout=true",
-        "core.sparseCheckoutCone=false",
     )
     for word in ("-c", setting)
 )
@@ -304,13 +301,10 @@ def top_of(folder: Path) -> Path:
 
 
 @contextmanager
-def borrowed(
-    checkout: Path, use: str, within: Sequence[str] = ("*",), progress: Progress = silent
-) -> Iterator[Worktree]:
-    """The worktree of ``checkout`` for one ``use`` ("bisect"), made when there is none.
+def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[Worktree]:
+    """The worktree of ``checkout`` for one ``use`` ("bisect"), made when there is none. It stands
+    nowhere in particular.
 
-    Of folders it holds those ``within`` only (all, when nothing is said): fewer files to write,
-    and none that a partial clone would fetch for nothing. It stands nowhere in particular.
     Raises WorktreeBusy, NotARepository, GitFailed, DiskError.
     """
     top = top_of(checkout)
@@ -324,11 +318,11 @@ def borrowed(
         raise WorktreeBusy(use, top, folder)
 
     with locked(folder, on_wait=busy):
-        _prepare(top, folder, within, progress)
+        _prepare(top, folder, progress)
         yield Worktree(top, folder)
 
 
-def _prepare(top: Path, folder: Path, within: Sequence[str], progress: Progress) -> None:
+def _prepare(top: Path, folder: Path, progress: Progress) -> None:
     if not _belongs(folder, top):
         progress(f"making a worktree of {top}")
         with disk_errors(f"preparing the worktree of {top}"):
@@ -341,9 +335,6 @@ def _prepare(top: Path, folder: Path, within: Sequence[str], progress: Progress)
     with disk_errors(f"preparing the worktree of {top}"):
         # of a git that was killed: nobody else is here, we hold the lock
         (ours / "index.lock").unlink(missing_ok=True)
-        (ours / "info").mkdir(exist_ok=True)
-        lines = ("/*", "!/*/", *(f"/{name}" for name in within))
-        write_whole(ours / "info" / "sparse-checkout", "".join(f"{line}\n" for line in lines))
 
 
 def _belongs(folder: Path, top: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Which process uses what of ``.hil``, and processes that end with their parent.
+"""Which process uses what of ``.hil``.
 
 A process has one file below ``.hil/in_use`` that lists the paths it uses. The file is locked
 (flock(2)) as long as the process lives, however it ends. ``in_use.gate`` is locked, shared, while a
@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from harness.system.paths import state_dir
-
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def in_use(path: Path) -> None:
@@ -47,21 +43,6 @@ def alone() -> Iterator[frozenset[Path]]:
 def real(path: Path) -> Path:
     """The path with its folder resolved: several homes may share one cache by a link."""
     return path.parent.resolve() / path.name
-
-
-@cache
-def load_libc() -> Any:
-    """The C library. Call it before a fork: loading takes long."""
-    import ctypes
-
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def die_with_parent(parent: int) -> None:
-    """In a forked process: SIGKILL when the thread that forked ends, or now if it has ended."""
-    failed = load_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if failed or os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager

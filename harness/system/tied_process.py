@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 # Reads the number of a process group from a pipe that closes when this process ends, however it
 # ends, and then kills the group.
 _WATCHER = 'read -r group || exit; read -r _; kill -s KILL -- "-$group"'
@@ -68,3 +70,10 @@ class TiedProcess(subprocess.Popen[bytes]):
         with self._watcher:  # it ends before the number of its group is free for others
             self._watcher.kill()
         return self.wait()
+
+
+def die_with_parent(parent: int) -> None:
+    """In a forked process: SIGKILL when the thread that forked ends, or now if it has ended."""
+    failed = ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if failed or os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -20,7 +20,6 @@ from harness.config.case import Case
 from harness.core.verdict import Verdict
 from harness.export.checkout import find_exporter
 from harness.export.exporter import ExporterChoice
-from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import ROOT_VARIABLE, FirmwareChoice, choose, source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
@@ -49,7 +48,7 @@ def worktree() -> Iterator[Worktree]:
             git(Path(root), "cat-file", "-e", f"{commit}~1^{{commit}}")
         except GitFailed:
             pytest.skip(f"the checkout's history has no {commit[:10]}")
-    with borrowed(Path(root), "history", (*BUILT, "export", "util")) as found:
+    with borrowed(Path(root), "history") as found:
         yield found
 
 

@@ -32,7 +32,7 @@ from harness.run.record import (
     harness_revision,
     host,
 )
-from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
+from harness.sim.simulator import NpuResult, NpuStop, NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.files import DiskError
 from harness.system.process import Stop

@@ -1,4 +1,4 @@
-"""Protects the comparison of the two runners, end to end: each case once by both.
+"""Protects the comparison of two runners and of two simulators, end to end: each case once by both.
 
 The checkout is the small one of tests/firmware/executorch, built and run for real; and the one that
 $EXECUTORCH_ROOT names, where there is one.
@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from harness.config.case import Case
+from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.firmware.source import Arithmetic, FirmwareChoice, choose, source_named
 from harness.report.terminal import print_differentials
@@ -79,6 +80,56 @@ def test_a_planted_bug_is_found_in_its_operator(small: Source) -> None:
     print_differentials(Console(file=shown, width=200), [own, other])
     assert f"they first differ at instruction {found.first.instruction}" in shown.getvalue()
     assert "method_allocator_planned" in shown.getvalue()
+
+
+# An FVP that is QEMU, of whose first output a bit is wrong where there is a file "wrong" beside it.
+FVP = """#!/bin/sh
+here=${0%/*}
+[ "$1" = --version ] && { echo "Fast Models [11.27.42 (Dec  9 2024)]"; exit 0; }
+for word in "$@"; do
+  case $word in
+    *.semihosting-cwd=*) cd "${word#*=}" ;;
+    *.semihosting-cmd_line=*) line=${word#*=} ;;
+    *.elf | */executor_runner) elf=$word ;;
+  esac
+done
+for word in $line; do arguments=$arguments,arg=$word; done
+qemu-system-arm -M mps3-an547 -nographic -monitor none -serial none -icount shift=5 \\
+  -semihosting-config "enable=on,target=native$arguments" -kernel "$elf" || exit
+[ -f "$here/wrong" ] || exit 0
+byte=$(od -An -tu1 -N1 s0-0.bin)
+printf "\\\\$(printf %o $((byte ^ 64)))" | dd of=s0-0.bin bs=1 conv=notrunc 2>/dev/null
+"""
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_two_simulators(wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One run compares them, and says from where on one of them is wrong."""
+    model = tmp_path / "FVP_Corstone_SSE-300_Ethos-U55"
+    model.write_text(FVP)
+    model.chmod(0o755)
+    if wrong:
+        (tmp_path / "wrong").touch()
+    monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
+    options = RunOptions(simulator="qemu+fvp", strict=False)
+    own, other = run_cases([Case("corstone-300-m55", "add")], options)
+    assert own.verdict.passed, own.cause
+    assert (other.verdict is Verdict.MISMATCH) == wrong, other.cause
+    found = other.differential
+    assert found is not None
+    assert found.between == ("qemu", "fvp")
+    assert found.agree == len(found.tensors) - wrong
+    assert (found.first is None) == (not wrong)
+    shown = StringIO()
+    print_differentials(Console(file=shown, width=200), [own, other])
+    assert f"{found.agree} of {len(found.tensors)} outputs are as on qemu" in shown.getvalue()
+    assert ("they first differ at instruction" in shown.getvalue()) == wrong
+    assert load_record(Path(other.run_dir or "")).differential == found
+
+
+def test_only_two_runs_are_compared() -> None:
+    with pytest.raises(UsageError, match="two runs of a case are compared"):
+        run_cases([], RunOptions(simulator="qemu+fvp", firmware=FirmwareChoice(BOTH)))
 
 
 def test_a_real_checkout(shared_hil_home: str) -> None:

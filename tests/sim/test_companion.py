@@ -18,9 +18,8 @@ from harness.judge.ending import execution_cause
 from harness.sim import qemu
 from harness.sim.companion import npu_of, served
 from harness.sim.gdbstub.program import HeapInfo, Program, SymbolsMissing
-from harness.sim.npu_use import NpuResult, NpuUse
 from harness.sim.simulation import simulate
-from harness.sim.simulator import Job, pick
+from harness.sim.simulator import Job, NpuResult, NpuUse, pick
 from harness.sim.transcript import Transcript
 from harness.system.process import Stop
 from tests.sim.gdbstub import guests

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.git import NotARepository, WorktreeBusy, borrowed, revision, top_of
+from harness.system.git import NotARepository, WorktreeBusy, borrowed, top_of
 
 from .repository import Repository, make_repository
 
@@ -55,35 +55,6 @@ def test_only_what_differs_is_written(two: tuple[Repository, str, str]) -> None:
         again.stand_at(second)
         after = (again.folder / "same").stat().st_mtime_ns, (again.folder / "same").stat().st_ino
     assert after == before
-
-
-def test_it_holds_only_what_is_wanted(tmp_path: Path) -> None:
-    """What is not wanted need not even be there, as in a partial clone without a network."""
-    user = make_repository(tmp_path / "checkout")
-    for name in ("src", "models"):
-        (user.folder / name).mkdir()
-        (user.folder / name / "a").write_text(f"{name} 1")
-    (user.folder / "src" / "below").mkdir()
-    (user.folder / "src" / "below" / "b").write_text("b")
-    (user.folder / "top").write_text("t")
-    first = user.commit("first", other="o")
-    (user.folder / "src" / "a").write_text("src 2")
-    (user.folder / "models" / "a").write_text("models 2")
-    second = user.commit("second")
-    blob = user.git("rev-parse", f"{second}:models/a")
-    (user.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    before = (user.folder / ".git" / "config").read_bytes()
-    with borrowed(user.folder, "test", ("src/below",)) as tree:
-        tree.stand_at(first)
-        assert sorted(p.name for p in tree.folder.iterdir()) == [".git", "other", "src", "top"]
-        assert [p.name for p in (tree.folder / "src").iterdir()] == ["below"]
-    with borrowed(user.folder, "test", ("src",)) as tree:
-        for commit, content in ((first, "src 1"), (second, "src 2")):
-            tree.stand_at(commit)
-            assert (tree.folder / "src" / "a").read_text() == content
-            assert sorted(p.name for p in tree.folder.iterdir()) == [".git", "other", "src", "top"]
-            assert not revision(tree.folder).dirty
-    assert (user.folder / ".git" / "config").read_bytes() == before
 
 
 def test_what_somebody_left_in_it_is_gone(two: tuple[Repository, str, str]) -> None:

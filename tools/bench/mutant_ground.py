@@ -18,7 +18,6 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.config.target import SimulatorName
 from harness.core.errors import Unknown
-from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import BuildRequest, FirmwareChoice
 from harness.run.bisect import with_parts
 from harness.run.pipeline import RunOptions, run_cases
@@ -65,7 +64,7 @@ def prepared(
     top = top_of(firmware.root)
     commit = git(top, "rev-parse", "HEAD")
     named = dict(with_parts(firmware).parts)
-    with borrowed(top, "mutants", BUILT, progress) as worktree:
+    with borrowed(top, "mutants", progress) as worktree:
         worktree.stand_at(commit)
         roots: dict[str | None, Path] = {None: worktree.folder}
         for part in sorted(set(parts)):

@@ -22,7 +22,7 @@ from harness.export.failures import ImportFailed
 from harness.export.fork_server import TEMPORARY
 from harness.export.wire import answer, error_fields
 from harness.system.boundary import as_harness_error
-from harness.system.locks import die_with_parent, load_libc
+from harness.system.tied_process import die_with_parent
 
 PACKAGE = "executorch"
 _CHILD_STATUS = 70
@@ -45,7 +45,6 @@ def main(control: int, confined: bool, environment: str) -> None:
     # A .pyc is checked by its source's size and second: a model's neighbour may be edited faster.
     sys.dont_write_bytecode = True
     gc.freeze()  # torch's objects live to the end: no collection needs to look at them
-    load_libc()
     harness.sendall(answer({"value": None}))
     while descriptors := socket.recv_fds(harness, 1, 1)[1]:
         harness.sendall(answer({"status": _fork(harness, descriptors[0])}))

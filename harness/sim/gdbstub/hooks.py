@@ -31,7 +31,7 @@ from harness.sim.gdbstub.program import (
     Program,
 )
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
-from harness.sim.launch import Companion
+from harness.sim.simulator import Companion
 
 if TYPE_CHECKING:
     from harness.npu.doorbell import Identity, Run, SharedMemory

@@ -23,8 +23,7 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.config.target import Limits, Linux
-from harness.sim.launch import Companion
-from harness.sim.simulator import Job
+from harness.sim.simulator import Companion, Job
 
 SAYS = "hil: "
 _READ = 65536

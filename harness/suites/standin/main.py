@@ -22,9 +22,8 @@ from threading import Lock
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.sim.companion import ModelledNpu, NpuRunner, served
 from harness.sim.gdbstub.program import HeapInfo, Program
-from harness.sim.launch import Companion, Launch
-from harness.sim.npu_use import NpuResult
 from harness.sim.one_process import ProcessRun, run_process
+from harness.sim.simulator import Companion, Launch, NpuResult
 from harness.suites.standin import OWN_FAULT, StandinError, machine
 from harness.suites.standin.command_line import Model, Request, Settings, load_fvp_model, parse
 from harness.suites.standin.machine import Application, read_application

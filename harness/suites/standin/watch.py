@@ -14,9 +14,9 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import Thread
 
-from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import words_of
 from harness.sim.one_process import GuestWatch
+from harness.sim.simulator import Companion, Launch
 from harness.suites.standin.command_line import Model, Settings
 from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
 from harness.suites.standin.record import write_all

@@ -19,9 +19,8 @@ from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.run.artifacts import export_cases
 from harness.run.pipeline import RunOptions, run_case
-from harness.sim.npu_use import NpuUse
 from harness.sim.simulation import simulate
-from harness.sim.simulator import pick
+from harness.sim.simulator import NpuUse, pick
 from harness.system.process import Stop
 from tests.link.recorded_programs import PROGRAMS
 from tests.link.test_own_builds import LISTS, forgetful_kernels
