@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as type_hints
 
@@ -131,19 +131,6 @@ def _explained(error: ValidationError, document: Document, hint: str | None) -> 
     every = [f"{where.file}:{where.line}: {text}" for where, text in located]
     more = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
     return place.error(message + more, hint="\n".join(every[1:]) or hint, errors=every)
-
-
-def as_json(value: Any) -> Any:
-    """As JSON has it: a mapping for an object, lists for tuples, text for enums and paths."""
-    if is_dataclass(value):
-        return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, dict):
-        return {key: as_json(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [as_json(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return str(value) if isinstance(value, PurePath) else value
 
 
 def _sentence(problem: Problem, document: Document) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from harness.config.budget import Budgets, Steps
 from harness.config.fvp import Fvp
 from harness.config.npu import DIRECT, Npu
-from harness.config.schema import Data, Rule, Text, as_json, checked
+from harness.config.schema import Data, Rule, Text
 from harness.core.errors import Unknown
 from harness.core.verdict import Word
 
@@ -329,11 +329,6 @@ class Target(Data):
         moved = {} if there is None else {region.name: region for region in there.moved}
         return tuple(moved.get(region.name, region) for region in self.memory)
 
-    def to_fields(self) -> dict[str, Any]:
-        """As JSON has it."""
-        fields: dict[str, Any] = as_json(self)
-        return fields
-
     def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
         """What of the board ``simulator`` does not have, as sentences for a record. ``moved``: the
         program is linked for its memory, as our runner is."""
@@ -369,8 +364,3 @@ class Target(Data):
                 if model.origin <= region.origin and region.end <= model.end
             ]
         return tuple(found)
-
-
-def target_from(data: Mapping[str, Any]) -> Target:
-    """From plain data, as ``Target.to_fields`` makes it. Raises ValidationError."""
-    return checked(Target, data)

@@ -22,6 +22,7 @@ import json
 import re
 import shlex
 import tarfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +118,9 @@ def pack(run_dir: Path, out: Path) -> dict[str, Any]:
 
 
 def target_fields(target: Target) -> dict[str, Any]:
-    """A target as data, without where its file is."""
-    return {**target.to_fields(), "file": f"{target.name}.yaml"}
+    """A target as JSON has it, without where its file is."""
+    fields = {**asdict(target), "file": f"{target.name}.yaml"}
+    return dict(json.loads(json.dumps(fields)))
 
 
 def sha256(data: bytes) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.loading import Target, load_target
-from harness.config.target import target_from
+from harness.config.schema import checked
 from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program
@@ -77,7 +77,7 @@ def replay(
     assert there.expectation is not None
     pte = program.pte_path
     try:
-        target = target_from(fields) if bundled_target else _known_target(there, fields)
+        target = checked(Target, fields) if bundled_target else _known_target(there, fields)
         chosen = pick(target, str(there.simulator.name))
         progress(f"{there.case.id}: simulating")
         static = static_metrics(firmware, pte)
@@ -108,7 +108,7 @@ def read_bundle(
         firmware, target = read_firmware(root / FIRMWARE), read_json(root / TARGET)
         if program is None or firmware is None:
             raise ValueError(f"the {'program' if program is None else 'firmware'} is not whole")
-        if (name := target_from(target).name) != record.case.board:
+        if (name := checked(Target, target).name) != record.case.board:
             raise ValueError(f"{TARGET} is {name}, and the run was on {record.case.board}")
         if not (record.simulator and record.expectation and record.firmware and record.program):
             raise ValueError("its record is not that of a whole run")

@@ -12,7 +12,6 @@ from typing import Any
 from harness.config.case import Case, is_user_file
 from harness.config.loading import load_target, target_files
 from harness.config.npu import split_mode
-from harness.config.schema import as_json
 from harness.core.errors import HarnessError
 from harness.core.judgement import Cause
 from harness.core.plain import plain
@@ -155,7 +154,7 @@ def _expectation_digest(expectation: Expectation) -> str:
         [
             None if reference is None else asdict(replace(reference, history=())),
             None if truth is None else asdict(replace(truth, history=())),
-            as_json(expectation.budgets),
+            asdict(expectation.budgets),
         ]
     )
 
@@ -163,7 +162,7 @@ def _expectation_digest(expectation: Expectation) -> str:
 def target_digest(name: str) -> str:
     """Of the target as its files describe it; of its own file's bytes if that is malformed."""
     try:
-        fields = as_json(load_target(name))
+        fields = asdict(load_target(name))
         return _digest({key: value for key, value in fields.items() if key != "file"})
     except HarnessError:
         stem = split_mode(name)[0]
