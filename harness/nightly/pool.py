@@ -50,8 +50,8 @@ class Task:
 
 
 def work(task: Task, store: str | None = None) -> tuple[Row, ...]:
-    """A row for each firmware of the job, whatever happens. ``store``: URL of what machines share:
-    what it has of the case is fetched before, and what it lacks is kept there after."""
+    """A row for each firmware of the job, whatever happens. ``store``: URL of what machines share,
+    before and after the run."""
     started = time.monotonic()
     job = task.job
     options = replace(
@@ -64,10 +64,10 @@ def work(task: Task, store: str | None = None) -> tuple[Row, ...]:
     try:
         entries = [] if shared is None else entries_of(job.case, options)
         if shared is not None:
-            shared.fetch(entries)
+            shared.share(entries)
         records = run_cases([job.case], options)
         if shared is not None:
-            shared.keep(entries)
+            shared.share(entries)
     except Exception as error:  # the boundary of a case: the others go on
         records = failed(job, error)
     rows = _rows(task, records, time.monotonic() - started)

@@ -98,31 +98,19 @@ class Store:
             fs.cat_file(probe)
             fs.rm_file(probe)
 
-    def fetch(self, entries: Sequence[Entry]) -> None:
-        """Before the run: what is not in this machine's cache and is in the store."""
-        with self._noting(), self._files() as (fs, root):
-            for entry in entries:
-                file = f"{root}/{entry.kind}/{entry.key}"
-                if (
-                    entry.place() is None
-                    and fs.exists(file)
-                    and not _install(fs.cat_file(file), entry)
-                ):
-                    self.notes.append(f"the store {self._shown} has a damaged {entry.key}")
-                    fs.rm_file(file)
-
-    def keep(self, entries: Sequence[Entry]) -> None:
-        """After the run: what is in this machine's cache and not in the store."""
-        with self._noting(), self._files() as (fs, root):
-            for entry in entries:
-                file, place = f"{root}/{entry.kind}/{entry.key}", entry.place()
-                if place is not None and not fs.exists(file):
-                    _write(fs, file, _pack(place))
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
+    def share(self, entries: Sequence[Entry]) -> None:
+        """Before and after a run: what is in the store comes into this machine's cache, and what is
+        there goes into the store."""
         try:
-            yield
+            with self._files() as (fs, root):
+                for entry in entries:
+                    file, place = f"{root}/{entry.kind}/{entry.key}", entry.place()
+                    if not fs.exists(file):
+                        if place is not None:
+                            _write(fs, file, _pack(place))
+                    elif place is None and not _install(fs.cat_file(file), entry):
+                        self.notes.append(f"the store {self._shown} has a damaged {entry.key}")
+                        fs.rm_file(file)
         except HarnessError as error:
             self.notes.append(error.message)
 

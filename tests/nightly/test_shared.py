@@ -83,7 +83,7 @@ def fetched(store: Store, entry: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = entry.parents[3] / "other"
     with monkeypatch.context() as patch:
         patch.setenv("HIL_HOME", str(home))
-        store.fetch([ENTRY])
+        store.share([ENTRY])
     return home / "cache" / "programs" / entry.name
 
 
@@ -92,7 +92,7 @@ def test_an_entry_comes_back_as_it_was(
 ) -> None:
     store.require()
     assert not fetched(store, entry, monkeypatch).exists()
-    store.keep([ENTRY])
+    store.share([ENTRY])
     assert contents(fetched(store, entry, monkeypatch)) == contents(entry)
     assert store.notes == []
 
@@ -100,7 +100,7 @@ def test_an_entry_comes_back_as_it_was(
 def test_nothing_half_is_left_beside(tmp_path: Path, entry: Path) -> None:
     store = Store(str(tmp_path / "store"))
     store.require()
-    store.keep([ENTRY])
+    store.share([ENTRY])
     names = [path.name for path in (tmp_path / "store").rglob("*") if path.is_file()]
     assert names == [KEY]
 
@@ -111,7 +111,7 @@ def test_what_is_not_as_stored_is_found_and_replaced(
 ) -> None:
     store = Store(str(tmp_path / "store"))
     store.require()
-    store.keep([ENTRY])
+    store.share([ENTRY])
     file = tmp_path / "store" / "programs" / KEY
     data = bytearray(file.read_bytes())
     if damage == "a bit":
@@ -131,7 +131,7 @@ def test_what_is_not_as_stored_is_found_and_replaced(
     assert store.notes == [f"the store {tmp_path / 'store'} has a damaged {KEY}"]
     assert not there.exists()
     assert not file.exists()
-    store.keep([ENTRY])
+    store.share([ENTRY])
     assert contents(fetched(store, entry, monkeypatch)) == contents(entry)
 
 
@@ -146,7 +146,7 @@ def test_a_name_that_leads_out_is_refused(name: str, cold: Path, tmp_path: Path)
     (tmp_path / "store" / "programs" / KEY).write_bytes(
         hashlib.sha256(made.getvalue()).digest() + made.getvalue()
     )
-    store.fetch([ENTRY])
+    store.share([ENTRY])
     assert "has a damaged" in store.notes[0]
     assert list(tmp_path.rglob("x")) == []
     assert not Path("/tmp/out").exists()
@@ -180,7 +180,7 @@ import sys
 from pathlib import Path
 from harness.nightly.shared import Entry, Store
 store = Store(sys.argv[1])
-store.keep([Entry("programs", sys.argv[2])])
+store.share([Entry("programs", sys.argv[2])])
 print(*store.notes)
 print(sum(1 for path in Path(sys.argv[1]).rglob("*") if path.is_file()))
 """
@@ -245,7 +245,7 @@ def store_notes(row: Row) -> list[str]:
 @needs_tools
 def test_a_cold_machine_makes_nothing(filled: Path, cold: Path) -> None:
     """It has the entries, and runs them, with no compiler and no exporter in reach."""
-    Store(str(filled)).fetch(entries_of(CASE, OPTIONS))
+    Store(str(filled)).share(entries_of(CASE, OPTIONS))
     assert list((cold / "cache" / "programs").glob("add-*/program.pte"))
     (stamp,) = (cold / "cache" / "firmware").glob("*/firmware.json")
     built = stamp.stat().st_mtime_ns, stamp.read_text()
