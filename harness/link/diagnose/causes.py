@@ -341,30 +341,31 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
     if largest:
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
         cause = f"{failure.cause} The largest pieces are {most}."
-        failure = replace(failure, cause=cause, fix=_moved(failure, link_map) or failure.fix)
+        failure = replace(failure, cause=cause, fix=_room_for(failure, link_map) or failure.fix)
     return failure
 
 
-def _moved(failure: Failure, link_map: LinkMap) -> str:
-    """The pieces that make enough room if they move, and the regions that have room for them; ""
-    where no region has."""
+def _room_for(failure: Failure, link_map: LinkMap) -> str:
+    """Which pieces make enough room if they move or shrink, and the regions that have room for
+    them; "" where the largest are not enough."""
+    missing = failure.bytes or 0
     chosen: list[Contributor] = []
     for piece in failure.contributors:
         chosen.append(piece)
-        if sum(p.bytes for p in chosen) >= (failure.bytes or 0):
+        if sum(p.bytes for p in chosen) >= missing:
             break
     moved = sum(piece.bytes for piece in chosen)
-    room = [
-        f"{r.name} has {n} bytes free"
-        for r, n in link_map.room_beside(failure.region or "")
-        if n >= moved
-    ][:3]
-    if not room or moved < (failure.bytes or 0):
+    if moved < missing:
         return ""
     what = ", ".join(f"{p.section} of {p.file}" for p in chosen)
+    larger = f"or the LENGTH of {failure.region} larger where the hardware has more."
+    beside = link_map.room_beside(failure.region or "")
+    room = [f"{region.name} has {free} bytes free" for region, free in beside if free >= moved][:3]
+    if not room:
+        return f"Make {what} ({moved} bytes) smaller by {missing} bytes, {larger}"
     return (
         f"Move {what} ({moved} bytes) to another region: {'; '.join(room)}. A variable goes by "
         "its section, which the linker script must place there (in Zephyr the region's name: "
         f'__attribute__((section("{room[0].split()[0]}"))), or zephyr_code_relocate()). Or make it '
-        f"smaller, or the LENGTH of {failure.region} larger where the hardware has more."
+        f"smaller, {larger}"
     )

@@ -335,21 +335,21 @@ def _left_out(
     best: SourceDefinition, where: str, what: str, shown: str, zephyr: ZephyrBuild | None
 ) -> Undefined:
     """Compiled, and yet its object does not have it."""
-    conditions = list(conditions_around(best))
+    conditions = conditions_around(best)
     for condition, line in conditions:
         option = _ONE_OPTION.fullmatch(condition)
         if zephyr is not None and option and zephyr.values.get(option[1]) != "y":
             return behind_option(Gate(option[1], best.path, line), where, what, zephyr)
-    if not conditions:
-        why, condition = "a macro or a template leaves it out", f"what {best.path.name} asks for"
-    else:
+    why = "a macro or a template leaves it out"
+    fix = f"Instantiate {shown} explicitly if it is a template; else correct the macro in {where}."
+    if conditions:
         condition, line = conditions[0]
         why = f"it stands in `{condition}` ({best.path}:{line})"
+        fix = f"Set what `{condition}` in {best.path.name} depends on."
     return Undefined(
         LinkCause.CONFIGURED_OUT,
         f"{where} defines {what} and is compiled, but its object does not define it: {why}.",
-        f"Set what `{condition}` in {best.path.name} depends on, or instantiate {shown} "
-        "explicitly if it is a template.",
+        fix,
     )
 
 

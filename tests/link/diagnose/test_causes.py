@@ -116,6 +116,15 @@ def test_what_fills_a_region_is_there_as_data() -> None:
     ]
 
 
+def test_what_has_no_room_anywhere_shrinks() -> None:
+    """RAM has some, but FLASH is only read: no place for what is written."""
+    failure = Failure(FailureKind.REGION_OVERFLOW, "gnu", 1, "", region="RAM", bytes=256)
+    explained = explain_overflow(failure, parse_map(MAP), ["SECTIONS { .x : { *(model_sec) } }"])
+    assert explained.fix.startswith(
+        "Make model_sec of model.o (512 bytes) smaller by 256 bytes, or the LENGTH of RAM"
+    )
+
+
 def _advice(text: str) -> Failure:
     """What is said of a log's only failure, without its objects."""
     (failure,) = parse(text + "\n").failures

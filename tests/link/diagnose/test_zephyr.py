@@ -224,6 +224,17 @@ def test_another_build_directory_is_not_zephyrs(tmp_path: Path) -> None:
     assert zephyr_build(tmp_path) is None  # nothing says which Zephyr
 
 
+def test_a_heap_without_a_size_is_not_told_by_its_condition(zephyr: ZephyrBuild) -> None:
+    source = zephyr.build.parent / "app" / "f.c"
+    source.write_text("#if K_HEAP_MEM_POOL_SIZE > 0\nint k_malloc(int n)\n{\n}\n#endif\n")
+    entry = {"directory": str(source.parent), "file": str(source), "command": "cc"}
+    (zephyr.build / "compile_commands.json").write_text(json.dumps([entry]))
+    failure = Failure(FailureKind.UNDEFINED_SYMBOL, "gnu", 1, "", symbol="k_malloc")
+    no_files = LinkIndex(LinkerCall(("ld",), zephyr.build), ())
+    said = explain_undefined(failure, no_files, Tree(zephyr.build))
+    assert said.fix.startswith("Set CONFIG_HEAP_MEM_POOL_SIZE=4096")
+
+
 @pytest.mark.parametrize(
     ("condition", "why", "fix"),
     [
@@ -240,7 +251,7 @@ def test_another_build_directory_is_not_zephyrs(tmp_path: Path) -> None:
             "it stands in `#ifndef __ARM`",
             "Set what `#ifndef __ARM` in f.c",
         ),
-        ("", "a macro or a template leaves it out", "instantiate hook explicitly"),
+        ("", "a macro or a template leaves it out", "Instantiate hook explicitly"),
     ],
 )
 def test_a_definition_that_a_condition_leaves_out(
