@@ -1,4 +1,4 @@
-"""``hil npu``: the functional Ethos-U model by itself."""
+"""``hil npu``: the functional Ethos-U model without a runner."""
 
 from __future__ import annotations
 
@@ -112,11 +112,11 @@ def _estimates(program: Program) -> list[dict[str, Any]]:
     type=click.IntRange(min=1),
     default=300,
     show_default=True,
-    help="At most so many compilations by Vela.",
+    help="Maximum number of compilations by Vela.",
 )
 @verb
 def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
-    """Shrink a program that the NPU computes wrongly to the smallest that still is wrong.
+    """Reduce a program that the NPU computes wrongly to the smallest part that is still wrong.
 
     FILE.pte is one that hil exported; a MODEL, by name or as a .py file, is exported for --target.
     Writes the TOSA graph, its inputs and Vela's stream, and says whether the defect is known.
@@ -128,40 +128,40 @@ def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
     """
     with progress_shown() as progress:
         program = program_of(subject, target, "hil npu reduce", progress)
-        found = reduce_program(program, Path(base), tries)
-    if found is None:
-        echo("nothing to reduce: every delegate computes what TOSA means")
+        reduced = reduce_program(program, Path(base), tries)
+    if reduced is None:
+        echo("nothing to reduce: every delegate gives the outputs of the TOSA reference model")
         return {"reduced": None}, ExitCode.PASSED
-    _print_reduced(found)
+    _print_reduced(reduced)
     summary = {
-        "delegate": found.delegate,
-        "input_set": found.input_set,
-        "trouble": found.smallest.trouble,
-        "operators": list(found.smallest.operators),
-        "whole": found.smallest.whole,
-        "defect": found.smallest.defect or None,
-        "files": list(found.smallest.files),
+        "delegate": reduced.delegate,
+        "input_set": reduced.input_set,
+        "trouble": reduced.smallest.trouble,
+        "operators": list(reduced.smallest.operators),
+        "whole": reduced.smallest.whole,
+        "defect": reduced.smallest.defect or None,
+        "files": list(reduced.smallest.files),
     }
     return {"reduced": summary}, ExitCode.FAILED
 
 
-def _print_reduced(found: Reduced) -> None:
-    smallest = found.smallest
-    echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
+def _print_reduced(reduced: Reduced) -> None:
+    smallest = reduced.smallest
+    echo(f"delegate {reduced.delegate}, input set {reduced.input_set}: {smallest.trouble}")
     echo(
         f"{len(smallest.operators)} of {smallest.whole} operators are left "
         f"({counted(smallest.tries, 'compilation')}):"
     )
-    for line in found.smallest.listing:
+    for line in smallest.listing:
         echo(f"  {line}")
-    known = defects().defects.get(found.smallest.defect)
+    known = defects().defects.get(smallest.defect)
     if known is None:
-        echo("no known defect of Vela fits")
+        echo("it matches no known defect of Vela")
     else:
-        echo(f"known defect `{found.smallest.defect}` of Vela: {known.what}")
+        echo(f"known defect `{smallest.defect}` of Vela: {known.what}")
         if known.instead:
             echo(f"what helps: {known.instead}")
-    echo(f"written: {', '.join(found.smallest.files)}")
+    echo(f"written: {', '.join(smallest.files)}")
 
 
 def _blobs(file: Path) -> list[bytes]:
@@ -179,8 +179,8 @@ def _delegate(file: Path, index: int) -> bytes:
     blobs = _blobs(file)
     if not 0 <= index < len(blobs):
         raise UsageError(
-            f"{file} has {counted(len(blobs), 'delegate')}, there is no {index}",
-            hint="they are counted from 0; `hil npu stats FILE` shows each",
+            f"{file} has {counted(len(blobs), 'delegate')}, not a number {index}",
+            hint="delegates are counted from 0; `hil npu stats FILE` shows each",
             path=file,
         )
     return blobs[index]

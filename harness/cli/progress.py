@@ -1,4 +1,4 @@
-"""What is going on right now, on stderr: a status line at a terminal, plain lines elsewhere."""
+"""Progress on stderr: a status line at a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def progress_shown() -> Iterator[Progress]:
 def status_line(
     console: Console, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Progress]:
-    """What is being done, for how long and, where the messages count (``3/45``), for how long yet:
+    """The step, the time so far and, when messages carry a count (``3/45``), the time left:
     ``suite 30/120 0:00:12 0:00:40 left``."""
-    from rich import progress as rich
+    from rich import progress as rich_progress
 
     columns = (
-        rich.SpinnerColumn(),
-        rich.TextColumn("{task.description}", markup=False),
-        rich.TimeElapsedColumn(),
-        rich.TimeRemainingColumn(),
-        rich.TextColumn("{task.fields[left]}"),
+        rich_progress.SpinnerColumn(),
+        rich_progress.TextColumn("{task.description}", markup=False),
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.fields[left]}"),
     )
-    with rich.Progress(*columns, console=console, transient=True, get_time=clock) as line:
+    with rich_progress.Progress(*columns, console=console, transient=True, get_time=clock) as line:
         task = line.add_task("starting", total=None, left="")
         step = ""
 
@@ -56,7 +56,7 @@ def status_line(
             if name != step:
                 step = name
                 line.reset(task)
-                line.tasks[0].total = None  # which no argument of reset() says
+                line.tasks[0].total = None  # reset() cannot set it to None
             if count:
                 line.update(task, completed=int(count[1]), total=int(count[2]))
             line.update(task, description=plain(message), left="left" if count else "")
@@ -66,12 +66,12 @@ def status_line(
 
 def _plain_lines() -> Progress:
     """One line per step: messages that differ only in a count such as 3/45 are one step."""
-    said: set[str] = set()
+    shown: set[str] = set()
 
     def say(message: str) -> None:
         step = _COUNT.sub("", message)
-        if step not in said:
-            said.add(step)
+        if step not in shown:
+            shown.add(step)
             print(f"hil: {plain(step)}", file=sys.stderr, flush=True)
 
     return say

@@ -1,8 +1,8 @@
-"""Budgets: what a figure may be at most, what it may grow by over what was accepted, and how far
+"""Budgets: the most a figure may be, how much it may grow beyond the accepted one, and how far
 outputs may be off.
 
-A *hard limit* is where memory ends; nobody can accept more. The slack is what a *ratchet*
-(``harness.judge.budget_check``) leaves on top of an accepted figure.
+A *hard limit* is where memory ends; `hil accept` cannot exceed it. The *slack* is how much
+``harness.judge.budget_check`` lets an accepted figure grow.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from harness.config.schema import Data, Rule
 
 SLACK_BYTES = 256
 SLACK_SHARE = 0.005
-# The most that outputs may be off and still be called the same. The largest difference that a
-# known rounding ever made is 11 steps (docs/decisions/named-differences.md), and 16 are already
-# a sixteenth of all that an int8 can say.
+# The largest tolerance for outputs. The largest difference that a known rounding ever made is 11
+# steps (docs/decisions/named-differences.md), and 16 are already a sixteenth of the int8 range.
 MOST_TOLERANCE_LSB = 16.0
 
 
 def _budgeted(name: str) -> str:
     row = figure(name)
     if row is UNLISTED or not row.gated:
-        raise ValueError(f"no figure that can have a budget is called {name!r}")
+        raise ValueError(f"{name!r} is not a figure that can have a budget")
     return name
 
 
@@ -38,7 +37,7 @@ Steps = Annotated[float, Rule(ge=0, le=MOST_TOLERANCE_LSB)]
 
 @dataclass(frozen=True, kw_only=True)
 class Slack(Data):
-    """What may be added to an accepted figure: the larger of some bytes and a share of it."""
+    """How much an accepted figure may grow: by the larger of ``bytes`` and a ``share`` of it."""
 
     bytes: Bytes = SLACK_BYTES
     share: Annotated[float, Rule(ge=0, lt=1)] = SLACK_SHARE
@@ -59,8 +58,8 @@ class Budgets(Data):
           accept_known_defects: [cat-of-channels-last]
 
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
-    ``tolerance_lsb`` is how many steps of its scale an output may be off; every report says it.
-    ``accept_known_defects``: of ExecuTorch's (``known_defects.yaml``), that may pass with a note.
+    ``tolerance_lsb`` is how many steps of its scale an output may be off; every report repeats it.
+    ``accept_known_defects``: known defects of ExecuTorch that may pass with a note.
     """
 
     limits: dict[FigureName, Bytes] = field(default_factory=dict)
@@ -73,8 +72,8 @@ class Budgets(Data):
         return self.slacks.get(figure, self.slack)
 
     def merged(self, model: Mapping[str, Any]) -> Budgets:
-        """With what a model's file says (``harness.config.budgets``). Both hold: the smaller of two
-        hard limits; the rest is the model's where it has it."""
+        """Combined with the budgets of a model's file (``harness.config.budgets``): of two hard
+        limits the smaller one; of everything else the model's, if it has one."""
         theirs = model.get("limits", {})
         limits = {
             name: min(b[name] for b in (self.limits, theirs) if name in b)

@@ -1,7 +1,7 @@
 """The budgets that hold for a case: its target's and its model's; a runner has its target's.
 
-A tolerance is one of them. At a desk ``--tolerance`` may stand in for the one in the files; in CI
-it may only be stricter, because what a test is allowed to get wrong is a matter of review.
+The tolerance is one of them. At a desk ``--tolerance`` may replace the one in the files. In CI it
+may only be stricter: what a test is allowed to get wrong has to be reviewed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class ModelFile(Data):
 
 
 def budgets_of(case: Case) -> Budgets:
-    """Of a case; the model's come from ``<name>.yaml`` in ``budgets`` of the user's settings (the
-    folder of that name beside them, without it), or beside a user's model file."""
+    """The budgets of a case. Those of a catalogue model are in ``<name>.yaml`` in the folder that
+    the setting ``budgets`` names (default: ``budgets`` beside the settings), those of a user's
+    model file beside it."""
     if case.model == RUNNER:
         return load_target(case.target).budgets
     model, present = read_model_file(_file_of(case.model))
@@ -43,14 +44,14 @@ def budgets_of(case: Case) -> Budgets:
 
 
 def calibration_of(model: str) -> Calibration:
-    """From the same file of the model as its budgets."""
+    """The calibration that the model's YAML file asks for."""
     return read_model_file(_file_of(model))[0].calibration
 
 
 def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
-    """What a model's YAML file says, and which fields of its budgets it has.
+    """A model's YAML file, and the names of the budget fields in it.
 
-    Raises TargetError, with file and line, for what is wrong in it.
+    Raises TargetError with file and line if the file is malformed.
     """
     if not path.exists():
         return ModelFile(), ()
@@ -61,18 +62,18 @@ def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
 def tolerance_of(
     case: Case, budgets: Budgets, asked: float | None, environ: Mapping[str, str] = os.environ
 ) -> float:
-    """How far, in LSB, outputs may be from what is expected. ``asked`` is what the command line
-    says, None when it says nothing; ``budgets`` are the case's.
+    """How far, in LSB, outputs may be from the expected ones. ``asked``: the value of
+    ``--tolerance``, or None; ``budgets``: the case's.
 
-    Raises UsageError for one that is too large, or that nobody reviewed.
+    Raises UsageError if it is too large, or in CI larger than the reviewed one.
     """
     if asked is None:
         return budgets.tolerance_lsb
-    if not 0 <= asked <= MOST_TOLERANCE_LSB:  # which a NaN is not either
+    if not 0 <= asked <= MOST_TOLERANCE_LSB:  # also refuses NaN
         raise UsageError(
             f"a tolerance of {asked:g} LSB is not between 0 and {MOST_TOLERANCE_LSB:g}",
-            hint="outputs that are further apart are others, not the same ones rounded otherwise: "
-            "find the cause, or accept them as the case's truth (`hil accept --truth`)",
+            hint="a larger difference is no matter of rounding: find the cause, or accept the "
+            "outputs as the case's truth (`hil accept --truth`)",
             asked=asked,
         )
     reviewed, path = budgets.tolerance_lsb, _file_of(case.model)
@@ -80,7 +81,7 @@ def tolerance_of(
         raise UsageError(
             f"{case.id}: --tolerance {asked:g} is refused in CI ($CI is set), where the reviewed "
             f"tolerance holds, {reviewed:g} LSB",
-            hint=f"write `budgets: {{tolerance_lsb: {asked:g}}}` into {path}, and have it reviewed",
+            hint=f"write `budgets: {{tolerance_lsb: {asked:g}}}` into {path} and have it reviewed",
             path=path,
             asked=asked,
             reviewed=reviewed,

@@ -1,9 +1,8 @@
-"""What a face says to an exception that nobody raised on purpose: one sentence, one exit code.
+"""Turns an unexpected exception into a HarnessError: one sentence, one exit code.
 
-Every face (``hil``, the pytest plugin, a stand-in, a worker) asks here, so that memory that ran
-out, a disk that cannot be written and a defect of ours look alike wherever they are met. The
-traceback is for whoever asks for it with ``hil --debug``; pytest and a stand-in show that of a
-defect.
+Every front end (``hil``, the pytest plugin, a stand-in, a worker) uses this, so that memory that
+ran out, a disk that cannot be written and a defect of the harness look the same everywhere. ``hil
+--debug`` shows the traceback; pytest and a stand-in show it for a defect.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _EXHAUSTED = ("can't start new thread", "failed to map segment", "Cannot allocat
 
 
 class OutOfMemory(InfraError):
-    """Here, not in what is simulated. ``place``: the innermost line of ours."""
+    """Of this machine, not of the simulated one. ``place``: the innermost line of the harness."""
 
     kind = "out_of_memory"
 
@@ -34,8 +33,8 @@ class OutOfMemory(InfraError):
 
 
 class Unforeseen(InfraError):
-    """An exception of Python or a library. ``cause``: its name, ``detail``: what it says,
-    ``place``: the innermost line of ours, "harness/run/record.py:12"."""
+    """An exception of Python or a library. ``cause``: its name, ``detail``: its text, ``place``:
+    the innermost line of the harness, "harness/run/record.py:12"."""
 
     kind = "unforeseen"
 
@@ -52,7 +51,7 @@ class Unforeseen(InfraError):
 
 
 def as_harness_error(error: BaseException) -> HarnessError:
-    """The exception as an error of the harness; one that is already comes back as it is."""
+    """The exception as an error of the harness. A HarnessError is returned unchanged."""
     if isinstance(error, HarnessError):
         return error
     if _exhausted(error):
@@ -64,7 +63,7 @@ def as_harness_error(error: BaseException) -> HarnessError:
 
 
 def _exhausted(error: BaseException | None) -> bool:
-    """Memory runs out in many words: of Python, of a thread, of a library that is loaded."""
+    """Python, a thread that is started and a library that is loaded report it differently."""
     while error is not None:
         if isinstance(error, MemoryError):
             return True

@@ -1,6 +1,7 @@
-"""The system's packages: which there are for what, and how this system installs them.
+"""System packages: what each is for, and how this system installs it.
 
-``docker/packages.txt`` is the one list. Names are Debian's, with Ubuntu's and Fedora's beside them.
+``docker/packages.txt`` is the one list. It has Debian's names, with Ubuntu's and Fedora's beside
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))  # os-relea
 
 @dataclass(frozen=True)
 class Package:
-    """``names``: by system, "debian", "ubuntu", "fedora"; no name where there is no package."""
+    """``names``: by system ("debian", "ubuntu", "fedora"); a system without the package has
+    none."""
 
     purpose: str
     names: Mapping[str, str]
@@ -69,11 +71,11 @@ def purpose_of(debian: str) -> str:
 
 
 def install(debian: str) -> bool:
-    """Installs a package with the others of its purpose, if that is done on first use.
+    """Installs a package with the others of its purpose, if its purpose is installed on first use.
 
-    Only in a clone, whose ``./hil`` installs system packages; what is installed and how long it
-    takes appears on standard error. Returns whether something may have been installed: never with
-    ``$HIL_NO_SYSTEM_PACKAGES``.
+    Works only in a clone, whose ``./hil`` installs system packages, and never with
+    ``$HIL_NO_SYSTEM_PACKAGES``. Progress goes to standard error. Returns whether the installation
+    succeeded.
     """
     purpose = purpose_of(debian)
     root = paths.import_root()
@@ -89,8 +91,8 @@ def install(debian: str) -> bool:
 
 
 def with_its_kind(debian: str) -> tuple[str, ...]:
-    """The package, and where it is for targets with Linux the others that these need, too: nobody
-    should have to find them out one by one."""
+    """The package; for Linux targets all packages that they need, so that nobody has to find them
+    one by one."""
     purpose = purpose_of(debian)
     if purpose != "linux":
         return (debian,)
@@ -98,8 +100,8 @@ def with_its_kind(debian: str) -> tuple[str, ...]:
 
 
 def how_to_get(*debian: str) -> str:
-    """What installs these packages here; where this system is none that we know, on those that
-    we do. Names are Debian's."""
+    """The command that installs these packages (Debian's names) on this system, or, on an unknown
+    system, the commands for all known ones."""
     system = this_system()
     known = [how for how in INSTALLERS if how.system == system]
     if known:
@@ -122,7 +124,7 @@ def _command(installer: Installer, debian: tuple[str, ...]) -> str:
 
 
 def this_system() -> str | None:
-    """One of the systems in INSTALLERS, or None: as os-release says, itself or what it is like."""
+    """The system of INSTALLERS that os-release(5) names in ID or ID_LIKE, or None."""
     for file in _OS_RELEASE:
         try:
             text = file.read_text("utf-8", "replace")
@@ -133,7 +135,7 @@ def this_system() -> str | None:
 
 
 def system_in(os_release: str) -> str | None:
-    """The same, of the text of an os-release(5)."""
+    """As ``this_system``, for the text of an os-release file."""
     said = dict(re.findall(r"^(ID|ID_LIKE)=[\"']?([^\"'\n]*)", os_release, re.MULTILINE))
     like = [*said.get("ID", "").split(), *said.get("ID_LIKE", "").split()]
     known = {installer.system for installer in INSTALLERS}

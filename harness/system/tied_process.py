@@ -15,22 +15,22 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 # Reads the number of a process group from a pipe that closes when this process ends, however it
 # ends, and then kills the group.
 _WATCHER = 'read -r group || exit; read -r _; kill -s KILL -- "-$group"'
-# Starts nothing before the watcher knows of it.
+# Starts nothing before the watcher knows the group.
 _GATE = 'read -r _ || exit 1; exec "$@" </dev/null'
 
 
 class TiedProcess(subprocess.Popen[bytes]):
-    """A program that leads a session and does not outlive this process, nor does its process group,
-    at whatever moment either is killed. Its stdin is at its end. ``end`` it in any case.
+    """A program in a session of its own. Neither it nor its process group outlives this process,
+    whenever either is killed. Its stdin is empty. Always call ``end``.
 
-    A death signal (prctl(2), PR_SET_PDEATHSIG) would come too late for who is killed before the
-    child has asked for it, and bubblewrap asks for it after it has made processes.
+    A death signal (prctl(2), PR_SET_PDEATHSIG) would be too late if this process is killed before
+    the child has asked for it, and bubblewrap asks for it only after it has made processes.
     """
 
     def __init__(
         self, argv: Sequence[str | Path], descriptors: Sequence[int] = (), **options: Any
     ) -> None:
-        """``options``: as of Popen. A program that is not there ends with 127, as of a shell."""
+        """``options``: those of Popen. A missing program ends with 127, as in a shell."""
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", _WATCHER],
             stdin=subprocess.PIPE,
@@ -62,9 +62,9 @@ class TiedProcess(subprocess.Popen[bytes]):
             self.stdout.close()
 
     def end(self) -> int:
-        """Kills it with its group. Its status, as of Popen."""
+        """Kills the process and its group; returns the status as Popen does."""
         if self.returncode is None:  # not reaped yet: its number is still its own
-            for kill in (os.killpg, os.kill):
+            for kill in (os.killpg, os.kill):  # both: it may not lead its group yet
                 with suppress(ProcessLookupError, PermissionError):
                     kill(self.pid, signal.SIGKILL)
         with self._watcher:  # it ends before the number of its group is free for others

@@ -80,7 +80,7 @@ def test_errors_end_with_their_exit_codes(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(npu, ["disasm", program(tmp_path), "-d", "7", "--json"])
     assert wrong.exit_code == 2
     cause = json.loads(wrong.stdout)["cause"]
-    assert cause["text"].endswith("two.pte has 2 delegates, there is no 7")
+    assert cause["text"].endswith("two.pte has 2 delegates, not a number 7")
     assert cause["facts"] == {"path": str(tmp_path / "two.pte")}
     broken = CliRunner().invoke(npu, ["stats", program(tmp_path, IFM_REGION=6), "--json"])
     assert broken.exit_code == 1
@@ -140,7 +140,7 @@ def test_reduce_leaves_the_smallest_wrong_program(
     right = hil("npu", "reduce", "add", "--target", "corstone-300-u55-128")
     assert (right.code, right.out) == (
         0,
-        "nothing to reduce: every delegate computes what TOSA means\n",
+        "nothing to reduce: every delegate gives the outputs of the TOSA reference model\n",
     )
 
 
@@ -154,7 +154,7 @@ def test_what_is_left_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         "delegate 1, input set 2: outside its memory\n"
         "1 of 7 operators are left (12 compilations):\n"
         "  TABLE: int8[4] -> int8[4]\n"
-        "no known defect of Vela fits\n"
+        "it matches no known defect of Vela\n"
         "written: a.tosa\n"
     )
     _print_reduced(Reduced(0, 0, replace(smallest, defect="table-beyond-shram")))

@@ -44,7 +44,7 @@ def test_in_ci_the_option_may_only_be_stricter(reviewed: Case) -> None:
         tolerance_of(reviewed, budgets, 5, CI)
     file = str(Path(reviewed.model).with_suffix(".yaml"))
     assert caught.value.hint == (
-        f"write `budgets: {{tolerance_lsb: 5}}` into {file}, and have it reviewed"
+        f"write `budgets: {{tolerance_lsb: 5}}` into {file} and have it reviewed"
     )
     assert caught.value.facts == {"asked": 5, "reviewed": 2, "path": file}
 
