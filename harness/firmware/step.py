@@ -217,7 +217,8 @@ def build_with_cmake(
 
     Raises what ``run_step`` does, and BuildError for options that nothing asks for.
     """
-    tree = directory / "build"
+    # a compiler's current directory has no links: what cmake/options.cmake maps away is that one
+    tree = (directory / "build").resolve()
     tree.mkdir()
     progress(f"{name}: configuring the runner")
     argv = cmake(source, tree, {"CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree), **options})

@@ -11,7 +11,8 @@ import pytest
 
 from harness.core.errors import InfraError
 from harness.firmware import step
-from harness.firmware.step import StepFailed, run_step
+from harness.firmware.step import StepFailed, build_with_cmake, run_step
+from harness.system.progress import silent
 
 
 def script(tmp_path: Path, text: str, *, places: dict[str, str] | None = None) -> list[str]:
@@ -82,3 +83,25 @@ def test_a_step_ends_with_whoever_started_it(tmp_path: Path) -> None:
             break
         ended.wait(0.02)
     assert not running(started)
+
+
+_PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(small C)
+add_executable(executor_runner main.c)
+target_compile_options(executor_runner PRIVATE -g
+  "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=.")
+target_link_options(executor_runner PRIVATE -Wl,-Map,executor_runner.map)
+"""
+
+
+def test_a_cache_behind_a_link_makes_the_same_program(tmp_path: Path) -> None:
+    """Homes may share a cache by a link; no folder of the machine is left in the program."""
+    (source := tmp_path / "source").mkdir()
+    (source / "CMakeLists.txt").write_text(_PROJECT)
+    (source / "main.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (directory := tmp_path / "link" / "key").mkdir()
+    build_with_cmake(source, directory, {}, "small", silent)
+    assert str(tmp_path).encode() not in (directory / "executor_runner").read_bytes()
