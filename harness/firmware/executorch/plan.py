@@ -222,11 +222,8 @@ def _places(plan: CheckoutPlan, overlay: Overlay) -> Mapping[str, str]:
         "CMSIS_NN_LOCAL_PATH": str(software / "cmsis-nn"),
         "HIL_CORE_DRIVER": str(software / "core_driver"),
         "HIL_CMSIS_6": str(software / "cmsis_6"),
-        **(
-            {"CMAKE_PROJECT_arm_executor_runner_INCLUDE": str(_ours() / "qemu_map.cmake")}
-            if plan.relinked
-            else {}
-        ),
+        "HIL_QEMU_MAP": "ON" if plan.relinked else "OFF",
+        "CMAKE_PROJECT_arm_executor_runner_INCLUDE": str(_ours() / "runner.cmake"),
     }
 
 
