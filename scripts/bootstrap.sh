@@ -1,11 +1,13 @@
 #!/bin/sh
 # Makes the environment for ./hil: system packages, a virtual environment, torch (CPU only), the
-# project. Called by ./hil with its folder, the environment's, and what for (`run`; `dev`: the
-# harness's own tests too), when there is none or it is older than the files it is made from.
+# project. Called by ./hil with its folder, the environment's, what for (`run`; `dev`: the harness's
+# own tests too), and a release of ExecuTorch in place of the pinned one, or "", when there is none or
+# it is older than the files it is made from.
 set -eu
 root=$1
 venv=$2
 purpose=$3
+release=${4:-}
 torch_version=2.13.0
 case $venv in
   "$root"/*) state=$root/.hil ;;
@@ -72,7 +74,7 @@ if [ -n "$made_for" ] && [ "$made_for" != "$root" ]; then
 fi
 if [ ! -x "$venv/bin/python" ] || ! usable "$venv/bin/python"; then
   rm -rf "$venv"
-  step "making .venv with $("$python" --version)" "$python" -m venv "$venv"
+  step "making ${venv##*/} with $("$python" --version)" "$python" -m venv "$venv"
 fi
 # pip compiles with one processor, which takes 27 s; all of them do it below.
 pip_install() {
@@ -82,6 +84,29 @@ pip_install() {
 # --- all but torch, each version with its hash -------------------------------------------
 step "installing the Python packages of scripts/$purpose.lock" \
   pip_install --require-hashes --no-deps -r "$root/scripts/$purpose.lock"
+
+# --- another release of ExecuTorch ---------------------------------------------------------
+# With what it asks for of the compilers, and the torch that it was built with, which is the oldest
+# that it takes; the rest fits as it is locked.
+wanted_by_release() {
+  "$venv/bin/python" - "$1" <<'PY'
+import importlib.metadata as m, re, sys
+for wanted in m.requires("executorch"):
+    name, version = re.match(r"([\w.-]+)([^;]*)", wanted).groups()
+    if sys.argv[1] == "torch" and name == "torch":
+        print(re.search(r"[0-9.]+[0-9]", version)[0])
+    elif sys.argv[1] == "others" and "vgf" not in wanted:
+        if name in ("torchao", "ethos-u-vela", "tosa-tools", "ml_dtypes"):
+            print(name + version.replace(" ", ""))
+PY
+}
+if [ -n "$release" ]; then
+  step "installing ExecuTorch $release" pip_install --no-deps "executorch==$release"
+  # shellcheck disable=SC2046
+  step "installing its compilers" pip_install --no-deps $(wanted_by_release others)
+  torch=$(wanted_by_release torch)
+  torch_version=${torch:-$torch_version}
+fi
 
 # --- torch, CPU only ---------------------------------------------------------------------
 has_torch() {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,12 +65,14 @@ def bootstrap(
     plan: list[str],
     project_status: int = 0,
     verb: str = "doctor",
+    release: str = "",
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     (root / "plan.json").write_text(
         json.dumps({"install": [{"metadata": {"name": name}} for name in plan]})
     )
-    python = root / ".venv/bin/python"
+    venv = root / (f".venv-{release}" if release else ".venv")
+    python = venv / "bin/python"
     python.parent.mkdir(parents=True, exist_ok=True)
     python.write_text(
         PIP.format(
@@ -81,11 +84,11 @@ def bootstrap(
         )
     )
     python.chmod(0o755)
-    hil = root / ".venv/bin/hil"
+    hil = venv / "bin/hil"
     hil.write_text('#!/bin/sh\necho "hil got: $*"\n')
     hil.chmod(0o755)
     return subprocess.run(
-        [str(root / "hil"), verb, "--json"],
+        [str(root / "hil"), *([f"+{release}"] if release else []), verb, "--json"],
         capture_output=True,
         text=True,
         check=False,
@@ -104,6 +107,17 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
         "--no-deps torch==2.13.0",
         f"--no-deps --no-build-isolation -e {checkout}",
     ]
+
+
+def test_another_release_has_an_environment_of_its_own(checkout: Path) -> None:
+    """With the compilers that it asks for; the pinned one stays as it is."""
+    done = bootstrap(checkout, plan=["torch"], release="1.5.0")
+    assert (done.returncode, done.stdout) == (0, "hil got: doctor --json\n"), done.stderr
+    asked = (checkout / "pip.log").read_text().splitlines()
+    installs = [line.partition(" install --no-compile ")[2] for line in asked]
+    assert "--no-deps executorch==1.5.0" in installs
+    assert any(re.match(r"--no-deps .*\bethos-u-vela==\d", line) for line in installs)
+    assert not (checkout / ".venv").exists()
 
 
 def test_what_our_own_tests_need_is_for_them_alone(checkout: Path) -> None:
