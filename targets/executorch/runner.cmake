@@ -1,13 +1,8 @@
 # Read into ExecuTorch's project arm_executor_runner, and at work when the whole of it is known.
 #
-# HIL_QEMU_MAP: its program for a Corstone-320 is to run on QEMU's mps3-an547. It gets the checkout's
-# own linker script, with three regions where that board has memory. It starts at the vector table in
-# the ITCM; the FPGA's SRAM (BRAM) is at 0x11000000 (QEMU 7.2, `info mtree`). Everything else lies
-# alike on both.
-set(HIL_QEMU_REGIONS
-    "BROM=0x10000000:0x8000" "ITCM=0x10008000:0x8000" "BRAM=0x11000000:0x200000")
-
-function(hil_link_for_qemu)
+# HIL_REGIONS, "NAME=origin:size": memory regions that the checkout's own linker script gets in place
+# of its own, where the board, or QEMU, has other memory than Corstone.
+function(hil_link_for_regions)
   get_target_property(options arm_executor_runner LINK_OPTIONS)
   list(FIND options "-T" flag)
   if(flag EQUAL -1)
@@ -16,7 +11,7 @@ function(hil_link_for_qemu)
   math(EXPR at "${flag} + 1")
   list(GET options ${at} script)
   file(READ "${script}" text)
-  foreach(region IN LISTS HIL_QEMU_REGIONS)
+  foreach(region IN LISTS HIL_REGIONS)
     string(REGEX MATCH "^(.+)=(.+):(.+)$" whole "${region}")
     set(name "${CMAKE_MATCH_1}")  # the next match takes it away
     # a definition: "> NAME :segment" is a use
@@ -24,13 +19,13 @@ function(hil_link_for_qemu)
     set(pattern "([ \t\n]${name}[ \t]*(\\([^)\n]*\\))?[ \t]*:)${origin}")
     set(there "ORIGIN = ${CMAKE_MATCH_2}, LENGTH = ${CMAKE_MATCH_3}")
     if(NOT text MATCHES "${pattern}")
-      message(FATAL_ERROR "${script} has no memory region ${name} to be moved")
+      message(FATAL_ERROR "${script} has no memory region ${name}: a board's file names regions as it does")
     endif()
     string(REGEX REPLACE "${pattern}" "\\1 ${there}" text "${text}")
   endforeach()
-  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/qemu_map.ld" CONTENT "${text}" @ONLY)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/regions.ld" CONTENT "${text}" @ONLY)
   list(REMOVE_AT options ${at})
-  list(INSERT options ${at} "${CMAKE_BINARY_DIR}/qemu_map.ld")
+  list(INSERT options ${at} "${CMAKE_BINARY_DIR}/regions.ld")
   set_target_properties(arm_executor_runner PROPERTIES LINK_OPTIONS "${options}")
 endfunction()
 
@@ -76,6 +71,6 @@ function(hil_compile_selected_kernels)
 endfunction()
 
 cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL hil_compile_selected_kernels)
-if(HIL_QEMU_MAP)
-  cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL hil_link_for_qemu)
+if(HIL_REGIONS)
+  cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL hil_link_for_regions)
 endif()

@@ -37,7 +37,7 @@ _SAMPLE = "zephyr/samples/hello-executorch"
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
 _LAYOUT = 2  # raise it when what a build tree holds changes
-_PREFIXES = ("corstone-300-", "corstone-320-")
+_MACHINE = "mps3-an547"  # QEMU's, of every target that is a Corstone-300 or stands for a 320
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
 _HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
@@ -50,8 +50,20 @@ _COMMON = {
     "FXDIV_SOURCE_DIR": "unused",
 }
 _POOL = "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"
+_POOLS = {  # of a target's file
+    "method": _POOL,
+    "temp": "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
+    "file": "ET_ARM_BAREMETAL_SEMIHOSTING_FILE_ALLOCATOR_POOL_SIZE",
+}
 _ENLARGED = {_POOL: "83886080"}  # as ExecuTorch's on-target tests have it (setup_testing.sh)
 _OWN_POOL = re.compile(rf"#define {_POOL} \((\d+) \* 1024 \* 1024\)")
+# Where QEMU has memory for a Corstone-320's program, which then starts at the vector table in the
+# ITCM; the FPGA's SRAM (BRAM) is elsewhere, and all the rest is alike (QEMU 7.2, ``info mtree``).
+_QEMU_MAP = {
+    "BROM": (0x10000000, 0x8000),
+    "ITCM": (0x10008000, 0x8000),
+    "BRAM": (0x11000000, 0x200000),
+}
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
@@ -68,6 +80,7 @@ class CheckoutPlan:
     torchgen: str  # version of torch, whose generators write the kernels' registration
     options: Mapping[str, str]  # without paths, which say nothing of the content
     runner: str = "arm_executor_runner"  # ExecuTorch's name for it
+    board: str = ""  # a user's, whose file says what memory there is
 
     def key(self) -> str:
         """Equal for equal firmware, wherever the checkout lies."""
@@ -98,7 +111,9 @@ class CheckoutPlan:
                 notes.append("linked with the harness's own driver library, not Arm's")
         elif self.platform is not None:
             notes.append("started by the harness's own platform code, not ethos-u-core-platform's")
-        if _POOL in self.options and (own := _own_pool(self.checkout)):
+        if self.board:
+            notes.append(f"linked for the memory that {self.board} has")
+        elif _POOL in self.options and (own := _own_pool(self.checkout)):
             notes.append(f"its method pool is 80 MiB, by its sources {own} (the setting `pools`)")
         if self.relinked:
             notes.append("linked for QEMU's memory map, not Corstone-320's")
@@ -126,15 +141,16 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     if target.port == "linux":
         return _linux_plan(target, checkout)
     if (
-        not target.name.startswith(_PREFIXES)
-        or target.port != "cortex_m"
+        target.port != "cortex_m"
+        or target.simulators.qemu is None
+        or target.simulators.qemu.machine != _MACHINE
         or simulator not in (SimulatorName.FVP, SimulatorName.QEMU)
     ):
         raise UsageError(
             f"ExecuTorch's arm_executor_runner is linked for Corstone-300 and Corstone-320, its "
             f"executor_runner for Linux, and {target.name} on {simulator} is neither",
-            hint="a target whose name begins with corstone-300-, corstone-320- or corstone-1000-; "
-            "or --firmware bundled",
+            hint="a target whose name begins with corstone-300-, corstone-320- or corstone-1000-, "
+            "or a board's file that extends one; or --firmware bundled",
             target=target.name,
         )
     ours = simulator is SimulatorName.QEMU
@@ -146,10 +162,12 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     if target.npu is not None:
         config = f"ethos-{target.npu.product}-{target.npu.macs}"
         system, mode = target.npu.system_config, target.npu.memory_mode
+    relinked = ours and board == "u85"
     return CheckoutPlan(
         checkout=checkout,
         platform=_ours() / "platform" if ours else None,
-        relinked=ours and board == "u85",
+        relinked=relinked,
+        board=target.name if _is_users(target) else "",
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=_flatc(checkout),
         torchgen=_version("torch"),
@@ -164,13 +182,29 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
             "SEMIHOSTING": "ON",
             "ET_BUNDLE_IO": "ON",
             "EXECUTORCH_BUILD_DEVTOOLS": "ON",
-            **(_ENLARGED if settings().pools == "enlarged" else {}),
+            **_memory(target, relinked=relinked),
             "CMAKE_BUILD_TYPE": "Release",
             "FETCH_ETHOS_U_CONTENT": "OFF",
             **_COMMON,
             **_HEAP.get(board, {}),
         },
     )
+
+
+def _is_users(target: Target) -> bool:
+    return target.file.parent != paths.data_root() / "targets"
+
+
+def _memory(target: Target, *, relinked: bool) -> dict[str, str]:
+    """Pools, and regions for the linker script. A user's board has what its file says."""
+    own = target.memory if _is_users(target) else ()
+    regions = {region.name: (region.origin, region.size) for region in own}
+    regions |= _QEMU_MAP if relinked else {}
+    pools = {_POOLS[pool]: str(size) for pool, size in target.pools.items()}
+    if settings().pools == "enlarged" and not _is_users(target):
+        pools = _ENLARGED
+    texts = [f"{name}=0x{origin:x}:0x{size:x}" for name, (origin, size) in regions.items()]
+    return {**pools, "HIL_REGIONS": ";".join(texts)}
 
 
 def _own_pool(checkout: Checkout) -> str:
@@ -222,7 +256,6 @@ def _places(plan: CheckoutPlan, overlay: Overlay) -> Mapping[str, str]:
         "CMSIS_NN_LOCAL_PATH": str(software / "cmsis-nn"),
         "HIL_CORE_DRIVER": str(software / "core_driver"),
         "HIL_CMSIS_6": str(software / "cmsis_6"),
-        "HIL_QEMU_MAP": "ON" if plan.relinked else "OFF",
         "CMAKE_PROJECT_arm_executor_runner_INCLUDE": str(_ours() / "runner.cmake"),
     }
 

@@ -110,6 +110,16 @@ def test_the_method_pool_is_the_sources_where_a_setting_says_so(
     assert (note in plan.notes) == (pools == "enlarged")
 
 
+def test_a_users_board_has_its_own_memory(small: Source) -> None:
+    """Regions and pools of its file, so that what does not fit is seen; no pool is enlarged."""
+    plan = small.plan(str(paths.data_root() / "examples/board/sensor-node.yaml"))
+    regions = "ITCM=0x10000000:0x20000;DTCM=0x30000000:0x10000;SRAM=0x31000000:0x60000"
+    assert plan.options["HIL_REGIONS"] == regions
+    assert plan.options["ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"] == str(0xC000)
+    assert "linked for the memory that sensor-node has" in plan.notes
+    assert small.plan().options["HIL_REGIONS"] == ""
+
+
 def test_only_the_overlay_is_named_to_the_build(small: Source, tmp_path: Path) -> None:
     """A path of the user's would be read past it, and written to."""
     overlay = Overlay(tmp_path / "o")
@@ -117,7 +127,8 @@ def test_only_the_overlay_is_named_to_the_build(small: Source, tmp_path: Path) -
     assert str(small.root) not in " ".join(argv)
     assert not any(str(place) in " ".join(argv) for place in small.parts.values())
     assert "-DPYTHON_EXECUTABLE=/py" in argv
-    assert "-DHIL_QEMU_MAP=ON" in argv
+    regions = "BROM=0x10000000:0x8000;ITCM=0x10008000:0x8000;BRAM=0x11000000:0x200000"
+    assert f"-DHIL_REGIONS={regions}" in argv
 
 
 def test_operators_are_those_that_the_checkout_has(small: Source) -> None:
