@@ -159,5 +159,5 @@ def _print_plan(plan: InitPlan) -> None:
     for item in plan.summary()["downloads"]:
         echo(f"  {item['what']:16}{item['megabytes']:4.0f} MB  {item['from']}  ({item['why']})")
     echo(f"about {plan.megabytes:.0f} MB in all; the compiler is not among it")
-    for _, command in plan.steps():
+    for command in plan.steps().values():
         echo(f"  $ {' '.join(command)}")

@@ -101,6 +101,11 @@ class FirmwareSource(ABC):
         """The folder of ExecuTorch whose schemas the runner reads programs by."""
         return executorch_package()
 
+    def arguments(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of the arguments that its kernels take, by operator, where ``schema_root`` need
+        not say it: another release than the kernels were written for may be installed."""
+        return {}
+
     def takes_flags(self, port: str | None) -> bool:
         """Whether the command line is that of ExecuTorch's runner for Linux."""
         return False

@@ -7,8 +7,10 @@ fit is exported again, with the checkout, unless the user chose the exporter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 from harness.config.case import Case
@@ -28,11 +30,12 @@ from harness.system.paths import executorch_package
 from harness.system.progress import Progress
 
 _WHEEL = "executorch"  # its name in ``exporter_versions``
+_PIN = re.compile(r"executorch\[ethos-u\]==([\w.]+)")
 
 
 class VersionSkew(ExportError):
-    """``what`` of a program of ``exporter`` does not fit the firmware's ExecuTorch, in ``root``;
-    ``text``, a predicate, says how."""
+    """``what`` of a program of ``exporter`` does not fit the firmware's ExecuTorch, in ``root``
+    or for the pinned release; ``text``, a predicate, says how."""
 
     kind = "version_skew"
 
@@ -40,10 +43,17 @@ class VersionSkew(ExportError):
         self, exporter: str, firmware: FirmwareSource, root: Path, what: str, text: str
     ) -> None:
         self.exporter, self.firmware = exporter, firmware.name
-        self.version, self.what = _version(root), what
+        written_for = firmware.arguments() and pinned_release()
+        self.version, self.what = written_for or _version(root), what
         whose = "the checkout" if firmware.needs_checkout else firmware.runner
         message = f"exported by {exporter}, {whose} is {self.version}: {what} {text}"
         super().__init__(message, hint=firmware.schema_hint, path=root)
+
+
+def pinned_release() -> str:
+    """Of ExecuTorch, that this version of the harness is written for."""
+    wanted = map(_PIN.match, metadata.requires("executorch-hil") or ())
+    return next(match[1] for match in wanted if match is not None)
 
 
 def _version(root: Path) -> str:
@@ -70,9 +80,11 @@ def require_fit(
     if program is not None:
         facts = program.exporter
         writer = executorch_package() if facts is None else Path(facts.path)
+        exporter = f"the {exporter_label(facts, program.versions.get(_WHEEL, ''))}"
+        if (own := firmware.arguments()) and (misfit := first_misfit(pte, {}, own)) is not None:
+            raise VersionSkew(exporter, firmware, reader, misfit.operator, misfit.text)
         if writer == reader:
             return ()
-        exporter = f"the {exporter_label(facts, program.versions.get(_WHEEL, ''))}"
         schemas = conform(read_schema(writer / PTE), read_schema(reader / PTE))
         if (found := schemas.difference) is not None:
             text = f"is '{found.reader}' there, and '{found.writer}' in the exporter's schema"

@@ -133,7 +133,7 @@ def test_what_init_made_is_a_workspace_that_a_target_is_built_in(made: Path) -> 
 def test_init_again_goes_on_where_it_ended(remote: Path, made: Path) -> None:
     shutil.rmtree(made / "modules/picolibc")
     plan = plan_init(made, "4.1.0", remote.as_uri(), packages=False)
-    assert [name for name, _ in plan.steps()] == ["update"]
+    assert list(plan.steps()) == ["fetching"]
     said: list[str] = []
     init(plan, said.append)
     assert (made / "modules/picolibc/README").is_file()
@@ -146,7 +146,8 @@ def test_python_packages_are_put_into_an_environment_of_the_workspace(
     folder = tmp_path / "ws"
     init(plan_init(folder, "4.1.0", remote.as_uri()), _quiet)
     assert (folder / ".venv/bin/python").exists()
-    assert "venv" not in [n for n, _ in plan_init(folder, "4.1.0", remote.as_uri()).steps()]
+    done = plan_init(folder, "4.1.0", remote.as_uri()).steps()
+    assert "making its Python environment" not in done
 
 
 def _hil(*words: str) -> Any:

@@ -22,6 +22,7 @@ from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.signatures import declared
 from harness.firmware.source import (
     CheckoutFacts,
     FirmwareChoice,
@@ -30,7 +31,7 @@ from harness.firmware.source import (
 )
 from harness.formats.schema import PTE
 from harness.run.pipeline import RunOptions, plan_run
-from harness.run.version_skew import VersionSkew, export_to_fit, require_fit
+from harness.run.version_skew import VersionSkew, export_to_fit, pinned_release, require_fit
 from harness.sim.simulator import pick
 from harness.system.git import Revision
 from harness.system.paths import executorch_package
@@ -74,6 +75,26 @@ def checkout(folder: Path, old: str = "", new: str = "") -> Path:
 
 def exporter(root: Path) -> ExporterFacts:
     return ExporterFacts(str(root), "cff6f4dd320000", "main", False, "1.5.0", "1.5.1")
+
+
+def test_a_program_of_another_wheel_than_the_kernels_are_written_for(
+    qadd: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`./hil +1.4.1`: what is installed declares what its own exporter writes."""
+    assert fit(qadd, BUNDLED) == ()
+    name = "cortex_m::quantized_add.out"
+    fewer = {name: BUNDLED.arguments()[name][:-1]}
+    monkeypatch.setattr(type(BUNDLED), "arguments", lambda _self: fewer)
+    with pytest.raises(VersionSkew, match=f"the runner is {pinned_release()}: {name} takes 13 arg"):
+        fit(qadd, BUNDLED)
+
+
+def test_kernels_name_the_arguments_of_the_pinned_release() -> None:
+    declares, named = declared(executorch_package()), BUNDLED.arguments()
+    assert len(named) > 10
+    assert {name: len(words) for name, words in named.items()} == {
+        name: len(declares[name]) for name in named
+    }
 
 
 def fit(program: Program, firmware: FirmwareSource, root: Path | None = None) -> tuple[str, ...]:

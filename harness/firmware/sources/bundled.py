@@ -30,6 +30,9 @@ from harness.system.progress import Progress, silent
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
+# The first lines of a kernel's file: its operator with the names of the arguments. Those of aten do
+# not change.
+_ARGUMENTS = re.compile(r"^// (cortex_m::[\w.]+)\(([^()]*)\)", re.MULTILINE)
 _LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
 
@@ -156,8 +159,8 @@ class Bundled(FirmwareSource):
         "`cmake: {HIL_BACKENDS: ...}`"
     )
     schema_hint = (
-        "export with the wheel, whose schema the bundled runner is built from (--exporter wheel), "
-        "or run the checkout's (--firmware executorch)"
+        "export with the wheel that the bundled runner is written for (--exporter wheel, ./hil "
+        "without +RELEASE), or run the checkout's (--firmware executorch)"
     )
     prints_build_id = True
     prints_all_figures = True
@@ -180,6 +183,12 @@ class Bundled(FirmwareSource):
             return ()
         known = _kernels(".") | _kernels("portable")
         return tuple(name for name in operators if name not in known)
+
+    def arguments(self) -> Mapping[str, tuple[str, ...]]:
+        folder = paths.data_root() / "targets/runner/kernels"
+        texts = (file.read_text("utf-8") for file in folder.glob("op_*.cpp"))
+        found = chain.from_iterable(map(_ARGUMENTS.findall, texts))
+        return {name: tuple(names.split(",")) for name, names in found}
 
     def larger_pools(
         self, options: Mapping[str, str], target: Target, pte: Path

@@ -16,7 +16,6 @@ confined.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -280,12 +279,5 @@ def describe_cpu(cpu: str, root: Path) -> None:
 
 def _of_compiler(compiler: Path, name: str) -> Path | None:
     """gcc(1): -print-file-name gives the name back when it knows of no such file."""
-    said = subprocess.run(
-        [str(compiler), f"-print-file-name={name}"],
-        capture_output=True,
-        timeout=_COMPILER_SECONDS,
-        check=False,
-        text=True,
-    ).stdout.strip()
-    found = Path(said)
+    found = Path(call((compiler, f"-print-file-name={name}"), _COMPILER_SECONDS).strip())
     return found if found.is_absolute() and found.is_file() else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from harness.firmware.zephyr.workspace import (
     projects,
     zephyr_version,
 )
+from harness.system.call import CallFailed, call
 from harness.system.packages import how_to_get
 
 _SECONDS = 120
@@ -92,7 +92,7 @@ def _of_west(west: Path, base: Path) -> Iterator[Finding]:
             yield Finding(project.name, None, how, required)
         else:
             yield Finding(project.name, "fetched", str(place), required)
-    has_build = _ask(base, str(west), "build", "--help").returncode == 0
+    has_build = _ask(base, str(west), "build", "--help") is not None
     how = (
         "`west build` is Zephyr's"
         if has_build
@@ -111,8 +111,7 @@ def _packages(west: Path, base: Path) -> Finding:
         named = []
     names = [name for name in named if name.lower() in _NEEDED]
     python = _python_of(west)
-    missing = _ask(base, python, "-c", _MISSING, *names).stdout.split()
-    if missing:
+    if missing := (_ask(base, python, "-c", _MISSING, *names) or "").split():
         how = f"{python} -m pip install {' '.join(missing)}"
         return Finding("Python packages", None, how)
     return Finding("Python packages", "installed", f"those that a build needs, for {python}")
@@ -142,13 +141,9 @@ def _compiler(environ: Mapping[str, str]) -> Finding:
     return Finding("compiler", compiler.name, str(compiler.path or "as your environment says"))
 
 
-def _ask(base: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv,
-        cwd=base,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS,
-    )
+def _ask(base: Path, *argv: str) -> str | None:
+    """What a program says; None when it fails."""
+    try:
+        return call(argv, _SECONDS, cwd=base)
+    except (OSError, CallFailed):
+        return None

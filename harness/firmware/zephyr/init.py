@@ -70,19 +70,20 @@ class InitPlan:
     def megabytes(self) -> float:
         return sum(p.megabytes for p in PROJECTS) + _PYTHON_MEGABYTES * self.packages
 
-    def steps(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Each with the name of its log, in order; what is done already is left out."""
+    def steps(self) -> dict[str, tuple[str, ...]]:
+        """What each is, and its command, in order; what is done already is left out."""
         west = str(self.west)
-        found: list[tuple[str, tuple[str, ...]]] = []
+        found: dict[str, tuple[str, ...]] = {}
         if not (self.folder / ".west" / "config").is_file():
-            found.append(("init", (west, "init", "-l", str(self.folder / FOLDER))))
-        found.append(("update", (west, "update", "--narrow", "--fetch-opt=--depth=1")))
+            found["making the workspace"] = (west, "init", "-l", str(self.folder / FOLDER))
+        found["fetching"] = (west, "update", "--narrow", "--fetch-opt=--depth=1")
         if self.packages:
             python = str(self.folder / ENVIRONMENT / "bin" / "python")
             if not (self.folder / ENVIRONMENT / "bin" / "pip").is_file():
-                found.append(("venv", (sys.executable, "-m", "venv", ENVIRONMENT)))
+                venv = (sys.executable, "-m", "venv", ENVIRONMENT)
+                found["making its Python environment"] = venv
             pip = (python, "-m", "pip", "install", "--disable-pip-version-check")
-            found.append(("pip", (*pip, "-r", _REQUIREMENTS)))
+            found["installing Python packages"] = (*pip, "-r", _REQUIREMENTS)
         return found
 
     def summary(self) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class InitPlan:
             "manifest": str(self.manifest),
             "downloads": [dict(zip(keys, row, strict=True)) for row in rows],
             "megabytes": self.megabytes,
-            "commands": [" ".join(command) for _, command in self.steps()],
+            "commands": [" ".join(command) for command in self.steps().values()],
             "activate": self.activation(),
         }
 
@@ -158,8 +159,8 @@ def init(plan: InitPlan, progress: Progress) -> None:
         raise InfraError(
             f"{plan.folder} cannot be written: {error.strerror}", path=plan.folder
         ) from error
-    for name, command in plan.steps():
-        _step(plan, name, command, progress)
+    for what, command in plan.steps().items():
+        _step(plan, what, command, progress)
     if not is_zephyr(plan.base):
         raise InfraError(
             f"west ended well, and {plan.base} is not Zephyr",
@@ -168,24 +169,15 @@ def init(plan: InitPlan, progress: Progress) -> None:
         )
 
 
-def _step(plan: InitPlan, name: str, command: Sequence[str], progress: Progress) -> None:
-    what = {
-        "init": "making the workspace",
-        "update": "fetching",
-        "venv": "making its Python environment",
-        "pip": "installing Python packages",
-    }[name]
+def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress) -> None:
     progress(what)
-    log = plan.manifest.with_name(f"{name}.log")
-    count, begun = 0, b""
+    log = plan.manifest.with_name(f"{what.replace(' ', '-')}.log")
+    names: list[str] = []
 
     def watch(data: bytes) -> None:
-        """``data`` may end, and begin, in the middle of a line."""
-        nonlocal count, begun
-        whole, newline, begun = (begun + data).rpartition(b"\n")
-        for project in _PROJECT.findall(whole + newline):
-            count += 1
-            progress(f"fetching {project.decode('utf-8', 'replace')} {count}/{len(PROJECTS)}")
+        for project in _PROJECT.findall(data):
+            names.append(project.decode("utf-8", "replace"))
+            progress(f"fetching {names[-1]} {len(names)}/{len(PROJECTS)}")
 
     ended = run(
         command,

@@ -13,7 +13,6 @@ import difflib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from harness.core.errors import BuildError, ToolMissing, UsageError
 from harness.system import toolchain
+from harness.system.call import CallFailed, call
 from harness.system.git import identity
 from harness.system.packages import how_to_get
 
@@ -93,8 +93,11 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
 
 @cache
 def _knows(compiler: Path, cpu: str) -> bool:
-    argv = [str(compiler), f"-mcpu={cpu}", "-E", "-xc", os.devnull, "-o", os.devnull]
-    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    try:
+        call((compiler, f"-mcpu={cpu}", "-E", "-xc", os.devnull, "-o", os.devnull), _SECONDS)
+    except CallFailed:
+        return False
+    return True
 
 
 def _gnu(folder: Path) -> Compiler:
@@ -249,21 +252,14 @@ def find_west(environ: Mapping[str, str]) -> Path:
 def projects(west: Path, base: Path) -> dict[str, Path]:
     """Every other repository of the workspace by name, fetched or not, links followed. Raises
     UsageError for a workspace that west does not know."""
-    done = subprocess.run(
-        [west, "list", "--format", "{name}\t{abspath}"],
-        cwd=base,
-        env={**os.environ, "ZEPHYR_BASE": str(base)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS,
-    )
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [""])[-1]
+    words = (west, "list", "--format", "{name}\t{abspath}")
+    try:
+        said = call(words, _SECONDS, cwd=base, environment={**os.environ, "ZEPHYR_BASE": str(base)})
+    except CallFailed as error:
         raise UsageError(
-            f"west does not know the workspace of {base}: {last}", hint=_HOW, path=base
-        )
-    listed = (line.split("\t", 1) for line in done.stdout.splitlines())
+            f"west does not know the workspace of {base}: {error}", hint=_HOW, path=base
+        ) from error
+    listed = (line.split("\t", 1) for line in said.splitlines() if "\t" in line)
     found = {name: Path(path).resolve() for name, path in listed}
     return {name: path for name, path in found.items() if path != base.resolve()}
 
