@@ -11,6 +11,7 @@ from harness.config.models import Calibration, find_model
 from tests.late import Late
 
 torch = Late("torch")
+arm_vela = Late("executorch.backends.arm.arm_vela")
 edge_config = Late("executorch.backends.cortex_m.edge_compile_config")
 pass_manager = Late("executorch.backends.cortex_m.passes.cortex_m_pass_manager")
 quantizer = Late("executorch.backends.cortex_m.quantizer.quantizer")
@@ -75,3 +76,8 @@ def test_a_checkout_without_the_shared_configuration(monkeypatch: pytest.MonkeyP
     own = lower.edge_config()
     assert own is not shared
     assert own == shared
+
+
+def test_what_vela_compiled_is_bytes_in_older_checkouts() -> None:
+    now = arm_vela.VelaCompileResult(processed_bytes=b"COP1")
+    assert lower.stream_of(now) == lower.stream_of(b"COP1") == b"COP1"
