@@ -110,6 +110,14 @@ _STOPPED = {
         "devicetree",
         "with `-` where C has `_`",
     ),
+    "a compiler that is not there": (
+        "CMake Error at /z/cmake/compiler/gcc/generic.cmake:9 (message):\n  Zephyr was unable to find "
+        "the toolchain.  Is the environment misconfigured?\n\n  User-configuration:\n\n"
+        "  ZEPHYR_TOOLCHAIN_VARIANT: cross-compile\n\n  Internal variables:\n\n"
+        "  CROSS_COMPILE: /opt/none/arm-none-eabi-\n\n  TOOLCHAIN_HOME:\n\n",
+        "toolchain",
+        "Install /opt/none/arm-none-eabi-gcc, or correct what says where it is (CROSS_COMPILE",
+    ),
     "a node label": (
         "/z/devicetree.h:196:36: error: 'DT_N_NODELABEL_probe1_P_rate' undeclared here (not in a "
         "function); did you mean 'DT_N_NODELABEL_probe0'?\n"
