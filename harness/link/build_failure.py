@@ -7,15 +7,16 @@ else line by line.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from harness.core.verdict import Word
-from harness.link import missing_header
 from harness.link.diagnose.zephyr import similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
@@ -226,9 +227,7 @@ def failure_in(statements: Sequence[Statement], calls: Sequence[str] = ()) -> Bu
     missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
     if missing and failure.file:
         above = (s.text for s in statements if failure.line - _MOST_LINES < s.line < failure.line)
-        fix = missing_header.fix_for(
-            missing["header"], failure.where, failure.file, [*calls, *above]
-        )
+        fix = _fix_for_header(missing["header"], failure.where, failure.file, [*calls, *above])
         return replace(failure, fix=fix or failure.fix)
     return _with_similar_names(failure, statements)
 
@@ -335,3 +334,53 @@ def _lines_with(file: Path, word: str) -> list[int]:
         return []
     named = re.compile(rf"(?<![\w/.]){re.escape(word)}\b|CONFIG_{re.escape(word)}\b")
     return [number for number, line in enumerate(lines, 1) if named.search(line)]
+
+
+_INCLUDE_FOLDER = re.compile(r"-(?:I|isystem)\s*(?P<folder>/[^\s\"']+)")
+_ZEPHYR = "zephyr"  # before Zephyr 3.1 its headers had names without that folder
+_ALIKE = 0.8
+_LISTS = "CMakeLists.txt"
+_MOST_FOLDERS = 2_000
+_NOT_SEARCHED = ("build", "node_modules")
+
+
+def _fix_for_header(header: str, where: str, file: str, calls: Iterable[str]) -> str | None:
+    """What to do for a header that the compiler did not find and ``file`` includes (``where``: with
+    its line), by the files that a log names: it has another name in an include folder, is spelt
+    alike, or lies elsewhere in the project. None where its place is not certain. ``calls``: of the
+    compiler, among other lines of a log."""
+    source = Path(file)
+    matches = (m for text in calls for m in _INCLUDE_FOLDER.finditer(text))
+    folders = list(dict.fromkeys(Path(m["folder"]) for m in matches))
+    if any((folder / _ZEPHYR / header).is_file() for folder in folders):
+        return f"Write #include <{_ZEPHYR}/{header}> in {where}, in place of {header}."
+    lists = next((f / _LISTS for f in source.parents if (f / _LISTS).is_file()), None)
+    own = [f for f in folders if lists is not None and f.is_relative_to(lists.parent)]
+    names = {name: folder for folder in (*own, source.parent) for name in _headers(folder)}
+    if alike := get_close_matches(header, names, 1, _ALIKE):
+        return f"Correct {header} in {where}: there is {alike[0]} in {names[alike[0]]}."
+    places = sorted(_folders_with(header, lists.parent)) if lists is not None else []
+    if lists is None or len(places) != 1:
+        return None
+    folder = os.path.relpath(places[0], lists.parent)
+    return (
+        f"Add the folder {folder}, which has {header}, to the target's include folders in {lists}: "
+        f"target_include_directories(TARGET PRIVATE {folder}), in Zephyr with app for TARGET."
+    )
+
+
+def _headers(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in folder.iterdir() if entry.suffix in (".h", ".hpp", ".hh")]
+    except OSError:
+        return []
+
+
+def _folders_with(header: str, root: Path) -> Iterator[Path]:
+    """The folders below ``root`` from which ``header`` is found."""
+    for number, (directory, folders, _) in enumerate(os.walk(root)):
+        if number >= _MOST_FOLDERS:
+            return
+        folders[:] = [f for f in folders if not f.startswith((".", *_NOT_SEARCHED))]
+        if Path(directory, header).is_file():
+            yield Path(directory)

@@ -1,5 +1,5 @@
-"""Protects that a build which Kconfig aborts is explained by the warning above the abort, and that
-what CMake only reports on the way is no cause."""
+"""Protects that a build which Kconfig aborts is explained by the warning above the abort, that what
+CMake only reports on the way is no cause, and that a missing header is told with its one place."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ _STOPPED = {
         "with `-` where C has `_`",
     ),
     "a compiler that is not there": (
-        "CMake Error at /z/cmake/compiler/gcc/generic.cmake:9 (message):\n  Zephyr was unable to find "
-        "the toolchain.  Is the environment misconfigured?\n\n  User-configuration:\n\n"
+        "CMake Error at /z/cmake/compiler/gcc/generic.cmake:9 (message):\n"
+        "  Zephyr was unable to find the toolchain.  Is the environment misconfigured?\n\n"
+        "  User-configuration:\n\n"
         "  ZEPHYR_TOOLCHAIN_VARIANT: cross-compile\n\n  Internal variables:\n\n"
         "  CROSS_COMPILE: /opt/none/arm-none-eabi-\n\n  TOOLCHAIN_HOME:\n\n",
         "toolchain",
@@ -455,3 +456,69 @@ def test_a_value_out_of_its_range_is_found_in_the_configuration(tmp_path: Path) 
     assert failure is not None
     assert failure.where == f"{conf}:2"
     assert failure.fix.startswith("Give CONFIG_NUM a value from 0 to 127")
+
+
+_ERROR = "{source}:2:10: fatal error: {header}: No such file or directory\n"
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Path:
+    """With the folder of Zephyr's headers beside it."""
+    for name in (
+        "app/CMakeLists.txt",
+        "app/src/main.c",
+        "app/src/util.h",
+        "app/inc/proto.h",
+        "app/lib/codec.h",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "zephyr" / "include" / "zephyr" / "drivers").mkdir(parents=True)
+    (tmp_path / "zephyr" / "include" / "zephyr" / "drivers" / "gpio.h").write_text("")
+    return tmp_path / "app"
+
+
+def _fix(application: Path, header: str) -> str:
+    source = str(application / "src" / "main.c")
+    calls = [f"cc -I{application.parent}/zephyr/include -I{application}/lib -c {source}"]
+    failure = build_failure(_ERROR.format(source=source, header=header), calls)
+    assert failure is not None
+    return failure.fix
+
+
+def test_a_header_of_zephyr_that_has_moved(application: Path) -> None:
+    assert _fix(application, "drivers/gpio.h") == (
+        f"Write #include <zephyr/drivers/gpio.h> in {application}/src/main.c:2, in place of "
+        "drivers/gpio.h."
+    )
+
+
+def test_a_name_that_is_spelt_almost_right(application: Path) -> None:
+    assert "Correct utils.h" in _fix(application, "utils.h")
+    assert f"there is util.h in {application}/src" in _fix(application, "utils.h")
+    assert f"there is codec.h in {application}/lib" in _fix(application, "codecs.h")
+
+
+def test_a_folder_of_the_application_that_is_no_include_folder(application: Path) -> None:
+    assert "target_include_directories(TARGET PRIVATE inc)" in _fix(application, "proto.h")
+    (application / "other").mkdir()
+    (application / "other" / "proto.h").write_text("")
+    fix = _fix(application, "proto.h")
+    assert fix.startswith("Add the folder that has proto.h")  # which of the two is not known
+
+
+def test_a_header_that_is_nowhere(application: Path) -> None:
+    assert _fix(application, "vendor/sdk.h").startswith("Add the folder that has vendor/sdk.h")
+
+
+def test_a_log_with_the_compilers_call_says_so(application: Path) -> None:
+    """And a directory, whose calls are known though its compiler does not print them."""
+    source = application / "src" / "main.c"
+    call = f"FAILED: main.o\ncc -I{application.parent}/zephyr/include -o main.o -c {source}\n"
+    error = _ERROR.format(source=source, header="drivers/gpio.h")
+    for failure in (build_failure(call + error), build_failure(error, [call])):
+        assert failure is not None
+        assert failure.fix.startswith("Write #include <zephyr/drivers/gpio.h>")
+    alone = build_failure(error)
+    assert alone is not None
+    assert alone.fix.startswith("Add the folder that has drivers/gpio.h")
