@@ -1,4 +1,4 @@
-"""The one check of figures against what was accepted and against hard limits. Pure.
+"""Checks figures against what was accepted and against hard limits. Pure.
 
 The slack is counted from the accepted figure, never from the last run, so small steps cannot
 add up beyond it.

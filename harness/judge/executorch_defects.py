@@ -1,8 +1,8 @@
-"""What ExecuTorch is known to compute wrongly, or to refuse, in a program, as read in its ``.pte``.
+"""Finds in a ``.pte`` what ExecuTorch is known to compute wrongly or to refuse.
 
-A runner that is right says nothing of this: ours follows the order of dimensions of every tensor
-(``dim_order``). A view is no instruction: it is a tensor that is read and was not written, at the
-place of another one, and wrong where the elements do not lie there in its order.
+Our runner does not show it: it follows each tensor's order of dimensions (``dim_order``). A view is
+no instruction: it is a tensor that is read, was never written, and has the place of another one. It
+is wrong where the elements there are not in its own order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where a computation of a program goes wrong: the first instruction whose result is.
 
-The program is cut after an instruction (``formats/pte_cut``) and run. What is wrong once is wrong
-later, too, as a rule, so the place is searched by halves, and then among what the instruction
-reads: a result may be right although an earlier one, which it does not read, is wrong.
+The program is cut after an instruction (``formats/pte_cut``) and run. Later results are usually
+wrong too, so the place is found by halving. A result may also be right although an earlier one that
+it does not read is wrong, so the search goes on among what the found instruction reads.
 """
 
 from __future__ import annotations

@@ -96,9 +96,11 @@ def _others(record: RunRecord) -> dict[str, str]:
 
 
 def _simulator(record: RunRecord) -> str:
-    assert record.simulator is not None
-    confined = "" if record.simulator.confined else ", not confined"
-    return f"{record.simulator.name} {record.simulator.version}{confined}"
+    simulator = record.simulator
+    assert simulator is not None
+    confined = "" if simulator.unconfined_reason is None else ", confined in part"
+    confined = confined if simulator.confined else ", not confined"
+    return f"{simulator.name} {simulator.version}{confined}"
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:

@@ -50,7 +50,7 @@ from harness.sim.run_files import (
 from harness.system.files import MALFORMED, disk_errors, parsed, read_regular, write_whole
 from harness.system.paths import data_root, state_dir
 
-FORMAT = 2
+FORMAT = 3  # raised when members or fields mean something else
 MANIFEST, TARGET, REPRO, FIRMWARE = "manifest.json", "target.json", "repro.sh", "firmware"
 MAX_BYTES = 1 << 30  # that a bundle may unpack to
 _ELF = f"{FIRMWARE}/{RUNNER}"

@@ -1,9 +1,9 @@
 """Which operator on the CPU is wrong, and whose fault that is, after a MISMATCH.
 
-The runner runs the program cut after an instruction, and what this gives is looked for among the
-values of the exported graph. Of the first instruction whose result is none of them: where what it
-reads is none either, although it was written right, the exported program gives it something else (a
-view, or memory that is used twice); else its kernel is wrong.
+The runner runs the program cut after an instruction, and its result is looked up among the values
+of the exported graph. The first instruction whose result is not there is blamed on its kernel,
+unless it reads a value that was right when it was written and is not any more: then the exported
+program is wrong (a view, or memory that is used twice).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""``.hil`` stays small: what was not used for longest goes, and nothing that is being used.
+"""Keeps ``.hil`` small: deletes old runs and cache entries that nobody uses.
 
-Runs go by age: they are evidence, and few look at one of last month. What is kept to be quick goes,
-the least recently used first, until the rest is within the bound; it is made again when somebody
-wants it. What is neither a run nor such an entry is counted and left alone.
+A run is evidence and goes by age. Cache entries can be made again: the least recently used go
+first, until the rest is within the bound. Everything else is counted and left alone.
 """
 
 from __future__ import annotations
@@ -114,8 +113,8 @@ def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
 
 
 def prune_when_due() -> None:
-    """The automatic bound, looked at once in an hour. What hinders it is no fault of who happens
-    to call; ``hil prune`` tells it."""
+    """Prunes at most once in an hour. Ignores errors: the caller asked for something else, and
+    ``hil prune`` reports them."""
     done = state_dir() / _DONE
     with suppress(OSError, HarnessError):
         if done.exists() and time.time() - done.stat().st_mtime < _EVERY_SECONDS:
@@ -155,7 +154,7 @@ def _entries() -> Iterator[Entry]:
 
 
 def _is_linked_elsewhere(folder: Path) -> bool:
-    """It is reached by a link: who it belongs to bounds it."""
+    """A link leads to it: its owner prunes it."""
     return folder.resolve() != state_dir().resolve() / folder.relative_to(state_dir())
 
 
@@ -198,8 +197,8 @@ def _cached(entries: Iterable[Entry]) -> int:
 
 
 def _moved_to_trash(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
-    """Whether it is in the trash now; not when it is in use, built at this moment, or was used
-    since it was looked at. With the gate held."""
+    """Moves an entry that is not in use, not being built, and was not used since it was listed.
+    The caller holds the gate."""
     path = real(entry.path)
     if any(path == one or path in one.parents for one in used):
         return False
@@ -216,7 +215,7 @@ def _moved_to_trash(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
 
 
 def _locks(path: Path) -> Iterator[Path]:
-    """Those that a builder or exporter of the entry holds, as far as anybody ever did."""
+    """The lock files of builders and exporters of the entry that exist."""
     key = path.name.partition("+")[0]
     for name in (f"{path.name}.lock", f".{key}.lock"):
         if (lock := path.with_name(name)).exists():

@@ -58,3 +58,19 @@ def test_a_reset_loop_says_what_came_before_and_what_can_reset() -> None:
         "has sys_reboot"
     )
     assert fault_details({"boots": "3", "above": ""}) is None
+
+
+@pytest.mark.parametrize(
+    ("confined", "reason", "said"),
+    [
+        (True, None, "on qemu 7.2;"),
+        (True, "no filter for system calls", "on qemu 7.2, confined in part;"),
+        (False, "no bwrap", "on qemu 7.2, not confined;"),
+    ],
+)
+def test_how_far_a_guest_was_confined(confined: bool, reason: str | None, said: str) -> None:
+    console, run = Console(record=True, width=100), record()
+    assert run.simulator is not None
+    simulator = replace(run.simulator, confined=confined, unconfined_reason=reason)
+    print_records(console, [replace(run, simulator=simulator)])
+    assert said in console.export_text()
