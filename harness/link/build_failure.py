@@ -204,6 +204,7 @@ _EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion 
 _APPLICATION = re.compile(r"^-- Application: (?P<folder>.+)$")
 _FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
 _OVERLAY = re.compile(r"^-- Found devicetree overlay: (?P<file>.+)$")
+_END_OF_SOURCES = re.compile(r"/empty_file\.c:\d+ .*parse error")  # read after the last overlay
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
 _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
@@ -298,6 +299,9 @@ def _application(statements: Sequence[Statement]) -> str | None:
 def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
     """With the line that names the subject: in a configuration file, in an overlay, or in the
     application's CMakeLists.txt, where that can be read."""
+    overlays = [Path(m["file"].strip()) for s in statements if (m := _OVERLAY.match(s.text))]
+    if overlays and _END_OF_SOURCES.search(failure.text):
+        return replace(failure, file=str(overlays[-1]))
     if failure.subject is None:
         return failure
     files: list[Path] = []
@@ -307,8 +311,7 @@ def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFai
     elif failure.kind is BuildFailureKind.CMAKE and (application := _application(statements)):
         files = [Path(application, "CMakeLists.txt")]
     elif failure.kind is BuildFailureKind.DEVICETREE:
-        overlays = (match for s in statements if (match := _OVERLAY.match(s.text)))
-        files = [Path(match["file"].strip()) for match in overlays]
+        files = overlays
     found = [(file, at) for file in files for at in _lines_with(file, failure.subject)]
     # Other nodes of an overlay may have a property of that name.
     if not found or (failure.kind is BuildFailureKind.DEVICETREE and len(found) > 1):

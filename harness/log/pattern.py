@@ -29,8 +29,7 @@ _WORDS: Final[Mapping[str, Word]] = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """One row of ``patterns.yaml``, which explains the fields. Raises ValueError for a row that
-    could never match."""
+    """One row of ``patterns.yaml``, which explains the fields."""
 
     kind: Word
     needles: tuple[bytes, ...]
@@ -39,12 +38,6 @@ class Pattern:
     source: str
     doubt: Doubt | None = None
     codes: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.needles or not all(self.needles):
-            raise ValueError(f"a row without a needle is never looked for: {self.regex!r}")
-        if not any(needle in self.example for needle in self.needles):
-            raise ValueError(f"no needle of {self.needles} is in the example {self.example!r}")
 
     @cached_property
     def compiled(self) -> re.Pattern[bytes]:
@@ -104,11 +97,8 @@ class PatternTable:
         if not self.may_have(line):
             return None
         for row in self._rows:
-            for needle in row.needles:
-                if needle in line:
-                    if match := row.compiled.search(line):
-                        return row, match
-                    break
+            if any(needle in line for needle in row.needles) and (match := row.search(line)):
+                return row, match
         return None
 
 

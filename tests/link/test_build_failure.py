@@ -522,3 +522,12 @@ def test_a_log_with_the_compilers_call_says_so(application: Path) -> None:
     alone = build_failure(error)
     assert alone is not None
     assert alone.fix.startswith("Add the folder that has drivers/gpio.h")
+
+
+def test_a_brace_that_is_not_closed_is_looked_for_in_the_last_overlay() -> None:
+    failure = build_failure(
+        "-- Found devicetree overlay: /a/one.overlay\n-- Found devicetree overlay: /a/b.overlay\n"
+        "devicetree error: /z/misc/empty_file.c:1 (column 1): parse error: expected '}'\n"
+    )
+    assert failure is not None
+    assert failure.where == "/a/b.overlay"
