@@ -235,7 +235,7 @@ STOPS = (
         "dt_label_in_c",
         "devicetree",
         "src/main.c:11",
-        ("the node label no_such_node",),
+        ("the devicetree node label no_such_node",),
         ("overlay",),
         {
             "src/main.c": calling(
