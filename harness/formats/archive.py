@@ -1,4 +1,4 @@
-"""Reading and writing ``ar`` archives (System V/GNU form, thin ones too, BSD names)."""
+"""Reads and writes ``ar`` archives (System V/GNU form, thin ones too, BSD names)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_archive(data: bytes) -> bool:
 def members(path: Path) -> tuple[Member, ...]:
     """The members in order, without the index and the table of names. ``()`` if not an archive.
 
-    Raises MalformedFile for one that breaks off or contradicts itself, OSError for what cannot be
+    Raises MalformedFile for one that is truncated or contradicts itself, OSError when it cannot be
     read.
     """
     data = path.read_bytes()
@@ -55,7 +55,7 @@ def _read_header(path: Path, data: bytes, position: int) -> tuple[str, int]:
     header = data[position : position + _HEADER]
     digits = header[48:58].strip()
     if len(header) < _HEADER or header[58:] != _END or not digits.isdigit():
-        raise MalformedFile(f"{path}: no member starts where one has to", position)
+        raise MalformedFile(f"{path}: no member starts where one must start", position)
     return header[:16].decode("utf-8", "replace").rstrip(), int(digits)
 
 
@@ -97,13 +97,13 @@ def index(path: Path) -> tuple[str, ...]:
         raw = file.read(min(size, path.stat().st_size))
     count = int.from_bytes(raw[:4], "big")
     if len(raw) < size or 4 + 4 * count > size:
-        raise MalformedFile(f"{path}: the index breaks off", 8 + _HEADER)
+        raise MalformedFile(f"{path}: the index is truncated", 8 + _HEADER)
     names = raw[4 + 4 * count :].split(b"\0")[:count]
     return tuple(name.decode("utf-8", "replace") for name in names)
 
 
 def write_archive(path: Path, parts: Sequence[tuple[str, bytes, Sequence[str]]]) -> None:
-    """Write members given as (name, content, symbols for the index), as ``ar rcsD`` does."""
+    """Writes members, given as (name, content, symbols for the index), as ``ar rcsD`` does."""
     table, names = b"", []
     for name, _, _ in parts:
         names.append(len(table))

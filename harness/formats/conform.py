@@ -1,9 +1,9 @@
-"""Can a file that is written by one schema be read by another?
+"""Checks whether a file written with one schema can be read with another.
 
 FlatBuffers finds a field by its number, so a schema may grow: fields at the end of a table, members
 of a union and values of an enum may be added, in either schema, and a name may change
-(https://flatbuffers.dev/evolution). Everything else that differs makes the reader take one thing
-for another, without an error.
+(https://flatbuffers.dev/evolution). With any other
+difference the reader takes one field for another, without an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES = {
 @dataclass(frozen=True)
 class SchemaDifference:
     """``where``: "Tensor.sizes", "enum ScalarType", "file_identifier"; ``writer`` and ``reader``:
-    what it is in the one and in the other."""
+    its text in the writer's and in the reader's schema."""
 
     where: str
     writer: str
@@ -41,8 +41,8 @@ class SchemaDifference:
 
 @dataclass(frozen=True)
 class Conformity:
-    """``difference``: the first by which a reader goes wrong. ``grown``: what only one schema has
-    or calls otherwise, in words; it does no harm where it is not used."""
+    """``difference``: the first that misleads a reader. ``grown``: sentences about what only one
+    schema has or what has another name; harmless unless a file uses it."""
 
     difference: SchemaDifference | None
     grown: tuple[str, ...]
@@ -54,18 +54,19 @@ class _Differs(Exception):
 
 
 def conform(writer: Schema, reader: Schema) -> Conformity:
-    walk = _Walk(writer, reader)
+    """Compares two schemas, starting at their root tables."""
+    walk = _Comparison(writer, reader)
     try:
         if writer.identifier != reader.identifier:
             raise _Differs("file_identifier", writer.identifier, reader.identifier)
         walk.table(writer.root, reader.root)
-    except _Differs as found:
-        return Conformity(found.difference, tuple(walk.grown))
+    except _Differs as error:
+        return Conformity(error.difference, tuple(walk.grown))
     return Conformity(None, tuple(walk.grown))
 
 
-class _Walk:
-    """Through both schemas at once, from the root table."""
+class _Comparison:
+    """Walks through both schemas at once, from the root table."""
 
     def __init__(self, writer: Schema, reader: Schema) -> None:
         self.writer, self.reader = writer, reader
@@ -77,44 +78,44 @@ class _Walk:
             return
         self._seen.add(("table", ours, theirs))
         a, b = self.writer.tables[ours], self.reader.tables[theirs]
-        for one, other in zip_longest(a.fields, b.fields):
-            field = one or other
-            if field is None:  # a number that neither describes
+        for mine, yours in zip_longest(a.fields, b.fields):
+            field = mine or yours
+            if field is None:  # neither describes this slot
                 continue
             where = f"{a.name}.{field.name}"
-            if one is None or other is None:
-                end = len(a.fields if one is None else b.fields)
+            if mine is None or yours is None:
+                end = len(a.fields if mine is None else b.fields)
                 if struct or field.slot < end:
-                    raise _Differs(where, _told(one), _told(other))
-                self._only(where, in_writer=other is None)
+                    raise _Differs(where, _description(mine), _description(yours))
+                self._only(where, in_writer=yours is None)
                 continue
-            self._field(where, one, other, a.by_name, b.by_name)
+            self._field(where, mine, yours, a.by_name, b.by_name)
 
     def _field(
         self,
         where: str,
-        one: Field,
-        other: Field,
+        mine: Field,
+        yours: Field,
         ours: Mapping[str, Field],
         theirs: Mapping[str, Field],
     ) -> None:
-        moved = one.name != other.name and (one.name in theirs or other.name in ours)
-        if moved or _shape(one) != _shape(other):
-            raise _Differs(where, _told(one), _told(other))
-        if one.name != other.name:
-            self.grown.append(f"{where} is called {other.name} by the reader")
-        if one.index < 0 or other.index < 0:
-            if one.index != other.index:
-                raise _Differs(where, _told(one), _told(other))
-        elif one.kind.endswith(("table", "struct")):
-            self.table(one.index, other.index, struct=one.kind.endswith("struct"))
+        moved = mine.name != yours.name and (mine.name in theirs or yours.name in ours)
+        if moved or _shape(mine) != _shape(yours):
+            raise _Differs(where, _description(mine), _description(yours))
+        if mine.name != yours.name:
+            self.grown.append(f"{where} is called {yours.name} by the reader")
+        if mine.index < 0 or yours.index < 0:
+            if mine.index != yours.index:
+                raise _Differs(where, _description(mine), _description(yours))
+        elif mine.kind.endswith(("table", "struct")):
+            self.table(mine.index, yours.index, struct=mine.kind.endswith("struct"))
         else:
-            self._enum(one.index, other.index)
-            if one.kind.endswith("union"):
-                self._members(one.index, other.index)
+            self._enum(mine.index, yours.index)
+            if mine.kind.endswith("union"):
+                self._members(mine.index, yours.index)
 
     def _enum(self, ours: int, theirs: int) -> None:
-        """Also the kinds of a union."""
+        """Compares two enums; the kinds of a union are one, too."""
         if ("enum", ours, theirs) in self._seen:
             return
         self._seen.add(("enum", ours, theirs))
@@ -125,8 +126,8 @@ class _Walk:
             if mine is None or yours is None:
                 value = mine or yours
                 if numbers := [n for n, v in (b if mine else a).items() if v == value]:
-                    here, there = f"{number} is {value}", f"{numbers[0]} is {value}"
-                    pair = (here, there) if mine else (there, here)
+                    with_value, without = f"{number} is {value}", f"{numbers[0]} is {value}"
+                    pair = (with_value, without) if mine else (without, with_value)
                     raise _Differs(f"enum {name}", *pair)
                 self._only(f"{name}.{value}", in_writer=yours is None)
             elif mine != yours:
@@ -139,15 +140,15 @@ class _Walk:
         for number in sorted(a.keys() & b.keys()):
             self.table(a[number], b[number])
 
-    def _only(self, what: str, *, in_writer: bool) -> None:
-        self.grown.append(f"only the {'writer' if in_writer else 'reader'} knows {what}")
+    def _only(self, name: str, *, in_writer: bool) -> None:
+        self.grown.append(f"only the {'writer' if in_writer else 'reader'} knows {name}")
 
 
 def _shape(field: Field) -> tuple[object, ...]:
     return field.kind, field.size, field.code, field.default
 
 
-def _told(field: Field | None) -> str:
+def _description(field: Field | None) -> str:
     if field is None:
         return "absent"
     scalar = _TYPES.get(field.code, "scalar") + (" enum" if field.index >= 0 else "")

@@ -1,4 +1,5 @@
-"""C++ names: demangled by libstdc++, which the harness's own packages need, and split into scopes.
+"""Demangles C++ names with libstdc++, which the harness's packages need, and splits them into
+scopes.
 
 Mangling: Itanium C++ ABI, section 5.1.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _MANGLED = re.compile(r"_Z\S+")
-_ABOUT = re.compile(
+_PREFIX = re.compile(
     r"^(vtable for|VTT for|typeinfo for|typeinfo name for|guard variable for|"
     r"construction vtable for|non-virtual thunk to|virtual thunk to) "
 )
@@ -21,21 +22,21 @@ _LONGEST = 160
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """Every name with its demangled form; the name itself where there is none."""
+    """Maps every name to its demangled form, or to itself."""
     return {name: demangle(name) for name in names}
 
 
 def demangle(name: str) -> str:
-    """ "_ZN1a1fEi" is "a::f(int)"; a name that is not mangled stays as it is."""
+    """ "_ZN1a1fEi" is "a::f(int)"; a name that is not mangled is returned unchanged."""
     if not _MANGLED.fullmatch(name):
         return name
     status = ctypes.c_int()
     text = _library().__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
     if not text:
         return name
-    found = ctypes.string_at(text).decode("utf-8", "backslashreplace")
+    plain_name = ctypes.string_at(text).decode("utf-8", "backslashreplace")
     _library().free(text)
-    return found
+    return plain_name
 
 
 @lru_cache(maxsize=1)
@@ -53,36 +54,36 @@ def plain(symbol: str) -> str:
 
 
 def mangled_base(symbol: str) -> str | None:
-    """The last identifier of a mangled name: "_ZN1a1fEi" is "f". None for what is no function."""
+    """The last identifier of a mangled name: "_ZN1a1fEi" is "f". None unless it is a function."""
     name = demangle(symbol)
-    return None if name == symbol or _ABOUT.match(name) else base(name)
+    return None if name == symbol or _PREFIX.match(name) else base(name)
 
 
 def base(name: str) -> str:
     """The demangled name without scopes, parameters and template arguments: "a::f(int)" is "f"."""
-    match = _NAME.match(_ABOUT.sub("", scopes(name)[-1]))
+    match = _NAME.match(_PREFIX.sub("", scopes(name)[-1]))
     return name if match is None else match[0]
 
 
 def qualified(name: str) -> str:
     """The demangled name without its parameters: "a::f(int)" is "a::f"."""
     *around, last = scopes(name)
-    about = _ABOUT.match(last)
-    return "::".join((*around, (about[0] if about else "") + base(last)))
+    prefix = _PREFIX.match(last)
+    return "::".join((*around, (prefix[0] if prefix else "") + base(last)))
 
 
 def scopes(name: str) -> tuple[str, ...]:
-    """Namespaces and classes of a demangled name from outside in, then the name with its
+    """Namespaces and classes of a demangled name, outermost first, then the name with its
     parameters: ``hil::core::load(int)`` is (hil, core, load(int))."""
-    about = _ABOUT.match(name)
-    rest = (name[about.end() :] if about else name).replace(_ANONYMOUS, _SAFE)
+    prefix = _PREFIX.match(name)
+    rest = (name[prefix.end() :] if prefix else name).replace(_ANONYMOUS, _SAFE)
     parts = _split(_without_return_type(rest))
-    parts[-1] = (about[0] if about else "") + parts[-1]
+    parts[-1] = (prefix[0] if prefix else "") + parts[-1]
     return tuple(_short(p.replace(_SAFE, _ANONYMOUS)) for p in parts)
 
 
 def _split(name: str) -> list[str]:
-    """At each ``::`` that is outside of brackets; an operator's own brackets end the search."""
+    """Splits at each ``::`` outside of brackets; an operator's own brackets end the search."""
     parts, depth, start, at = [], 0, 0, 0
     while at < len(name):
         if depth == 0 and name.startswith("operator", at) and not name[at + 8 : at + 9].isalnum():
@@ -101,7 +102,7 @@ def _split(name: str) -> list[str]:
 
 
 def _without_return_type(name: str) -> str:
-    """``void f<int>(int)`` to ``f<int>(int)``: only templates are demangled with one."""
+    """``void f<int>(int)`` to ``f<int>(int)``: only templates are demangled with a return type."""
     depth = 0
     for at, letter in enumerate(name):
         if letter in "<[":

@@ -1,7 +1,7 @@
-"""Addresses to source lines and translation units, out of an ELF's DWARF.
+"""Maps addresses to source lines and translation units, by an ELF's DWARF.
 
-The one user of pyelftools, whose import takes longer than a small ELF is read: import this
-module where a line is asked for, not at the top.
+The only user of pyelftools, whose import takes longer than reading a small ELF: import this module
+where a line is needed, not at the top.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Units:
     spans: tuple[tuple[int, str], ...] = ()
 
     def file(self, address: int) -> str:
-        at = bisect_right(self.starts, address) - 1
-        return self.spans[at][1] if at >= 0 and address < self.spans[at][0] else ""
+        index = bisect_right(self.starts, address) - 1
+        return self.spans[index][1] if index >= 0 and address < self.spans[index][0] else ""
 
 
 def read_units(path: Path) -> tuple[Units, str | None]:
-    """From ``.debug_aranges``; nothing, and why, when there is none that can be read."""
+    """The units of ``.debug_aranges``; no units and the reason when it is missing or unreadable."""
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -71,7 +71,7 @@ def _unit_name(dwarf: Any, offset: int) -> str:
 
 def source_line(path: Path, address: int) -> str | None:
     """ "file.cpp:12" from the line program of the unit that holds the address; None when there
-    is none, or none that can be read: then only the line is lost."""
+    is no line program or it cannot be read."""
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -101,21 +101,21 @@ def _source_line(dwarf: Any, address: int) -> str | None:
 
 @dataclass(frozen=True)
 class Struct:
-    """``offsets`` of its members, in bytes."""
+    """``size`` and ``offsets`` of the members, in bytes."""
 
     size: int
     offsets: dict[str, int]
 
 
 def structs(path: Path, ends: tuple[str, ...], names: Collection[str]) -> dict[str, Struct]:
-    """Structures, as the translation units describe them whose paths end so."""
+    """The structures ``names`` in the translation units whose paths end with one of ``ends``."""
     found: dict[str, Struct] = {}
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
             units = elf.get_dwarf_info().iter_CUs() if elf.has_dwarf_info() else ()
             named = (u for u in units if _full_name(u).endswith(ends))
-            for die in (die for one in named for die in one.iter_DIEs()):
+            for die in (die for unit in named for die in unit.iter_DIEs()):
                 name = _text(die, "DW_AT_name")
                 if die.tag == "DW_TAG_structure_type" and name in names and die.has_children:
                     found[name] = Struct(die.attributes["DW_AT_byte_size"].value, _offsets(die))

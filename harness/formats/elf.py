@@ -1,8 +1,8 @@
 """ELF files: header, sections, segments, symbols, relocations, notes and build attributes.
 
 The one reader of ELF structure: 32 and 64 bit, both byte orders, objects and executables. Every
-place and length is checked before it is used; what does not keep to the format is a MalformedFile.
-A table is one ``struct`` unpacking, since a link has hundreds of thousands of symbols.
+offset and length is checked before it is used; a file that violates the format is a MalformedFile.
+A table is read by one ``struct`` unpacking: a link has hundreds of thousands of symbols.
 
 Layouts: System V ABI, chapters 4 and 5; "ELF for the Arm Architecture"; "Addenda to, and Errata
 in, the ABI for the Arm Architecture", section 3.3 (build attributes).
@@ -49,7 +49,7 @@ _NT_GNU_BUILD_ID = 3
 _DT_NEEDED = 1
 _LONGEST_NAME = 1 << 16  # of a symbol, in bytes
 _WHOLE_FILE, _COMPATIBILITY = 1, 32  # build attributes: Tag_File, Tag_compatibility
-_TEXT_TAGS = (4, 5, 65, 67)  # whose value is a string, against the rule of odd and even tags
+_TEXT_TAGS = (4, 5, 65, 67)  # their value is a string, an exception to the rule of odd and even
 
 
 class Section(NamedTuple):
@@ -65,19 +65,19 @@ class Section(NamedTuple):
 
     @property
     def allocated(self) -> bool:
-        """It takes memory at run time."""
+        """Whether it takes memory at run time."""
         return bool(self.flags & SHF_ALLOC) and self.size > 0
 
     @property
     def kind(self) -> str:
-        """ "code", "data", or "reserved" for what takes memory but is not in the file."""
+        """ "code", "data", or "reserved": takes memory without bytes in the file."""
         if self.type == SHT_NOBITS:
             return "reserved"
         return "code" if self.flags & SHF_EXECINSTR else "data"
 
 
 class Segment(NamedTuple):
-    """What is loaded together."""
+    """A part of the file that is loaded as a whole."""
 
     run: int  # virtual address, where the program finds it
     load: int  # physical address, where it is stored
@@ -130,9 +130,10 @@ class Relocation(NamedTuple):
 
 @dataclass(frozen=True)
 class ElfFile:
-    """``name`` is for messages: the path, or as on the link line, "libx.a(y.o)" for a member.
+    """``name`` is for messages: the path, or for an archive's member its name on the link line,
+    "libx.a(y.o)".
 
-    Raises MalformedFile for what has no sound header; the tables raise it when they are read.
+    Raises MalformedFile without a sound header; the tables raise it when they are read.
     """
 
     data: bytes
@@ -177,13 +178,13 @@ class ElfFile:
 
     def _checked(self, offset: int, size: int, what: str) -> bytes:
         if offset + size > len(self.data):
-            behind = offset + size - len(self.data)
-            raise self._damage(f"{what} ends {behind} bytes behind the end of the file", offset)
+            excess = offset + size - len(self.data)
+            raise self._damage(f"{what} ends {excess} bytes past the end of the file", offset)
         return self.data[offset : offset + size]
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """All of them, the null section included; ``()`` when the file has no section headers."""
+        """All sections with the null section; ``()`` when the file has no section headers."""
         layout = self._layout("10I", "IIQQQQIIQQ")
         start, step, count, names_at = self._header[5], *self._header[10:13]
         if not start:
@@ -192,12 +193,12 @@ class ElfFile:
             raise self._damage(f"section headers of {step} bytes", start)
         what = "the table of section headers"
         first = layout.unpack_from(self._checked(start, step, what))
-        count = count or first[5]  # the first section says what the header has no room for
+        count = count or first[5]  # the first section has the values that do not fit the header
         names_at = first[6] if names_at == SHN_XINDEX else names_at
         table = self._checked(start, step * count, what)
         rows = [layout.unpack_from(table, index * step) for index in range(count)]
         if names_at >= count:
-            raise self._damage(f"section {names_at} has the names, but there are {count}", start)
+            raise self._damage(f"the names are in section {names_at} of {count}", start)
         names = self._checked(rows[names_at][4], rows[names_at][5], "the section names")
         found = []
         for index, (name, kind, flags, at, offset, size, link, info, align, _) in enumerate(rows):
@@ -208,7 +209,7 @@ class ElfFile:
         return tuple(found)
 
     def _text(self, strings: bytes, at: int, start: int) -> str:
-        """The string at ``at`` of a table that starts at ``start`` in the file."""
+        """The string at ``at`` in a string table that starts at ``start`` in the file."""
         end = strings.find(b"\0", at, at + _LONGEST_NAME)
         if end < 0:
             if not strings and not at:
@@ -217,7 +218,7 @@ class ElfFile:
         return strings[at:end].decode("utf-8", "backslashreplace")
 
     def content(self, section: Section) -> bytes:
-        """The bytes that the file has of a section."""
+        """The bytes of a section that are in the file."""
         if section.type in (SHT_NULL, SHT_NOBITS):
             return b""
         return self.data[section.offset : section.offset + section.size]
@@ -245,7 +246,7 @@ class ElfFile:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The shared libraries that it is linked with, in order."""
+        """The shared libraries that it is linked against, in order."""
         table = next((s for s in self.sections if s.type == SHT_DYNAMIC), None)
         if table is None or table.link >= len(self.sections):
             return ()
@@ -258,13 +259,13 @@ class ElfFile:
 
     @cached_property
     def interpreter(self) -> str | None:
-        """The dynamic linker that a program asks for."""
+        """The dynamic linker that the program names."""
         section = self.section(".interp")
         return None if section is None else self._text(self.content(section), 0, section.offset)
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
-        """The whole symbol table, the null symbol included; ``()`` for a stripped file."""
+        """The whole symbol table with the null symbol; ``()`` for a stripped file."""
         table = next((s for s in self.sections if s.type == SHT_SYMTAB), None)
         if table is None:
             return ()
@@ -293,12 +294,12 @@ class ElfFile:
         return tuple(s for s in self.symbols if s.bind != STB_LOCAL and s.name)
 
     def address(self, symbol: Symbol) -> int:
-        """Where the symbol is, without the bit that says Thumb."""
+        """The symbol's address without the Thumb bit."""
         is_code = symbol.type in (STT_FUNC, STT_IFUNC) and self.machine_number == EM_ARM
         return symbol.value & ~_THUMB_BIT if is_code else symbol.value
 
     def function_at(self, section: int, offset: int) -> str | None:
-        """The function of an object whose code has this offset, or None."""
+        """The function of an object file whose code contains this offset, or None."""
         for symbol in self.symbols:
             if symbol.shndx == section and symbol.type in (STT_FUNC, STT_IFUNC):
                 start = self.address(symbol)
@@ -334,14 +335,14 @@ class ElfFile:
 
     @cached_property
     def attributes(self) -> dict[int, int | str]:
-        """Arm's build attributes of the whole file, by tag; those of single sections are rare."""
+        """Arm's build attributes of the whole file, by tag, without those of single sections."""
         found: dict[int, int | str] = {}
         for section in self.sections:
             if section.type == SHT_ARM_ATTRIBUTES:
                 try:
                     found.update(_attributes(self.content(section), self.byte_order))
                 except (IndexError, ValueError):
-                    raise self._damage(f"{section.name} breaks off", section.offset) from None
+                    raise self._damage(f"{section.name} is truncated", section.offset) from None
         return found
 
 
@@ -351,7 +352,7 @@ def read_elf(path: Path) -> ElfFile:
 
 
 def relocation_name(machine: int, kind: int) -> str:
-    """ "R_ARM_THM_CALL"; the number where the machine is not one of Arm's."""
+    """ "R_ARM_THM_CALL"; the number for a machine that is not Arm's."""
     from elftools.elf.enums import ENUM_RELOC_TYPE_AARCH64, ENUM_RELOC_TYPE_ARM
 
     names = {EM_ARM: ENUM_RELOC_TYPE_ARM, EM_AARCH64: ENUM_RELOC_TYPE_AARCH64}.get(machine, {})
@@ -363,7 +364,7 @@ def _up(size: int, alignment: int) -> int:
 
 
 def _attributes(section: bytes, order: ByteOrder) -> Iterator[tuple[int, int | str]]:
-    """Format byte "A"; then by vendor: length, name, and by scope: tag, length, pairs."""
+    """Layout: byte "A"; for each vendor length, name and scopes; a scope is tag, length, pairs."""
     at = 1 if section[:1] == b"A" else len(section)
     while at < len(section):
         end = _end(section, at, at, order)
@@ -377,7 +378,7 @@ def _attributes(section: bytes, order: ByteOrder) -> Iterator[tuple[int, int | s
 
 
 def _end(data: bytes, start: int, field: int, order: ByteOrder) -> int:
-    """The end of what begins at ``start`` and has its length at ``field``."""
+    """The end of a block that begins at ``start`` and whose length is stored at ``field``."""
     end = start + int.from_bytes(data[field : field + 4], order)
     if not field + 4 <= end <= len(data):
         raise ValueError(end)
@@ -401,7 +402,7 @@ def _pairs(data: bytes) -> Iterator[tuple[int, int | str]]:
 
 
 def _uleb(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and what is behind it."""
+    """A ULEB128 number (seven bits a byte, lowest first), and the offset after it."""
     value = 0
     for shift in range(0, 64, 7):
         byte = data[at]

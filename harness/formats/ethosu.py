@@ -1,17 +1,17 @@
-"""What an Ethos-U delegate holds: Vela's blocks, and in them which NPU it is for and its commands.
+"""Reads an Ethos-U delegate: Vela's blocks, and in them the NPU it is for and its commands.
 
 ExecuTorch's container is that of ``vela_compile`` in ``backends/arm/arm_vela.py`` (1.5.1): blocks
 of a 16-byte name, u32 length, a byte "external reference", 11 reserved bytes, and data padded to a
 multiple of 16; the first is ``vela_bin_stream``, the last ``vela_end_stream``, both without data.
-``targets/runner/ethosu/vela_stream.cpp`` reads the same on the target.
+``targets/runner/ethosu/vela_stream.cpp`` reads them on the target.
 
 ``COP1`` and ``COP2`` are the two containers of driver actions (``ethosu/vela/driver_actions.py``
-and regor's ``custom_operator_ethosu.hpp``, both Vela 5.1.0). ``COP1`` is a row of actions, each
-with a word in front: action [7:0], length [31:16] and its high bits [15:8]. ``COP2`` is a header
-(version, u64 length) and one entry (type, length) of metadata and commands; the commands begin
-at a multiple of 16. The words that name
-the NPU are its CONFIG and ID registers (regor's ``ethos_u65_interface.hpp`` and
-``ethos_u85_interface.hpp``). ``targets/runner/ethosu/payload.cpp`` reads COP1 on the target.
+and regor's ``custom_operator_ethosu.hpp``, both Vela 5.1.0). ``COP1`` is a sequence of actions,
+each preceded by a word: action [7:0], length [31:16] and its high bits [15:8]. ``COP2`` is a header
+(version, u64 length) and one entry (type, length) of metadata and commands; the commands begin at a
+multiple of 16. The words that name the NPU are its CONFIG and ID registers (regor's
+``ethos_u65_interface.hpp`` and ``ethos_u85_interface.hpp``).
+``targets/runner/ethosu/payload.cpp`` reads COP1 on the target.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ OPTIMIZER_CONFIG, COMMAND_STREAM, NOP = 1, 2, 5
 _ENTRY_COMMANDS, _VEUM = 1, b"VEUM"
 _COP2_HEADER, _COP2_ENTRY = 16, 8
 _COP2_VERSION, _VEUM_VERSION = (1, 0), (1, 0)
-_DESCRIPTION, _SHORTEST_DESCRIPTION = 12, 20  # "VEUM", version, length; and what that counts
+_DESCRIPTION, _SHORTEST_DESCRIPTION = 12, 20  # "VEUM", version, length; then ``length`` bytes
 _SHORTEST_METADATA = _DESCRIPTION + _SHORTEST_DESCRIPTION
-STREAM_ALIGNMENT, MOST_STREAM = 16, 16 << 20  # of a driver of Linux, which takes COP2
+STREAM_ALIGNMENT, MOST_STREAM = 16, 16 << 20  # limits of the Linux driver, which takes COP2
 
 # The CONFIG word that Vela 5.1.0 compiles for (measured for each of ExecuTorch's targets), by
-# product and MACs per cycle: the one list of the NPUs that there are.
+# product and MACs per cycle. The only list of all NPUs.
 CONFIG_WORDS = {
     ("u55", 32): 0x00001005,
     ("u55", 64): 0x00001006,
@@ -56,7 +56,7 @@ MACS = {name: tuple(m for p, m in CONFIG_WORDS if p == name) for name in PRODUCT
 
 
 class UnknownAction(MalformedFile):
-    """A driver action that nobody has described."""
+    """A driver action without a public description."""
 
     def __init__(self, action: int, offset: int) -> None:
         super().__init__(f"unknown driver action {action}", offset)
@@ -64,7 +64,7 @@ class UnknownAction(MalformedFile):
 
 
 class UnknownNpu(Exception):
-    """A CONFIG word of an NPU that does not exist: ``field`` has the ``value``."""
+    """A CONFIG word of an NPU that does not exist. ``field`` has the impossible ``value``."""
 
     def __init__(self, field: str, value: int, why: str = "") -> None:
         super().__init__(f"CONFIG.{field} = {value}{f': {why}' if why else ''}")
@@ -92,8 +92,8 @@ class NpuConfig:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What COP2 says besides: ``features`` that the driver needs, bytes of the NPU's SRAM that the
-    stream has for itself (region 2)."""
+    """Further contents of COP2. ``features``: those the driver must have. ``cache_bytes``: SRAM of
+    the NPU that the stream has for itself (region 2)."""
 
     features: int
     cache_bytes: int
@@ -101,18 +101,18 @@ class Requirements:
 
 @dataclass(frozen=True)
 class CommandStream:
-    """Where the commands lie in a payload, in bytes; what they were compiled for, if it says.
-    ``requires``: of COP2."""
+    """Where the commands are in a payload, in bytes, and the NPU they were compiled for, if it is
+    named. ``requires``: only in COP2."""
 
     start: int
     size: int
     npu: tuple[int, int] | None  # the words CONFIG and ID
-    npu_at: int  # their place
+    npu_at: int  # offset of these words
     requires: Requirements | None = None
 
 
 def config_fields(word: int) -> dict[str, int]:
-    """The fields of a CONFIG word, by the names that the driver gives them."""
+    """The fields of a CONFIG word, by the driver's names."""
     fields = {
         "product": word >> 28 & 15,
         "macs_per_cc": word & 15,  # its logarithm to base 2
@@ -130,13 +130,13 @@ def architecture(identity: int) -> tuple[int, int, int]:
 
 
 def product(config: int) -> str | None:
-    """Of a CONFIG word; None when there is no such product."""
+    """The product in a CONFIG word; None for an unknown number."""
     number = config >> 28 & 15
     return PRODUCTS[number] if number < len(PRODUCTS) else None
 
 
 def read_config(word: int) -> NpuConfig:
-    """UnknownNpu: there is no such product, or it does not come with as many MACs."""
+    """Raises UnknownNpu for a product that does not exist or has no variant with these MACs."""
     fields, name = config_fields(word), product(word)
     if name is None:
         raise UnknownNpu("product", fields["product"])
@@ -147,9 +147,9 @@ def read_config(word: int) -> NpuConfig:
 
 
 def command_streams(payload: bytes | memoryview) -> Iterator[CommandStream]:
-    """Every command stream of a payload, of which Vela writes one.
+    """Every command stream of a payload; Vela writes one.
 
-    MalformedFile: it is neither container, or what comes next does not fit it.
+    Raises MalformedFile for another container, and for a damaged one.
     """
     magic = bytes(payload[:4])
     if magic == COP1:
@@ -189,7 +189,7 @@ def _word(payload: bytes | memoryview, at: int, action_at: int) -> int:
 
 
 def _cop2(payload: bytes | memoryview) -> CommandStream:
-    """An entry of commands has metadata in front: length, ``VEUM``, version, n, config, id, ..."""
+    """Metadata precedes an entry's commands: length, ``VEUM``, version, n, config, id, ..."""
     entry, data = _COP2_HEADER, _COP2_HEADER + _COP2_ENTRY
     if len(payload) < data + 4 + _SHORTEST_METADATA:
         raise MalformedFile("the COP2 header is cut short", len(payload))
@@ -229,7 +229,7 @@ class VelaBlock:
     start: int  # of the header; bytes from the start of the stream
     length: int
     external: bool
-    padding: int  # bytes behind the data; fewer than the alignment asks for at a stream's end
+    padding: int  # bytes after the data; at a stream's end it may be too short for the alignment
 
     @property
     def data(self) -> int:
@@ -241,9 +241,9 @@ class VelaBlock:
 
 
 def walk(stream: bytes | memoryview) -> Iterator[VelaBlock]:
-    """The blocks up to ``vela_end_stream``, which is the last one given; more bytes may follow.
+    """The blocks up to and including ``vela_end_stream``; more bytes may follow.
 
-    MalformedFile: a block does not fit the buffer, or it is not how a stream begins or ends.
+    Raises MalformedFile for a block that does not fit, and without the first or the last block.
     """
     at, name = 0, ""
     while name != LAST:
@@ -267,7 +267,7 @@ def walk(stream: bytes | memoryview) -> Iterator[VelaBlock]:
 def find_streams(data: bytes) -> Iterator[tuple[int, int]]:
     """Start and end of every stream inside a larger file, such as a ``.pte``.
 
-    MalformedFile, from the start of ``data``: one begins and is damaged.
+    Raises MalformedFile for a damaged stream; its offset counts from the start of ``data``.
     """
     first, view = FIRST.encode().ljust(16, b"\0"), memoryview(data)
     start = data.find(first)

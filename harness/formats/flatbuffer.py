@@ -1,7 +1,7 @@
-"""Read a FlatBuffer by its schema; every position is checked before it is used.
+"""Reads a FlatBuffer by its schema; every position is checked before it is used.
 
-Offsets in a FlatBuffer are relative and unsigned, thus only point forward, except the one from
-a table to its vtable (https://flatbuffers.dev/internals). What is wrong is a MalformedFile.
+Offsets in a FlatBuffer are relative and unsigned, so they only point forward, except the one from
+a table to its vtable (https://flatbuffers.dev/internals). Damage raises MalformedFile.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _U16 = struct.Struct("<H").unpack_from
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table with a certain vtable looks: where its fields are, counted from its start.
+    """The layout that a vtable gives its tables. ``offsets``: where each field is, from the table's
+    start.
 
     ``references`` are the fields that point elsewhere. ``size`` reaches to the end of the last
-    field; ``padding`` are the bytes between the fields.
+    field; ``padding`` counts the bytes between the fields.
     """
 
     size: int
-    places: dict[str, int]
+    offsets: dict[str, int]
     references: tuple[tuple[int, Field], ...]
     padding: int
 
@@ -47,12 +48,13 @@ class Table:
         return self.buffer.schema.tables[self.type].name
 
     def get(self, name: str) -> Any:
-        """A scalar, str, Table, Vector or None; a scalar that is absent is its default."""
+        """The field's value: scalar, str, Table, Vector or None; an absent scalar has its
+        default."""
         field = self.buffer.schema.tables[self.type].by_name[name]
-        place = self.buffer.layout(self.type, self.pos).places.get(name)
-        if place is None:
+        offset = self.buffer.layout(self.type, self.pos).offsets.get(name)
+        if offset is None:
             return field.default if field.kind == "scalar" else None
-        at = self.pos + place
+        at = self.pos + offset
         if field.kind == "scalar":
             return self.buffer.scalar(field.code, at)
         if field.kind == "union":
@@ -65,7 +67,7 @@ class Table:
         return Vector(self.buffer, field, target)
 
     def items(self, name: str) -> Vector | tuple[()]:
-        """A vector field; nothing when it is absent."""
+        """A vector field; ``()`` when it is absent."""
         return self.get(name) or ()
 
 
@@ -101,7 +103,7 @@ class Vector:
 
 
 class FlatBuffer:
-    """``view`` starts at the root offset; nothing behind ``limit`` belongs to it."""
+    """``view`` starts at the root offset; bytes from ``limit`` on do not belong to it."""
 
     def __init__(self, view: memoryview, schema: Schema, limit: int) -> None:
         self.view, self.schema, self.limit = view[:limit], schema, limit
@@ -133,14 +135,14 @@ class FlatBuffer:
         try:
             return struct.unpack_from(f"<{code}", self.view, at)[0]
         except struct.error:
-            raise MalformedFile("a value reaches behind the end", at) from None
+            raise MalformedFile("a value reaches past the end", at) from None
 
     def vector_extent(self, pos: int, size: int) -> tuple[int, int]:
         length = self.u32(pos)
         end = pos + 4 + length * size
         if end > self.limit:
             raise MalformedFile(
-                f"a vector of {length} elements ends {end - self.limit} bytes behind the end", pos
+                f"a vector of {length} elements ends {end - self.limit} bytes past the end", pos
             )
         return length, end
 
@@ -161,25 +163,25 @@ class FlatBuffer:
         try:
             vtable = pos - int(_I32(self.view, pos)[0])
         except struct.error:
-            raise MalformedFile("a table starts behind the end", pos) from None
-        found = self._layouts.get((kind, vtable))
-        if found is None:
-            found = self._layouts[kind, vtable] = self._read_vtable(kind, vtable, pos)
-        if pos + found.size > self.limit:
-            raise MalformedFile(f"a table of {found.size} bytes reaches behind the end", pos)
-        return found
+            raise MalformedFile("a table starts past the end", pos) from None
+        layout = self._layouts.get((kind, vtable))
+        if layout is None:
+            layout = self._layouts[kind, vtable] = self._read_vtable(kind, vtable, pos)
+        if pos + layout.size > self.limit:
+            raise MalformedFile(f"a table of {layout.size} bytes reaches past the end", pos)
+        return layout
 
     def _read_vtable(self, kind: int, vtable: int, pos: int) -> Layout:
-        """The size that a vtable gives its tables is not used: the Python builder, with which
-        ExecuTorch writes, lets tables of different sizes share a vtable when their fields are
-        in the same places (``vtableEqual`` in flatbuffers/builder.py 25.2.10)."""
+        """Computes the size from the fields. The vtable's own size cannot be used: the Python
+        builder, with which ExecuTorch writes, lets tables of different sizes share a vtable when
+        their fields have the same offsets (``vtableEqual`` in flatbuffers/builder.py 25.2.10)."""
         described = self.schema.tables[kind]
         if not 0 <= vtable <= self.limit - 4:
             raise MalformedFile(f"a {described.name} has its vtable at {vtable}", pos)
         (vsize,) = _U16(self.view, vtable)
         if vsize < 4 or vsize % 2 or vtable + vsize > self.limit:
             raise MalformedFile(f"the vtable of a {described.name} has {vsize} bytes", vtable)
-        places: dict[str, int] = {}
+        offsets: dict[str, int] = {}
         references = []
         spans = [(0, 4)]
         slots = struct.iter_unpack("<H", self.view[vtable + 4 : vtable + vsize])
@@ -190,7 +192,7 @@ class FlatBuffer:
             if field is None:
                 self.has_unknown_fields = True
                 continue
-            places[field.name] = offset
+            offsets[field.name] = offset
             spans.append((offset, offset + (4 if "vector" in field.kind else field.size)))
             if field.kind not in ("scalar", "struct"):
                 references.append((offset, field))
@@ -200,4 +202,4 @@ class FlatBuffer:
         self.vtables.setdefault(vtable, (vtable + vsize, kind))
         size = spans[-1][1]
         used = sum(end - start for start, end in spans)
-        return Layout(size, places, tuple(references), size - used)
+        return Layout(size, offsets, tuple(references), size - used)

@@ -1,8 +1,8 @@
-"""GNU ld's map file: memory regions, which input section of which object went where, and what was
+"""Reads GNU ld's map file: memory regions, where each object's input sections went, and which were
 dropped.
 
 Grammar as printed by binutils 2.35 to 2.42 (``ld/ldlang.c``): output sections start in column
-0, input sections in column 1; a long name stands on a line of its own, before its numbers.
+0, input sections in column 1; a long name has a line of its own, before its numbers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ _DISCARDED, _CONFIGURATION, _SCRIPT = (
     "Memory Configuration",
     "Linker script and memory map",
 )
-_NOT_LOADED = (".debug", ".comment", ".ARM.attributes")  # they have addresses all the same: from 0
+_NOT_LOADED = (
+    ".debug",
+    ".comment",
+    ".ARM.attributes",
+)  # their addresses start at 0 and mean nothing
 
 
 @dataclass(frozen=True)
 class MapRegion:
-    """A memory of the linker script: ``[origin, origin + size)``, in bytes. ``writable``: its
-    attributes do not say that a program only reads it."""
+    """A memory of the linker script: ``[origin, origin + size)``, in bytes. ``writable``:
+    unless its attributes say that it is read-only."""
 
     name: str
     origin: int
@@ -43,7 +47,7 @@ class MapRegion:
 
 @dataclass(frozen=True)
 class InputSection:
-    """An input section's place; ``file`` is as printed, "/a/libx.a(y.o)"; a fill has none."""
+    """Where an input section is. ``file`` is as printed, "/a/libx.a(y.o)"; a fill has none."""
 
     section: str
     address: int
@@ -63,7 +67,7 @@ class InputSection:
 
 @dataclass(frozen=True)
 class OutputSection:
-    """``load`` is where its content is stored, when that is not where it runs."""
+    """``load``: where its content is stored, if not at ``address``."""
 
     name: str
     address: int
@@ -80,7 +84,7 @@ class LinkMap:
 
     @cached_property
     def pieces(self) -> tuple[InputSection, ...]:
-        """What takes room in memory, by address."""
+        """The input sections that take memory, by address."""
         loaded = (s for s in self.sections if not s.name.startswith(_NOT_LOADED))
         return tuple(sorted((p for s in loaded for p in s.inputs), key=lambda p: p.address))
 
@@ -89,22 +93,22 @@ class LinkMap:
         return list(self.pieces[first : bisect_left(self.pieces, end, key=lambda p: p.address)])
 
     def region_of(self, address: int) -> MapRegion | None:
-        """The region with the highest origin below: what overflows still belongs to it."""
+        """The region with the highest origin below: bytes beyond its end still belong to it."""
         below = [r for r in self.regions if r.origin <= address]
         return max(below, key=lambda r: r.origin, default=None)
 
     def in_region(self, name: str) -> list[OutputSection]:
-        """Sections that take room there, at run time or as the image of initialised data. Regions
-        that begin at one address are one memory, under two names."""
+        """Sections that take room in the region, at run time or as the image of initialised data.
+        Regions with one origin are one memory under two names."""
         origins = {r.origin for r in self.regions if r.name == name}
         return [
             section
             for section in _occupying(self)
-            if origins & {r.origin for r in map(self.region_of, _places(section)) if r}
+            if origins & {r.origin for r in map(self.region_of, _addresses(section)) if r}
         ]
 
     def room_beside(self, name: str) -> list[tuple[MapRegion, int]]:
-        """The other memories that can take its contents, and what is free in them, the most
+        """The other memories that can take the region's contents, with their free bytes, the most
         first."""
         full = next((r for r in self.regions if r.name == name), None)
         free = {
@@ -113,22 +117,22 @@ class LinkMap:
             if full is None
             or (not _overlap(region, full) and (region.writable or not full.writable))
         }
-        return sorted(((r, n) for r, n in free.items() if n > 0), key=lambda found: -found[1])
+        return sorted(((r, n) for r, n in free.items() if n > 0), key=lambda row: -row[1])
 
 
-def _overlap(one: MapRegion, other: MapRegion) -> bool:
-    return one.origin < other.origin + other.size and other.origin < one.origin + one.size
+def _overlap(a: MapRegion, b: MapRegion) -> bool:
+    return a.origin < b.origin + b.size and b.origin < a.origin + a.size
 
 
 def read_regions(path: Path) -> tuple[MapRegion, ...]:
-    """The memories alone, at a fraction of the cost. Raises as ``read_map`` does."""
+    """Reads the memory regions alone, at a fraction of the cost. Raises as ``read_map`` does."""
     text = _text(path)
     table = text[max(text.find(f"\n{_CONFIGURATION}"), 0) : text.find(f"\n{_SCRIPT}")]
     return parse_map(table).regions
 
 
 def read_map(path: Path) -> LinkMap:
-    """Raises UsageError for a file that cannot be read or is no map of GNU ld."""
+    """Raises UsageError for a file that cannot be read or is not a map of GNU ld."""
     return parse_map(_text(path))
 
 
@@ -143,15 +147,15 @@ def _text(path: Path) -> str:
 
 
 def parse_map(text: str) -> LinkMap:
-    """What there is in a map; one of a link that failed may break off anywhere."""
-    reader = _Reader()
+    """Parses a map; that of a failed link may be truncated anywhere."""
+    reader = _MapParser()
     for line in text.splitlines():
         reader.take(line)
     sections = (OutputSection(*place, tuple(inputs)) for place, inputs in reader.sections)
     return LinkMap(tuple(reader.regions), tuple(sections), tuple(reader.dropped))
 
 
-class _Reader:
+class _MapParser:
     def __init__(self) -> None:
         self.regions: list[MapRegion] = []
         self.sections: list[tuple[tuple[str, int, int, int | None], list[InputSection]]] = []
@@ -178,34 +182,34 @@ class _Reader:
             return
         if not line or line.startswith(("  ", " *(", "LOAD ", "OUTPUT(")):
             return
-        found = _LINE.match(line)
-        if not found:
+        match = _LINE.match(line)
+        if not match:
             return
         is_output = not line.startswith(" ")
-        if found[2] is None:
-            self._pending = (is_output, found[1])
+        if match[2] is None:
+            self._pending = (is_output, match[1])
         else:
-            self._record(is_output, found[1], found[2], found[3], found[4] or "")
+            self._record(is_output, match[1], match[2], match[3], match[4] or "")
 
     def _record(self, is_output: bool, name: str, address: str, size: str, rest: str) -> None:
-        where, length = int(address, 16), int(size, 16)
+        start, length = int(address, 16), int(size, 16)
         if is_output:
             load = _LOAD.match(rest)
-            self.sections.append(((name, where, length, int(load[1], 16) if load else None), []))
+            self.sections.append(((name, start, length, int(load[1], 16) if load else None), []))
         elif length and self._chapter == _DISCARDED:
-            self.dropped.append(InputSection(name, where, length, rest.strip()))
+            self.dropped.append(InputSection(name, start, length, rest.strip()))
         elif length and self.sections:
-            self.sections[-1][1].append(InputSection(name, where, length, rest.strip()))
+            self.sections[-1][1].append(InputSection(name, start, length, rest.strip()))
 
 
-def _places(section: OutputSection) -> list[int]:
+def _addresses(section: OutputSection) -> list[int]:
     return [section.address] + ([] if section.load is None else [section.load])
 
 
 def _occupying(link_map: LinkMap) -> list[OutputSection]:
     """Output sections with content that is loaded; notes take too little to matter."""
-    aside = (*_NOT_LOADED, ".note")
-    return [s for s in link_map.sections if s.size and not s.name.startswith(aside)]
+    ignored = (*_NOT_LOADED, ".note")
+    return [s for s in link_map.sections if s.size and not s.name.startswith(ignored)]
 
 
 @dataclass(frozen=True)

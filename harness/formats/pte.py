@@ -1,4 +1,4 @@
-"""A ``.pte`` by its tables: its methods, and what they call.
+"""Reads the tables of a ``.pte``: its methods, and the operators and delegates they call.
 
 Layout: ExecuTorch 1.5.1, ``schema/program.fbs`` and ``schema/scalar_type.fbs``.
 """
@@ -31,13 +31,13 @@ SCALAR_TYPES = {
 
 
 def plans_of(content: bytes) -> Sequence[Table]:
-    """The execution plans. Raises MalformedFile, as reading them may."""
+    """The execution plans. Raises MalformedFile; reading the plans may raise it too."""
     program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
     return list(program.items("execution_plan"))
 
 
 def operator_names(plan: Table) -> list[str]:
-    """Of each entry of its ``operators``, whole: "namespace::name.overload"."""
+    """The full name of each entry of ``operators``: "namespace::name.overload"."""
     names = []
     for operator in plan.items("operators"):
         overload = operator.get("overload")
@@ -46,21 +46,21 @@ def operator_names(plan: Table) -> list[str]:
 
 
 def calls_of(plan: Table) -> list[Table | None]:
-    """Of each instruction: a KernelCall, a DelegateCall, a move or a jump; None of an empty one."""
+    """The KernelCall, DelegateCall, move or jump of each instruction; None for an empty one."""
     chains = plan.items("chains")
     return [each.get("instr_args") for chain in chains for each in chain.items("instructions")]
 
 
 def element_of(tensor: Table) -> tuple[int, str]:
-    """Bytes of an element, and its type's name; of an unknown type the most that one has."""
+    """Bytes of an element, and its type's name; an unknown type counts 8 bytes, the most of all."""
     kind = tensor.buffer.schema.enums["ScalarType"].get(tensor.get("scalar_type"), "?")
     return SCALAR_TYPES.get(kind, (8, kind.lower()))
 
 
 def place_of(tensor: Table) -> tuple[int, int, int] | None:
-    """In the planned memory; None of a constant, and of what is not planned."""
-    where = tensor.get("allocation_info")
-    if where is None:
+    """Buffer and offset in planned memory; None for a constant and an unplanned tensor."""
+    allocation = tensor.get("allocation_info")
+    if allocation is None:
         return None
-    low, high = where.get("memory_offset_low"), where.get("memory_offset_high")
-    return where.get("memory_id"), low, high
+    low, high = allocation.get("memory_offset_low"), allocation.get("memory_offset_high")
+    return allocation.get("memory_id"), low, high

@@ -1,9 +1,9 @@
-"""A ``.pte`` that stops after one of its instructions, and gives what that one computed.
+"""Cuts a ``.pte`` after one of its instructions; the output is what that instruction computed.
 
 Two numbers are changed in place: how many instructions the method's chain has, and which value is
 its output (ExecuTorch schema/program.fbs: ``Chain.instructions``, ``ExecutionPlan.outputs``).
-Everything else, the memory plan above all, stays, so that both runners do what they do in the
-whole program, up to that place.
+Everything else stays, above all the memory plan. Up to the cut, both runners do what they do in the
+whole program.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.formats.pte import calls_of, operator_names, place_of, plans_of
 
 @dataclass(frozen=True)
 class Instruction:
-    """``number`` in the chain, from 0; ``operator`` as the program names it, or the delegate's
-    backend; ``values`` that it writes and its ``arguments``, as the plan numbers them; none for a
-    move or a jump."""
+    """``number``: in the chain, from 0. ``operator``: the program's name for it, or the delegate's
+    backend. ``values`` (those it writes) and ``arguments`` are indices into the plan's values; a
+    move or a jump has none."""
 
     number: int
     operator: str
@@ -38,7 +38,7 @@ class Instruction:
 class CuttableProgram:
     """The bytes of a ``.pte`` and where its method's chain and outputs are.
 
-    Raises MalformedFile for what is no program of one chain, and OSError.
+    Raises MalformedFile unless it is a program of one method with one chain, and OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,24 +54,24 @@ class CuttableProgram:
         return tuple(self._described(number, call, names) for number, call in calls)
 
     def flow(self) -> Iterator[tuple[Instruction, dict[int, int]]]:
-        """Each instruction, and the tensors that it reads with the value that was last written at
-        the place: another one, of a view. Scratch is there of another type or size. At the end one
-        more, whose arguments are the outputs."""
-        lies = {
+        """Each instruction with its sources: for each tensor it reads, the value last written to
+        that memory (for a view, another value; scratch of another type or size does not count). A
+        last, artificial instruction has the outputs as arguments."""
+        slots = {
             value: (place_of(tensor), tensor.get("scalar_type"), prod(tensor.items("sizes")))
             for value, tensor in self.tensors(range(len(self.values))).items()
         }
-        stored = {lies[value][0]: value for value in self.inputs if value in lies}
+        stored = {slots[value][0]: value for value in self.inputs if value in slots}
         steps = self.instructions()
         for step in (*steps, Instruction(len(steps), "", (), self.outputs)):
-            there = [value for value in self.tensors(step.arguments) if value not in step.values]
-            sources = ((value, stored.get(lies[value][0])) for value in there)
-            yield step, {v: s for v, s in sources if s is not None and lies[v] == lies[s]}
-            written = there if step.is_delegate else []
-            stored |= {lies[v][0]: v for v in (*written, *step.values) if lies[v][0] is not None}
+            read = [value for value in self.tensors(step.arguments) if value not in step.values]
+            sources = ((value, stored.get(slots[value][0])) for value in read)
+            yield step, {v: s for v, s in sources if s is not None and slots[v] == slots[s]}
+            written = read if step.is_delegate else []
+            stored |= {slots[v][0]: v for v in (*written, *step.values) if slots[v][0] is not None}
 
     def cut(self, after: Instruction, value: int) -> bytes:
-        """The program that ends with an instruction, one value that this writes the only output."""
+        """The program cut after an instruction; ``value``, which it writes, is the only output."""
         outputs, instructions = self._plan.get("outputs"), self._chain.get("instructions")
         if not isinstance(outputs, Vector) or not len(outputs):
             raise MalformedFile("the method has no outputs", 0)
@@ -82,8 +82,8 @@ class CuttableProgram:
         return bytes(data)
 
     def _described(self, number: int, call: Table | None, names: Sequence[str]) -> Instruction:
-        """What an out-variant writes, or a delegate as its last result, is the last argument; of
-        several it is a list of them."""
+        """The last argument of an out-variant or a delegate is what it writes; several results are
+        a list of tensors."""
         if call is None:
             return Instruction(number, "", ())
         if call.name == "KernelCall":
@@ -96,7 +96,7 @@ class CuttableProgram:
         return Instruction(number, name, tuple(self.tensors(arguments[-1:])), arguments)
 
     def tensors(self, values: Sequence[int]) -> dict[int, Table]:
-        """Those among values, and in lists of tensors among them, by number."""
+        """The tensors among ``values``, and in tensor lists among them, by index."""
         found: dict[int, Table] = {}
         for index in values:
             value = self.values[index].get("val") if index >= 0 else None
@@ -107,8 +107,8 @@ class CuttableProgram:
         return found
 
 
-def _single(found: Iterable[Table], what: str) -> Table:
-    tables = list(found)
+def _single(items: Iterable[Table], name: str) -> Table:
+    tables = list(items)
     if len(tables) != 1:
-        raise MalformedFile(f"it has {len(tables)} {what}s, and one is needed", 0)
+        raise MalformedFile(f"it has {len(tables)} {name}s, and one is needed", 0)
     return tables[0]

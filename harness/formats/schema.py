@@ -1,7 +1,7 @@
-"""FlatBuffers schemas of ExecuTorch's file formats, out of its wheel. Imports no torch.
+"""Reads the FlatBuffers schemas of ExecuTorch's file formats from its wheel. Imports no torch.
 
 The wheel's ``flatc`` turns a ``.fbs`` into a binary schema once; the binary schema is cached and
-read here with nothing but ``struct``. Its layout is FlatBuffers' own ``reflection.fbs`` (version
+read here with ``struct`` alone. Its layout is FlatBuffers' own ``reflection.fbs`` (version
 24.3.25): the field numbers below are those of that file.
 """
 
@@ -23,7 +23,8 @@ PTE = "schema/program.fbs"
 BPTE = "devtools/bundled_program/schema/bundled_program_schema.fbs"
 PTD = "extension/flat_tensor/serialize/flat_tensor.fbs"
 
-# reflection.fbs, enum BaseType from 1 on: codes of ``struct`` for what is in the table or vector.
+# reflection.fbs, enum BaseType from 1 on: codes of ``struct`` for the values in the table or
+# vector.
 _CODES = dict(enumerate("B?bBhHiIqQfd", 1))
 _STRING, _VECTOR, _OBJECT, _UNION = 13, 14, 15, 16
 
@@ -32,8 +33,8 @@ _STRING, _VECTOR, _OBJECT, _UNION = 13, 14, 15, 16
 class Field:
     """``kind`` is "scalar", "string", "table", "struct", "union", or "vector of" one of them.
 
-    ``size`` is what one value takes in the table, or one element in the vector; ``index`` is
-    that of the table, or of the union's enum.
+    ``size``: bytes of a value in the table, or of an element in the vector. ``index``: of the
+    table that it points to, or of the union's enum.
     """
 
     name: str
@@ -62,24 +63,24 @@ class Schema:
 
 
 def load_schema(file: str) -> Schema:
-    """One of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""
+    """Loads one of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""
     return read_schema(_wheel() / file)
 
 
 def read_schema(file: Path) -> Schema:
-    """Any ``.fbs`` that has its ``scalar_type.fbs`` beside it. Raises ToolMissing as above, and
-    InfraError for a file that the wheel's flatc does not take."""
+    """Reads any ``.fbs`` with a ``scalar_type.fbs`` beside it. Raises ToolMissing as above, and
+    InfraError for a file that the wheel's flatc refuses."""
     return _Reflection(_binary_schema(file)).schema()
 
 
 def _wheel() -> Path:
-    found = importlib.util.find_spec("executorch")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("executorch")
+    if spec is None or not spec.submodule_search_locations:
         raise ToolMissing(
             "ExecuTorch's wheel is not installed, and the schemas of its files are in it",
             hint="pip install 'executorch-hil[export]'",
         )
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _binary_schema(source: Path) -> bytes:
@@ -101,13 +102,13 @@ def _compile(flatc: Path, source: Path, result: Path) -> None:
         try:
             call([flatc, "--binary", "--schema", "-o", scratch, source], 60)
         except CallFailed as error:
-            said = error.output or error
-            raise InfraError(f"flatc cannot compile {source}: {said}") from error
+            reason = error.output or error
+            raise InfraError(f"flatc cannot compile {source}: {reason}") from error
         os.replace(Path(scratch) / f"{source.stem}.bfbs", result)
 
 
 class _Reflection:
-    """Reads a binary schema. The file is our own flatc's, so it is taken at its word."""
+    """Reads a binary schema. It is trusted: the wheel's own flatc wrote it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -141,30 +142,30 @@ class _Reflection:
         index = self._scalar(kind, 2, "i", -1)
         default = self._default(table, base)
         if base == _VECTOR:
-            what, size = self._described(element, index)
-            return Field(name, slot, f"vector of {what}", size, _CODES.get(element, ""), index)
-        what, size = self._described(base, index)
-        return Field(name, slot, what, size, _CODES.get(base, ""), index, default)
+            item_kind, size = self._kind_and_size(element, index)
+            return Field(name, slot, f"vector of {item_kind}", size, _CODES.get(element, ""), index)
+        field_kind, size = self._kind_and_size(base, index)
+        return Field(name, slot, field_kind, size, _CODES.get(base, ""), index, default)
 
     def _default(self, table: int, base: int) -> int | float:
         if _CODES.get(base) not in ("f", "d"):
             return self._scalar(table, 4, "q", 0)
-        at = self._at(table, 5)
+        at = self._value_offset(table, 5)
         return float(struct.unpack_from("<d", self._data, at)[0]) if at else 0
 
-    def _described(self, base: int, index: int) -> tuple[str, int]:
+    def _kind_and_size(self, base: int, index: int) -> tuple[str, int]:
         if base in _CODES:
             return "scalar", struct.calcsize(f"<{_CODES[base]}")
         if base == _OBJECT:
-            described = self._tables(self._u32(0), 0)[index]
-            if self._scalar(described, 2, "B", 0):
-                return "struct", self._scalar(described, 4, "i", 0)
+            target = self._tables(self._u32(0), 0)[index]
+            if self._scalar(target, 2, "B", 0):
+                return "struct", self._scalar(target, 4, "i", 0)
         return {_STRING: "string", _OBJECT: "table", _UNION: "union"}[base], 4
 
     def _members(self, enum: int) -> dict[int, int]:
         members = {}
         for value in self._tables(enum, 1):
-            kind = self._table(value, 3) if self._at(value, 3) else 0
+            kind = self._table(value, 3) if self._value_offset(value, 3) else 0
             if kind and self._scalar(kind, 0, "b", 0) == _OBJECT:
                 members[self._scalar(value, 1, "q", 0)] = self._scalar(kind, 2, "i", -1)
         return members
@@ -175,8 +176,8 @@ class _Reflection:
     def _u32(self, at: int) -> int:
         return int(struct.unpack_from("<I", self._data, at)[0])
 
-    def _at(self, table: int, slot: int) -> int:
-        """Where a field's value stands, 0 when it is absent."""
+    def _value_offset(self, table: int, slot: int) -> int:
+        """The offset of a field's value, 0 when it is absent."""
         vtable = table - int(struct.unpack_from("<i", self._data, table)[0])
         size = struct.unpack_from("<H", self._data, vtable)[0]
         if 4 + 2 * slot >= size:
@@ -185,24 +186,24 @@ class _Reflection:
         return table + offset if offset else 0
 
     def _scalar(self, table: int, slot: int, code: str, default: int) -> int:
-        at = self._at(table, slot)
+        at = self._value_offset(table, slot)
         return int(struct.unpack_from(f"<{code}", self._data, at)[0]) if at else default
 
     def _table(self, table: int, slot: int) -> int:
-        at = self._at(table, slot)
+        at = self._value_offset(table, slot)
         return at + self._u32(at)
 
     def _string(self, table: int, slot: int) -> str:
-        at = self._at(table, slot)
+        at = self._value_offset(table, slot)
         if not at:
             return ""
         at += self._u32(at)
         return self._data[at + 4 : at + 4 + self._u32(at)].decode()
 
     def _tables(self, table: int, slot: int) -> list[int]:
-        at = self._at(table, slot)
+        at = self._value_offset(table, slot)
         if not at:
             return []
         at += self._u32(at)
-        places = range(at + 4, at + 4 + 4 * self._u32(at), 4)
-        return [place + self._u32(place) for place in places]
+        slots = range(at + 4, at + 4 + 4 * self._u32(at), 4)
+        return [slot + self._u32(slot) for slot in slots]

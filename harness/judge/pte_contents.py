@@ -78,7 +78,7 @@ class _Reader:
         schema = load_schema(PTE)
         header = read_header(view, schema)
         self._view = view
-        self._program = FlatBuffer(view, schema, header.flatbuffer).root()
+        self._program = FlatBuffer(view, schema, header.flatbuffer_size).root()
         self._locations = schema.enums["DataLocation"]
         self._segments = segments_of(self._program, header.base, len(view))
         self._named = {

@@ -165,7 +165,7 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
     before = None if reference is None else reference.anatomies.get(measured.toolchain)
     found = None
     if before is not None:
-        found = difference(before.anatomy, before.like_this(measured.anatomy))
+        found = difference(before.anatomy, before.fold(measured.anatomy))
     reasons = {f.figure: _reasons(f.figure, found) for f in findings if found and f.failed}
     return Gate(measured.case.id, measured.toolchain, findings, reasons, found, measured=measured)
 

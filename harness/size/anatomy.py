@@ -1,6 +1,6 @@
 """An Anatomy: every byte of a file under a path, and the memory that the file asks for.
 
-Paths go from the general to the particular, ``("constants", "int8[64,1,5,5]")``. The parts sum
+Paths go from the general to the specific, ``("constants", "int8[64,1,5,5]")``. The parts sum
 to ``total``, always; a group of ``memory`` sums to the size of that memory.
 """
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-Path = tuple[str, ...]
+PartPath = tuple[str, ...]
 UNKNOWN = "unknown"
 NO_SYMBOL = "no symbol"  # bytes of an ELF between its functions and objects
-_MOST_KEPT = 600  # parts of a folded anatomy, about
+_MOST_PARTS = 600  # approximate number of parts of a folded anatomy
 _SMALL = "(smaller parts)"
 
 
@@ -24,7 +24,7 @@ _SMALL = "(smaller parts)"
 class Part:
     """``bytes`` under a path, made of ``count`` things."""
 
-    path: Path
+    path: PartPath
     bytes: int
     count: int = 1
 
@@ -32,8 +32,8 @@ class Part:
 @dataclass(frozen=True)
 class Anatomy:
     """``memory``: what the file needs besides its bytes (planned buffers, NPU scratch), by path.
-    ``dropped``: what the linker left out. ``notes``: sentences about what is not known. ``users``:
-    the operator that uses a constant, by path.
+    ``dropped``: what the linker left out. ``notes``: sentences about what could not be measured.
+    ``users``: the operator that uses a constant, by path.
     """
 
     kind: str  # "pte", "bpte", "ptd", "elf"
@@ -42,7 +42,7 @@ class Anatomy:
     memory: tuple[Part, ...] = ()
     dropped: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
-    users: Mapping[Path, str] = field(default_factory=dict, compare=False)
+    users: Mapping[PartPath, str] = field(default_factory=dict, compare=False)
 
     @property
     def unknown(self) -> int:
@@ -50,7 +50,7 @@ class Anatomy:
         return sum(p.bytes for p in self.parts if p.path[-1] == NO_SYMBOL or UNKNOWN in p.path)
 
     def under(self, *prefix: str) -> int:
-        """Bytes of the parts whose path starts so."""
+        """Bytes of the parts whose path starts with ``prefix``."""
         return sum(p.bytes for p in self.parts if p.path[: len(prefix)] == prefix)
 
     def to_fields(self) -> dict[str, Any]:
@@ -71,16 +71,16 @@ class Anatomy:
         }
 
 
-def join(path: Path) -> str:
+def join(path: PartPath) -> str:
     """A path as one string; a slash inside a name becomes ``%2F``."""
     return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in path)
 
 
-def split(text: str) -> Path:
+def split(text: str) -> PartPath:
     return tuple(name.replace("%2F", "/").replace("%25", "%") for name in text.split("/"))
 
 
-def shown(path: Path) -> str:
+def shown(path: PartPath) -> str:
     """A path for people."""
     return " > ".join(path)
 
@@ -89,15 +89,15 @@ def shown(path: Path) -> str:
 class Tally:
     """Adds up bytes and things by path while a file is read."""
 
-    bytes: dict[Path, int] = field(default_factory=lambda: defaultdict(int))
-    count: dict[Path, int] = field(default_factory=lambda: defaultdict(int))
+    bytes: dict[PartPath, int] = field(default_factory=lambda: defaultdict(int))
+    count: dict[PartPath, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, path: Path, size: int, count: int = 1) -> None:
+    def add(self, path: PartPath, size: int, count: int = 1) -> None:
         if size:
             self.bytes[path] += size
             self.count[path] += count
 
-    def extend(self, parts: Iterable[Part], prefix: Path = ()) -> None:
+    def extend(self, parts: Iterable[Part], prefix: PartPath = ()) -> None:
         for part in parts:
             self.add((*prefix, *part.path), part.bytes, part.count)
 
@@ -108,8 +108,8 @@ class Tally:
 class Numbering:
     """Numbers things of one name, in order of appearance: "x", "x #2", "x #3".
 
-    An inserted thing only takes the next number of its own name, so that a difference does not
-    spread over everything behind it.
+    An inserted thing shifts only the numbers of its own name, so that a difference does not
+    spread over everything after it.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Numbering:
         return base if times == 1 else f"{base} #{times}"
 
 
-def group(parts: Iterable[Part], key: Callable[[Path], Path]) -> tuple[Part, ...]:
+def group(parts: Iterable[Part], key: Callable[[PartPath], PartPath]) -> tuple[Part, ...]:
     """The parts summed by a shorter path."""
     tally = Tally()
     for part in parts:
@@ -130,8 +130,8 @@ def group(parts: Iterable[Part], key: Callable[[Path], Path]) -> tuple[Part, ...
 
 
 class Span(NamedTuple):
-    """``[start, end)`` of a memory. Of several over one byte the least ``rank`` has it, of
-    equals the first."""
+    """``[start, end)`` of a memory. Where spans overlap, the one of least ``rank`` owns the
+    bytes; of equal ranks, the first."""
 
     start: int
     end: int
@@ -140,9 +140,9 @@ class Span(NamedTuple):
 
 
 def sweep(spans: Iterable[Span], size: int) -> Iterator[tuple[int, Span | None]]:
-    """The stretches of ``[0, size)`` in order: how long each is, and whose; None: nobody's."""
+    """The stretches of ``[0, size)`` in order: the length of each, and its owner or None."""
     waiting = sorted((s for s in spans if s.start < s.end), key=lambda span: span.start)
-    alive: list[tuple[int, int]] = []  # ranks, the least first, and places in ``waiting``
+    alive: list[tuple[int, int]] = []  # (rank, index in ``waiting``), least rank first
     following = 0
     edges = sorted({0, size, *(edge for span in waiting for edge in span[:2])})
     for low, high in pairwise(edges):
@@ -158,7 +158,7 @@ def sweep(spans: Iterable[Span], size: int) -> Iterator[tuple[int, Span | None]]
 
 @dataclass(frozen=True)
 class FoldedAnatomy:
-    """A small form for references: parts below ``threshold`` bytes are combined."""
+    """The short form that references store: parts below ``threshold`` bytes are combined."""
 
     anatomy: Anatomy
     threshold: int
@@ -167,13 +167,13 @@ class FoldedAnatomy:
     def of(cls, anatomy: Anatomy) -> FoldedAnatomy:
         """With the threshold that leaves a few hundred parts."""
         sizes = sorted((p.bytes for p in anatomy.parts), reverse=True)
-        threshold = 1 if len(sizes) <= _MOST_KEPT else sizes[_MOST_KEPT]
+        threshold = 1 if len(sizes) <= _MOST_PARTS else sizes[_MOST_PARTS]
         kept = replace(_fold(anatomy, threshold), notes=())
         return cls(
             replace(kept, parts=_uncounted(kept.parts), memory=_uncounted(kept.memory)), threshold
         )
 
-    def like_this(self, other: Anatomy) -> Anatomy:
+    def fold(self, other: Anatomy) -> Anatomy:
         """``other`` folded by the same threshold, so that the two can be compared."""
         return _fold(other, self.threshold)
 
@@ -209,7 +209,7 @@ def _fold(anatomy: Anatomy, threshold: int) -> Anatomy:
 
 def _uncounted(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Sizes alone, one for each path, in the order of a file."""
-    sizes: dict[Path, int] = defaultdict(int)
+    sizes: dict[PartPath, int] = defaultdict(int)
     for part in parts:
         sizes[part.path] += part.bytes
     return tuple(Part(path, sizes[path]) for path in sorted(sizes, key=join))

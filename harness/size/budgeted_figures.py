@@ -1,14 +1,14 @@
 """The figures of size that budgets limit, computed from the parts of a program and a firmware.
 
-``harness.config.figures`` has their meanings. Those of a firmware need only sections, so a run
-computes them from the section headers and a gate, with the same result, from the whole anatomy.
+``harness.config.figures`` explains them. Those of a firmware need only sections: a run computes
+them from the section headers, a gate from the whole anatomy, with the same result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.size.anatomy import Anatomy, Part, Path
+from harness.size.anatomy import Anatomy, Part, PartPath
 from harness.size.difference import Change, Difference
 from harness.size.elf_anatomy import NO_REGION
 
@@ -18,7 +18,7 @@ _POOL = ".pool"
 
 
 def figures_of_program(anatomy: Anatomy) -> dict[str, int]:
-    """Of a ``.pte``: the file, its planned buffers, and the largest NPU scratch."""
+    """The sizes of a ``.pte``, of its planned buffers, and of the largest NPU scratch."""
     scratch = [p.bytes for p in anatomy.memory if p.path[0].startswith(_SCRATCH)]
     planned = [p.bytes for p in anatomy.memory if not p.path[0].startswith(_SCRATCH)]
     return {
@@ -32,8 +32,8 @@ def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> d
     """Of an ELF whose parts' paths start with region, kind and section.
 
     A region counts everything that the linker put into it, including stored copies and reserved
-    memory; an unused region counts 0. Each region is also counted without its pools: they are so
-    large that a budget of some percent of them would hide any other growth.
+    memory; an unused region counts 0. Each region is also counted without its pools: a few percent
+    of them would hide any other growth.
     """
     figures = {"elf_loaded": 0, "elf_text": 0, "elf_outside": 0}
     figures |= {
@@ -45,20 +45,20 @@ def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> d
     return figures
 
 
-def _figures_of(path: Path) -> tuple[str, ...]:
+def _figures_of(path: PartPath) -> tuple[str, ...]:
     """The figures of a firmware that a part counts for."""
     region, kind, section = path[:3]
     loaded = ("elf_loaded",) if kind in _LOADED else ()
     text = ("elf_text",) if kind == "code" else ()
     if region == NO_REGION:
         return (*loaded, *text, "elf_outside")
-    # under Zephyr a devicetree's region is one section, of its own name
+    # under Zephyr a region of the devicetree is one section with the region's name
     pools = "_pools" if section.startswith(_POOL) or section == region else "_no_pools"
     return (*loaded, *text, f"elf_{region}", f"elf_{region}{pools}")
 
 
 def changes_behind(figure: str, difference: Difference) -> list[Change]:
-    """The changes that a figure's growth is made of."""
+    """The changes that add up to a figure's growth."""
     scratch = figure == "npu_scratch_bytes"
     if scratch or figure == "planned_bytes":
         return [c for c in difference.memory if c.path[0].startswith(_SCRATCH) == scratch]

@@ -1,9 +1,9 @@
 """Gives each byte of a FlatBuffer to exactly one path.
 
-The caller claims the things that it has names for, the particular before the general. A claim of a
-table or field takes everything below it that is not claimed yet, so that shared things (strings
-above all) belong to their first claimant. ``account`` then finds the bytes that were claimed twice
-or never. Nothing is visited twice, so even a hostile file takes time proportional to its size.
+The caller claims the things that it has names for, the specific before the general. A claim of a
+table or field takes everything below it that is still unclaimed, so that shared things (mostly
+strings) belong to their first claimant. ``account`` then finds the bytes that were claimed twice or
+never. Nothing is visited twice, so even a hostile file takes time proportional to its size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Field
-from harness.size.anatomy import UNKNOWN, Path, Tally
+from harness.size.anatomy import UNKNOWN, PartPath, Tally
 
 INSIDE_TABLES = ("padding", "inside tables")
 _FLATBUFFER_ALIGNMENT = 32  # force_align of the program inside a .bpte
@@ -28,39 +28,39 @@ _NOBODY = -1  # the owner of bytes that the caller accounts for itself
 class Claims:
     """The owners of the bytes of ``buffer``. Vtables and inner padding go to ``general``/..."""
 
-    def __init__(self, buffer: FlatBuffer, general: Path) -> None:
+    def __init__(self, buffer: FlatBuffer, general: PartPath) -> None:
         self.buffer = buffer
         self._general = general
         self._tables: dict[int, int] = {}  # position -> type
         self._runs: dict[int, int] = {}  # position -> end, of vectors and strings
-        self._labels: dict[Path, int] = {}
+        self._labels: dict[PartPath, int] = {}
         self._things: dict[int, int] = defaultdict(int)
         self._padding: dict[int, int] = defaultdict(int)
         self._starts, self._ends, self._owners = array("q"), array("q"), array("q")
 
-    def table(self, table: Table | None, path: Path) -> None:
+    def table(self, table: Table | None, path: PartPath) -> None:
         """Gives the table, and everything unclaimed below it, to ``path``."""
         if table is not None:
             label = self._label(path)
             self._things[label] += 1
             self._claim_all([(table.pos, table.type)], label)
 
-    def field(self, table: Table, name: str, path: Path) -> None:
-        """Gives the target of a field (not its place in the table) to ``path``."""
-        place = self.buffer.layout(table.type, table.pos).places.get(name)
-        if place is not None:
+    def field(self, table: Table, name: str, path: PartPath) -> None:
+        """Gives the target of a field (not its slot in the table) to ``path``."""
+        offset = self.buffer.layout(table.type, table.pos).offsets.get(name)
+        if offset is not None:
             label = self._label(path)
             self._things[label] += 1
             field = self.buffer.schema.tables[table.type].by_name[name]
-            self._claim_all([*self._targets(table.pos, table.type, place, field, label)], label)
+            self._claim_all([*self._targets(table.pos, table.type, offset, field, label)], label)
 
-    def bytes(self, start: int, end: int, path: Path) -> None:
+    def bytes(self, start: int, end: int, path: PartPath) -> None:
         self._add(start, end, self._label(path))
 
-    def reserve(self, vector: Vector, path: Path) -> bool:
+    def reserve(self, vector: Vector, path: PartPath) -> bool:
         """Leaves a vector's elements to the caller; only its length goes to ``path``.
 
-        False when something has claimed the vector before.
+        Returns False when the vector was claimed before.
         """
         start, end = vector.data - 4, vector.end
         if start in self._runs:
@@ -73,13 +73,13 @@ class Claims:
     def _claim_all(self, pending: list[tuple[int, int]], label: int) -> None:
         while pending:
             pos, kind = pending.pop()
-            seen = self._tables.get(pos)
-            if seen == kind:
+            claimed_kind = self._tables.get(pos)
+            if claimed_kind == kind:
                 continue
-            if seen is not None:
+            if claimed_kind is not None:
                 names = self.buffer.schema.tables
                 raise MalformedFile(
-                    f"one table is both a {names[seen].name} and a {names[kind].name}", pos
+                    f"one table is both a {names[claimed_kind].name} and a {names[kind].name}", pos
                 )
             self._tables[pos] = kind
             layout = self.buffer.layout(kind, pos)
@@ -92,14 +92,14 @@ class Claims:
     def _targets(
         self, pos: int, kind: int, offset: int, field: Field, label: int
     ) -> Iterator[tuple[int, int]]:
-        """Claims what a field points to, but for the tables, whose position and type it yields."""
-        at = pos + offset
+        """Claims what a field points to; of tables it yields position and type instead."""
+        position = pos + offset
         if field.kind == "union":
-            member = self.buffer.union_member(Table(self.buffer, kind, pos), field, at)
+            member = self.buffer.union_member(Table(self.buffer, kind, pos), field, position)
             if member is not None:
                 yield member.pos, member.type
             return
-        target = self.buffer.follow(at)
+        target = self.buffer.follow(position)
         if field.kind == "table":
             yield target, field.index
         elif field.kind == "string":
@@ -118,18 +118,18 @@ class Claims:
         _, end = self.buffer.vector_extent(pos, field.size)
         if not self._run(pos, end, label) or field.kind == "vector of scalar":
             return
-        for at in range(pos + 4, end, 4):
+        for slot in range(pos + 4, end, 4):
             if field.kind == "vector of table":
-                yield self.buffer.follow(at), field.index
+                yield self.buffer.follow(slot), field.index
             elif field.kind == "vector of string":
-                self._string(self.buffer.follow(at), label)
+                self._string(self.buffer.follow(slot), label)
 
     def _run(self, start: int, end: int, label: int) -> bool:
         """False when the same bytes were claimed before."""
-        known = self._runs.get(start)
-        if known == end:
+        claimed_end = self._runs.get(start)
+        if claimed_end == end:
             return False
-        if known is not None:
+        if claimed_end is not None:
             raise MalformedFile("two objects of different size start here", start)
         self._runs[start] = end
         self._add(start, end, label)
@@ -140,7 +140,7 @@ class Claims:
         self._ends.append(end)
         self._owners.append(label)
 
-    def _label(self, path: Path) -> int:
+    def _label(self, path: PartPath) -> int:
         return self._labels.setdefault(path, len(self._labels))
 
     def account(self, tally: Tally) -> None:
@@ -166,20 +166,26 @@ class Claims:
             tally.add((*self._general, *INSIDE_TABLES), padding)
         lows = np.concatenate([[0], ends])
         highs = np.concatenate([starts, [self.buffer.limit]])
-        view, foreign = self.buffer.view, self.buffer.has_unknown_fields
+        view, unknown_fields = self.buffer.view, self.buffer.has_unknown_fields
         for i in np.flatnonzero(highs > lows):
             low, high = int(lows[i]), int(highs[i])
-            classify_gap(view, low, high, self._general, tally, foreign=foreign)
+            classify_gap(view, low, high, self._general, tally, unknown_fields=unknown_fields)
 
 
 def classify_gap(
-    view: memoryview, start: int, end: int, where: Path, tally: Tally, *, foreign: bool = False
+    view: memoryview,
+    start: int,
+    end: int,
+    where: PartPath,
+    tally: Tally,
+    *,
+    unknown_fields: bool = False,
 ) -> None:
-    """Account for ``[start, end)``.
+    """Accounts for ``[start, end)``.
 
     Padding is zero, and shorter than the largest alignment inside a FlatBuffer or than the
-    alignment of what follows it. Other bytes are unreferenced, or unknown if ``foreign``: then the
-    file has fields that the schema lacks, which may refer to them.
+    alignment of what follows it. Other bytes are unreferenced. With ``unknown_fields`` they are
+    unknown: the file has fields that the schema lacks, which may refer to them.
     """
     if end <= start:
         return
@@ -187,7 +193,7 @@ def classify_gap(
     aligned = size < _FLATBUFFER_ALIGNMENT or _alignment(end) > size
     if size < _LARGEST_ALIGNMENT and aligned and not any(view[start:end]):
         tally.add(("padding", *where), size)
-    elif foreign:
+    elif unknown_fields:
         tally.add((UNKNOWN, *where), size)
     else:
         tally.add(("unreferenced", *where), size)

@@ -1,5 +1,5 @@
-"""What changed between two anatomies: added, removed, grew, shrank, renamed; most first; and one
-sentence for each cause of growth."""
+"""What changed between two anatomies (added, removed, grew, shrank, renamed), largest change first,
+and one sentence for each cause of growth."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from harness.size.anatomy import Anatomy, Part, Path, join, shown
+from harness.size.anatomy import Anatomy, Part, PartPath, join, shown
 
 _USED_BY = " of "  # a planned tensor's name: its shape, and the operator it belongs to
-_ALIKE = 0.6  # least likeness of two names for one to count as the other's new name
+_RENAME_SIMILARITY = 0.6  # least similarity of two names that count as a rename
 _MOST_PAIRS = 20_000  # of names to compare; beyond that, a rename counts as added and removed
 
 
@@ -20,10 +20,10 @@ _MOST_PAIRS = 20_000  # of names to compare; beyond that, a rename counts as add
 class Change:
     """``old_path``: the path before a rename. ``old`` or ``new`` is 0 where it does not exist."""
 
-    path: Path
+    path: PartPath
     old: int
     new: int
-    old_path: Path | None = None
+    old_path: PartPath | None = None
 
     @property
     def delta(self) -> int:
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """``parts`` of the file and ``memory`` that it asks for, most bytes first."""
+    """``parts`` of the file and the ``memory`` that it needs, most bytes first."""
 
     old_total: int
     new_total: int
@@ -88,15 +88,15 @@ def changes(old: Iterable[Part], new: Iterable[Part]) -> tuple[Change, ...]:
     return tuple(sorted(changed, key=lambda c: (-abs(c.delta), c.path)))
 
 
-def _renamed(gone: dict[Path, int], come: dict[Path, int]) -> list[Change]:
-    """Pairs, removed from both: the same name elsewhere, or a similar name beside it."""
+def _renamed(gone: dict[PartPath, int], come: dict[PartPath, int]) -> list[Change]:
+    """Moves pairs out of both: the same name elsewhere, or a similar name under the same parent."""
     renames: list[Change] = []
 
-    def pair(old: Path, new: Path) -> None:
+    def pair(old: PartPath, new: PartPath) -> None:
         renames.append(Change(new, gone.pop(old), come.pop(new), old))
 
-    elsewhere: dict[tuple[str, int], list[Path]] = defaultdict(list)
-    beside: dict[Path, list[Path]] = defaultdict(list)
+    elsewhere: dict[tuple[str, int], list[PartPath]] = defaultdict(list)
+    beside: dict[PartPath, list[PartPath]] = defaultdict(list)
     for path, size in gone.items():
         elsewhere[path[-1], size].append(path)
         beside[path[:-1]].append(path)
@@ -107,15 +107,16 @@ def _renamed(gone: dict[Path, int], come: dict[Path, int]) -> list[Change]:
         candidates = [p for p in beside.get(path[:-1], ()) if p in gone]
         if len(candidates) * len(come) > _MOST_PAIRS:
             continue
-        scored = [(_likeness(p[-1], path[-1]), gone[p] == size, p) for p in candidates]
+        scored = [(_similarity(p[-1], path[-1]), gone[p] == size, p) for p in candidates]
         best = max(scored, default=(0.0, False, ()), key=lambda s: (s[0], s[1]))
-        if best[0] >= _ALIKE:
+        if best[0] >= _RENAME_SIMILARITY:
             pair(best[2], path)
     return renames
 
 
-def _likeness(a: str, b: str) -> float:
-    """0 for tensors of different shapes and for numbered twins, which are different things."""
+def _similarity(a: str, b: str) -> float:
+    """Similarity of two names, 0 to 1; 0 for tensors of different shapes and for numbered things
+    of one name, which are different things."""
     if "[" in a or "#" in a or "#" in b:
         return float(_USED_BY in a and a.split(_USED_BY)[0] == b.split(_USED_BY)[0])
     return SequenceMatcher(None, a, b, autojunk=False).ratio()
@@ -123,9 +124,9 @@ def _likeness(a: str, b: str) -> float:
 
 @dataclass(frozen=True)
 class GrowthCause:
-    """One change, or ``things`` changes below one path of which none is large by itself."""
+    """One change, or ``things`` changes below one path, none of which is large by itself."""
 
-    path: Path
+    path: PartPath
     delta: int
     things: int
     change: Change | None
@@ -134,17 +135,17 @@ class GrowthCause:
 def causes(changed: Sequence[Change]) -> list[GrowthCause]:
     """The changes, with scattered small ones combined, most bytes first.
 
-    Padding comes last, whatever its size: it only follows from the other changes.
+    Padding comes last, whatever its size: it is a consequence of the other changes.
     """
-    found = _combine((), [c for c in changed if c.delta])
-    return sorted(found, key=lambda c: ("padding" in c.path, -abs(c.delta)))
+    combined = _combine((), [c for c in changed if c.delta])
+    return sorted(combined, key=lambda c: ("padding" in c.path, -abs(c.delta)))
 
 
-def _combine(path: Path, changed: Sequence[Change]) -> list[GrowthCause]:
+def _combine(path: PartPath, changed: Sequence[Change]) -> list[GrowthCause]:
     """``changed``: all below ``path``, which may itself be one of them."""
     if len(changed) == 1 or all(c.path == path for c in changed):
         return [GrowthCause(c.path, c.delta, 1, c) for c in changed]
-    below: dict[Path, list[Change]] = defaultdict(list)
+    below: dict[PartPath, list[Change]] = defaultdict(list)
     for change in changed:
         below[change.path[: len(path) + 1]].append(change)
     moved = sum(abs(c.delta) for c in changed)
@@ -154,7 +155,7 @@ def _combine(path: Path, changed: Sequence[Change]) -> list[GrowthCause]:
     return [cause for deeper, group in below.items() for cause in _combine(deeper, group)]
 
 
-# The first row whose words are all in a path describes it.
+# The first row whose words are all in the path describes the part.
 _SUBJECTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("program", "operators"), "the operator name {name}"),
     (("program", "instructions"), "the calls of {name}"),
@@ -177,12 +178,13 @@ _SUBJECTS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def reasons(difference: Difference, enough: int) -> list[str]:
-    """Of the file first, then of the memory it asks for."""
+    """Sentences about the file first, then about the memory it needs."""
     return [*sentences(difference.parts, enough), *sentences(difference.memory, enough)]
 
 
 def sentences(changed: Sequence[Change], enough: int | None = None) -> list[str]:
-    """One for each cause, the largest first, until they explain ``enough`` bytes (None: all)."""
+    """A sentence for each cause, the largest first, up to ``enough`` explained bytes (None:
+    all)."""
     lines, explained = [], 0
     for cause in causes(changed):
         if enough is not None and explained >= enough:
@@ -202,7 +204,7 @@ def sentence(cause: GrowthCause) -> str:
     return f"{cause.delta:+d} B: {_describe(cause.change)}."
 
 
-def subject(path: Path) -> str:
+def subject(path: PartPath) -> str:
     name, parent = path[-1], path[-2] if len(path) > 1 else "the file"
     for words, phrase in _SUBJECTS:
         if path[0] == words[0] and all(word in path for word in words):

@@ -1,8 +1,8 @@
 """The anatomy of an ELF: every allocated byte by region, kind, section, object file and symbol.
 
-Paths are (region, kind, section, object file, scopes..., name). A section that is stored elsewhere
-than it runs (initialised data) takes memory twice; its stored copy has the kind "load image". The
-total is that of all allocated sections and these copies.
+Paths are (region, kind, section, object file, scopes..., name). A section that runs at another
+address than it is stored (initialised data) takes memory twice; its stored copy has the kind
+"load image". The total counts all allocated sections and these copies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.size import anatomy as names
 from harness.size.anatomy import Anatomy, Part, Tally
 
 NO_REGION = "outside every region"
-LOAD_IMAGE = "load image"  # the kind of a stored copy of what runs elsewhere
+LOAD_IMAGE = "load image"  # the kind of a section's stored copy
 
 
 Memory = Region | MapRegion  # a region of a target, or of a linker script
@@ -136,8 +136,8 @@ def _load_address(elf: ElfFile, section: Section) -> int | None:
 def anatomy(
     path: Path, view: memoryview, regions: Sequence[Memory], linker_map: Path | None
 ) -> Anatomy:
-    """The anatomy of the ELF ``view``, the content of ``path``. Without ``regions``: by the regions
-    of the linker map.
+    """The anatomy of the ELF ``view``, the content of ``path``. Without ``regions`` those of the
+    linker map count.
 
     Raises MalformedFile, and UsageError for the map of another link.
     """
@@ -187,7 +187,7 @@ def _check_same_link(elf: ElfFile, link_map: LinkMap, path: Path | None) -> None
 
 
 def _subject(section: str) -> str:
-    """``.text._ZN3fooEv`` to ``_ZN3fooEv``; a section without such a name stays as it is."""
+    """``.text._ZN3fooEv`` to ``_ZN3fooEv``; other section names stay as they are."""
     named = _NAMED.fullmatch(section)
     return named[1] if named else section
 
@@ -204,7 +204,7 @@ class _Symbol:
 
 
 def _symbols(elf: ElfFile) -> Iterator[_Symbol]:
-    """Functions, objects and labels that are in a section; not Arm's mapping symbols."""
+    """Functions, objects and labels of sections, without Arm's mapping symbols."""
     file = ""
     for symbol in elf.symbols:
         is_local = symbol.bind == STB_LOCAL
@@ -254,16 +254,16 @@ class _Sections:
     def _stretches(self, section: Section) -> Iterator[_Stretch]:
         """The whole section, in order and without overlap."""
         end = section.address + section.size
-        at = section.address
+        position = section.address
         for piece in self._pieces(section):
-            low, high = max(piece.address, at), min(piece.end, end)
-            if low > at:
-                yield _between(at, low)
+            low, high = max(piece.address, position), min(piece.end, end)
+            if low > position:
+                yield _between(position, low)
             if high > low:
                 yield from self._inside(piece, low, high)
-            at = max(at, high)
-        if at < end:
-            yield _between(at, end)
+            position = max(position, high)
+        if position < end:
+            yield _between(position, end)
 
     def _pieces(self, section: Section) -> list[InputSection]:
         if self._map is not None:
@@ -281,17 +281,17 @@ class _Sections:
                 "(linker script)" if stack else PADDING,
             )
             return
-        at = low
+        position = low
         for symbol, end in self._symbols_within(low, high):
-            if symbol.address > at:
-                yield self._nameless(piece, at, symbol.address, after_symbol=at > low)
-            if end > max(at, symbol.address):
-                start = max(at, symbol.address)
+            if symbol.address > position:
+                yield self._nameless(piece, position, symbol.address, after_symbol=position > low)
+            if end > max(position, symbol.address):
+                start = max(position, symbol.address)
                 name = scopes(self._plain[symbol.name])
                 yield _Stretch(start, end, name, self._file(piece, symbol))
-                at = end
-        if at < high:
-            yield self._nameless(piece, at, high, after_symbol=at > low)
+                position = end
+        if position < high:
+            yield self._nameless(piece, position, high, after_symbol=position > low)
 
     def _symbols_within(self, low: int, high: int) -> Iterator[tuple[_Symbol, int]]:
         """Symbols by address with their ends. A label reaches to the next symbol."""

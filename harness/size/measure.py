@@ -1,4 +1,4 @@
-"""A file to its Anatomy, whatever kind of file it is."""
+"""Measures the Anatomy of a file, whatever its kind."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PTD_MAGIC, _PTD_HEADER = b"FH01", 40
 def measure_file(
     path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
 ) -> Anatomy:
-    """The anatomy of a ``.pte``, ``.bpte``, ``.ptd`` or ELF, told apart by their content.
+    """The anatomy of a ``.pte``, ``.bpte``, ``.ptd`` or ELF, recognised by its content.
 
     ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for a file that is none of
-    these, MalformedFile for one that breaks off or contradicts itself.
+    these, MalformedFile for one that is truncated or contradicts itself.
     """
     view = _mapped(path)
     magic, identifier = bytes(view[:4]), bytes(view[4:8])
@@ -46,12 +46,12 @@ def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
     if identifier[:2] == b"ET":
         return partial(pte.anatomy, schema=load(schema.PTE))
     if identifier[:2] == b"BP":
-        return partial(_bundle, of_bundle=load(schema.BPTE), of_program=load(schema.PTE))
+        return partial(_bundle, bundle_schema=load(schema.BPTE), program_schema=load(schema.PTE))
     if identifier[:2] == b"FT":
         return partial(_tensors, schema=load(schema.PTD))
     raise UsageError(
-        f"{path} is no .pte, .bpte, .ptd or ELF: its identifier is {identifier!r}",
-        hint="a model file is exported by `hil run TARGET FILE.py`",
+        f"{path} is not a .pte, .bpte, .ptd or ELF: its identifier is {identifier!r}",
+        hint="`hil run TARGET FILE.py` exports a model file",
         path=path,
         kind="malformed_file",
         identifier=repr(identifier),
@@ -69,12 +69,12 @@ def _mapped(path: Path) -> memoryview:
         raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
 
 
-def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
+def _bundle(view: memoryview, bundle_schema: Schema, program_schema: Schema) -> Anatomy:
     """A ``.bpte``: a program bundled with test cases.
 
     Layout: ``devtools/bundled_program/schema/bundled_program_schema.fbs`` of ExecuTorch 1.5.1.
     """
-    buffer = FlatBuffer(view, of_bundle, len(view))
+    buffer = FlatBuffer(view, bundle_schema, len(view))
     root, tally = buffer.root(), Tally()
     claims = Claims(buffer, _BUNDLE)
     claims.bytes(0, 8, (*_BUNDLE, "root offset and identifier"))
@@ -86,7 +86,7 @@ def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
     claims.table(root, (*_BUNDLE, "root"))
     claims.account(tally)
     try:
-        inner = pte.anatomy(program.raw(), of_program)
+        inner = pte.anatomy(program.raw(), program_schema)
     except MalformedFile as error:
         raise error.within("the bundled program", program.data) from None
     tally.extend(inner.parts)
@@ -106,7 +106,7 @@ def _claim_suite(suite: Table, claims: Claims) -> None:
 
 
 def _tensors(view: memoryview, schema: Schema) -> Anatomy:
-    """A ``.ptd``: tensors by name, for programs that keep their data outside.
+    """A ``.ptd``: tensors by name, for programs whose data is in a file of its own.
 
     Layout (``extension/flat_tensor/serialize`` of ExecuTorch 1.5.1): FlatBuffer with file
     identifier FT01 and, from byte 8, a header ``FH01`` (u32 length, u64 FlatBuffer offset, u64
@@ -125,7 +125,7 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
     claims = Claims(buffer, _TABLES)
     claims.bytes(0, 8, ("header", "root offset and identifier"))
     claims.bytes(8, 8 + length, ("header", "FH01 header"))
-    owners: dict[int, pte.Owner] = {}
+    owners: dict[int, pte.Accounting] = {}
 
     def add(name: str, segment: pte.DataSegment) -> None:
         tally.add(("data", name), segment.end - segment.start)
@@ -137,6 +137,6 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
     claims.field(root, "segments", (*_TABLES, "index of segments"))
     claims.table(root, (*_TABLES, "root"))
     claims.account(tally)
-    listed = pte.segments_of(root, base, len(view))
-    pte.account_segments(view, listed, owners, limit, tally)
+    segments = pte.segments_of(root, base, len(view))
+    pte.account_segments(view, segments, owners, limit, tally)
     return Anatomy("ptd", len(view), tally.parts())

@@ -5,19 +5,19 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path as File
+from pathlib import Path
 from typing import Any
 
 from harness.core.errors import NotThere
 from harness.core.plain import plain
-from harness.size.anatomy import Anatomy, Part, Path
+from harness.size.anatomy import Anatomy, Part, PartPath
 from harness.system.files import disk_errors, write_whole
 
 _RESERVED = "reserved: pools, stacks, .bss"
-_TEMPLATE = File(__file__).with_name("page.html")
+_TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def write_page(path: File, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
+def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
     """Raises NotThere, DiskError."""
     if not path.parent.is_dir():
         raise NotThere(path.parent, "directory", hint="the page would go there")
@@ -51,18 +51,18 @@ def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
 
 
 def _split(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """What the linker placed, and what it reserved: pools, stacks and .bss, which would cover the
-    rest."""
+    """The parts that the linker placed, and those it reserved (pools, stacks, .bss): in one map the
+    reserved ones would cover the rest."""
     reserved = [part for part in parts if part.path[1:2] == ("reserved",)]
     return [part for part in parts if part.path[1:2] != ("reserved",)], reserved
 
 
-def _rows(new: Sequence[Part], old: Sequence[Part], users: Mapping[Path, str]) -> list[Any]:
-    """[path, new bytes, old bytes] of every part of either; a constant with who uses it."""
+def _rows(new: Sequence[Part], old: Sequence[Part], users: Mapping[PartPath, str]) -> list[Any]:
+    """[path, new bytes, old bytes] of every part of either; a constant's path names its user."""
     after = {p.path: p.bytes for p in new}
     before = {p.path: p.bytes for p in old}
 
-    def names(path: Path) -> list[str]:
+    def names(path: PartPath) -> list[str]:
         user = users.get(path)
         return [plain(name) for name in ((*path[:-1], user, path[-1]) if user else path)]
 

@@ -8,16 +8,16 @@ from math import prod
 
 from harness.formats.flatbuffer import Table
 from harness.formats.pte import element_of, operator_names
-from harness.size.anatomy import Numbering, Part, Path, Span, Tally, sweep
+from harness.size.anatomy import Numbering, Part, PartPath, Span, Tally, sweep
 from harness.size.claims import Claims
 
-_SHARED_INDEX = 0  # data_buffer_idx of a tensor without data
+SHARED_INDEX = 0  # data_buffer_idx of a tensor without data
 
 
 @dataclass
 class Constant:
-    """``used``: some instruction has a tensor with this data among its arguments; ``user``: the
-    first such, as "conv2d #3", the third of them."""
+    """``used``: some instruction has a tensor with this data among its arguments. ``user``: the
+    first such instruction; "conv2d #3" is the third conv2d."""
 
     name: str
     size: int
@@ -33,11 +33,11 @@ class Constant:
 class Constants:
     """Names and sizes of the constant tensors, by index of their data.
 
-    ``plain`` is for ``Program.constant_segment`` (or the old ``constant_buffer``); ``mutable``
+    ``immutable`` is for ``Program.constant_segment`` (or the old ``constant_buffer``); ``mutable``
     by index of ``mutable_data_segments``, for tensors that only start with this data.
     """
 
-    plain: dict[int, Constant] = field(default_factory=dict)
+    immutable: dict[int, Constant] = field(default_factory=dict)
     mutable: dict[int, dict[int, Constant]] = field(default_factory=dict)
 
 
@@ -48,7 +48,7 @@ class Plans:
     delegates: list[Table] = field(default_factory=list)
 
 
-def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
+def claim_program(program: Table, claims: Claims, general: PartPath) -> Plans:
     """Claims everything below the root table that has a name; the rest goes to ``general``."""
     plans = Plans()
     for plan in program.items("execution_plan"):
@@ -70,12 +70,12 @@ def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
 
 
 class _Method:
-    def __init__(self, plan: Table, plans: Plans, claims: Claims, general: Path) -> None:
+    def __init__(self, plan: Table, plans: Plans, claims: Claims, general: PartPath) -> None:
         self._plan, self._plans, self._claims = plan, plans, claims
         self._name = plan.get("name") or "(no name)"
         self._path = (*general, self._name)
         self._operators = operator_names(plan)
-        self._users: dict[int, str] = {}  # value -> the first operator that has it
+        self._users: dict[int, str] = {}  # value -> the first operator that takes it
         self._layers: dict[int, str] = {}  # the same, with the operator's number
         self._calls = Numbering()
         self._boundary = {*plan.items("inputs"), *plan.items("outputs")}
@@ -138,7 +138,7 @@ class _Method:
 
     def _claim_values(self) -> None:
         values = [(value, value.get("val")) for value in self._plan.items("values")]
-        self._use_what_is_in_lists([content for _, content in values])
+        self._use_list_items([content for _, content in values])
         for index, (value, content) in enumerate(values):
             if content is not None and content.name == "Tensor":
                 self._claim_tensor(index, value, content)
@@ -151,9 +151,9 @@ class _Method:
         for number, size in enumerate(self._plan.items("non_const_buffer_sizes")):
             group = (f"planned buffer {number} of {self._name}",)
             if size > 0:
-                self._plans.memory.extend(_owners(group, size, self._planned.get(number, ())))
+                self._plans.memory.extend(_memory_parts(group, size, self._planned.get(number, ())))
 
-    def _use_what_is_in_lists(self, contents: list[Table | None]) -> None:
+    def _use_list_items(self, contents: list[Table | None]) -> None:
         for index, content in enumerate(contents):
             user = self._users.get(index)
             if user and content and content.name in ("TensorList", "OptionalTensorList"):
@@ -165,31 +165,33 @@ class _Method:
         item_size, dtype = element_of(tensor)
         shape = f"{dtype}{sizes}".replace(" ", "")
         size = prod(max(0, s) for s in sizes) * item_size
-        extra, where = tensor.get("extra_tensor_info"), tensor.get("allocation_info")
-        known_as = extra.get("fully_qualified_name") if extra else None
-        if extra is not None and known_as:
-            self._claims.field(extra, "fully_qualified_name", (*self._path, "names", known_as))
+        extra, allocation = tensor.get("extra_tensor_info"), tensor.get("allocation_info")
+        full_name = extra.get("fully_qualified_name") if extra else None
+        if extra is not None and full_name:
+            self._claims.field(extra, "fully_qualified_name", (*self._path, "names", full_name))
         data = tensor.get("data_buffer_idx")
-        kind = "constant" if data != _SHARED_INDEX else "planned" if where else "unplanned"
+        kind = "constant" if data != SHARED_INDEX else "planned" if allocation else "unplanned"
         self._claims.table(value, (*self._path, "tensors", f"{kind} {shape}"))
-        if data != _SHARED_INDEX:
-            known = self._plans.constants.plain
-            if where is not None:
+        if data != SHARED_INDEX:
+            constants = self._plans.constants.immutable
+            if allocation is not None:
                 segment = extra.get("mutable_data_segments_idx") if extra else 0
-                known = self._plans.constants.mutable.setdefault(segment, {})
-            if data not in known:
-                known[data] = Constant(known_as or self._shapes.name(shape), size, False)
-            known[data].used |= index in self._users or index in self._boundary
-            known[data].user = known[data].user or self._layers.get(index, "")
-        if where is not None:
-            offset = where.get("memory_offset_low") | where.get("memory_offset_high") << 32
+                constants = self._plans.constants.mutable.setdefault(segment, {})
+            if data not in constants:
+                constants[data] = Constant(full_name or self._shapes.name(shape), size, False)
+            constants[data].used |= index in self._users or index in self._boundary
+            constants[data].user = constants[data].user or self._layers.get(index, "")
+        if allocation is not None:
+            offset = (
+                allocation.get("memory_offset_low") | allocation.get("memory_offset_high") << 32
+            )
             user = self._users.get(index)
-            name = f"{known_as or shape} of {user}" if user else known_as or shape
-            planned = self._planned.setdefault(where.get("memory_id"), [])
+            name = f"{full_name or shape} of {user}" if user else full_name or shape
+            planned = self._planned.setdefault(allocation.get("memory_id"), [])
             planned.append(Span(offset, offset + size, -size, name))
 
 
-def _owners(buffer: Path, size: int, tensors: Iterable[Span]) -> tuple[Part, ...]:
+def _memory_parts(buffer: PartPath, size: int, tensors: Iterable[Span]) -> tuple[Part, ...]:
     """Parts under ``buffer`` that sum to ``size``.
 
     Tensors that do not live at the same time share memory, so their sizes do not add up to the

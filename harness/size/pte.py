@@ -17,9 +17,9 @@ from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
 from harness.size import vela
-from harness.size.anatomy import Anatomy, Numbering, Part, Path, Tally
+from harness.size.anatomy import Anatomy, Numbering, Part, PartPath, Tally
 from harness.size.claims import Claims, classify_gap
-from harness.size.program_tables import Constant, Plans, claim_program
+from harness.size.program_tables import SHARED_INDEX, Constant, Plans, claim_program
 
 _GENERAL = ("program",)
 _MAGIC = b"eh00"
@@ -29,64 +29,65 @@ _ROOT_AND_IDENTIFIER = 8
 
 @dataclass(frozen=True)
 class Header:
-    length: int  # bytes of the extended header, 0 when there is none
-    flatbuffer: int  # bytes of the FlatBuffer, the header included
+    size: int  # bytes of the extended header, 0 when there is none
+    flatbuffer_size: int  # bytes of the FlatBuffer, the header included
     base: int  # where segment offsets count from; 0 without segments
 
 
 def anatomy(view: memoryview, schema: Schema) -> Anatomy:
-    """Raises MalformedFile for a file that does not keep to the format."""
+    """The parts of a whole ``.pte``. Raises MalformedFile for a file that violates the format."""
     header = read_header(view, schema)
-    buffer = FlatBuffer(view, schema, header.flatbuffer)
+    buffer = FlatBuffer(view, schema, header.flatbuffer_size)
     program = buffer.root()
     claims, tally = Claims(buffer, _GENERAL), Tally()
     claims.bytes(0, _ROOT_AND_IDENTIFIER, ("header", "root offset and identifier"))
-    end = _ROOT_AND_IDENTIFIER + header.length
+    end = _ROOT_AND_IDENTIFIER + header.size
     claims.bytes(_ROOT_AND_IDENTIFIER, end, ("header", "extended header"))
     blobs = _Blobs(view, tally)
     constants = _inline(program, claims, "constant_buffer", "storage")
     delegates = _inline(program, claims, "backend_delegate_data", "data")
     plans = claim_program(program, claims, _GENERAL)
     claims.account(tally)
-    blobs.name(program, plans)
-    blobs.inline(constants, delegates, plans)
-    listed = segments_of(program, header.base, len(view))
-    owners = blobs.owners(program, plans)
-    account_segments(view, listed, owners, header.flatbuffer, tally)
+    blobs.name_delegates(program, plans)
+    blobs.account_inline(constants, delegates, plans)
+    segments = segments_of(program, header.base, len(view))
+    owners = blobs.segment_owners(program, plans)
+    account_segments(view, segments, owners, header.flatbuffer_size, tally)
     memory = (*plans.memory, *blobs.memory)
-    known = plans.constants.plain.values()
-    users: dict[Path, str] = {("constants", c.label): c.user for c in known if c.user}
+    constants_used = (c for c in plans.constants.immutable.values() if c.user)
+    users: dict[PartPath, str] = {("constants", c.label): c.user for c in constants_used}
     return Anatomy("pte", len(view), tally.parts(), memory, users=users)
 
 
 def read_header(view: memoryview, schema: Schema) -> Header:
+    """Raises MalformedFile for another kind of file, and for a damaged header."""
     if len(view) < _ROOT_AND_IDENTIFIER + 4:
         raise MalformedFile(f"{len(view)} bytes are too few for a program", len(view))
     if bytes(view[4:8]) != schema.identifier.encode():
         raise MalformedFile(
-            f"no {schema.identifier} file: its identifier is {bytes(view[4:8])!r}", 4
+            f"not an {schema.identifier} file: its identifier is {bytes(view[4:8])!r}", 4
         )
     if bytes(view[8:12]) != _MAGIC:
         return Header(0, len(view), 0)
     if len(view) < _ROOT_AND_IDENTIFIER + _SHORTEST_HEADER:
         raise MalformedFile("the extended header is cut off", len(view))
-    length, flatbuffer, base = struct.unpack_from("<IQQ", view, 12)
-    if not _SHORTEST_HEADER <= length <= min(flatbuffer, len(view)) - _ROOT_AND_IDENTIFIER:
-        raise MalformedFile(f"an extended header of {length} bytes", 12)
-    if flatbuffer > len(view):
+    size, flatbuffer_size, base = struct.unpack_from("<IQQ", view, 12)
+    if not _SHORTEST_HEADER <= size <= min(flatbuffer_size, len(view)) - _ROOT_AND_IDENTIFIER:
+        raise MalformedFile(f"an extended header of {size} bytes", 12)
+    if flatbuffer_size > len(view):
         raise MalformedFile(
-            f"the FlatBuffer of {flatbuffer} bytes ends behind the end of the file", 16
+            f"the FlatBuffer of {flatbuffer_size} bytes ends past the end of the file", 16
         )
-    if base and not flatbuffer <= base <= len(view):
+    if base and not flatbuffer_size <= base <= len(view):
         raise MalformedFile(f"the segments start at {base}, outside the rest of the file", 24)
-    return Header(length, flatbuffer, base)
+    return Header(size, flatbuffer_size, base)
 
 
 def _inline(program: Table, claims: Claims, name: str, data: str) -> dict[int, Vector]:
-    """Data that is stored inside the FlatBuffer; the claims leave it to ``_Blobs``."""
-    place = (*_GENERAL, f"index of {name.replace('_', ' ')}")
+    """The vectors of ``data`` stored inside the FlatBuffer; ``_Blobs`` accounts for them."""
+    index_path = (*_GENERAL, f"index of {name.replace('_', ' ')}")
     vectors = ((index, table.get(data)) for index, table in enumerate(program.items(name)))
-    return {n: v for n, v in vectors if v is not None and claims.reserve(v, place)}
+    return {n: v for n, v in vectors if v is not None and claims.reserve(v, index_path)}
 
 
 class _Blobs:
@@ -99,7 +100,7 @@ class _Blobs:
         self._external_names: dict[str, str] = {}
         self.memory: list[Part] = []
 
-    def name(self, program: Table, plans: Plans) -> None:
+    def name_delegates(self, program: Table, plans: Plans) -> None:
         locations = program.buffer.schema.enums["DataLocation"]
         numbering = Numbering()
         for delegate in plans.delegates:
@@ -110,7 +111,7 @@ class _Blobs:
                 name = numbering.name(delegate.get("id") or "")
                 names.setdefault(data.get("index"), name)
 
-    def inline(
+    def account_inline(
         self, constants: dict[int, Vector], delegates: dict[int, Vector], plans: Plans
     ) -> None:
         for index, vector in delegates.items():
@@ -120,8 +121,9 @@ class _Blobs:
             else:
                 self._delegate(vector.raw(), name)
         for index, vector in constants.items():
-            known = plans.constants.plain.get(index)
-            path = ("constants", known.label) if known else ("unreferenced", f"constant {index}")
+            constant = plans.constants.immutable.get(index)
+            unused = ("unreferenced", f"constant {index}")
+            path = unused if constant is None else ("constants", constant.label)
             self._tally.add(path, len(vector.raw()))
 
     def _delegate(self, blob: memoryview, name: str) -> None:
@@ -138,18 +140,19 @@ class _Blobs:
             if size:
                 self.memory.append(Part((f"NPU {kind} of {name}", "working memory"), size))
 
-    def owners(self, program: Table, plans: Plans) -> dict[int, Owner]:
+    def segment_owners(self, program: Table, plans: Plans) -> dict[int, Accounting]:
         """The function that accounts for each segment, by its number."""
-        owners: dict[int, Owner] = {}
+        owners: dict[int, Accounting] = {}
 
         def add(table: Table, known: dict[int, Constant], kind: str) -> None:
-            offsets = dict(list(enumerate(table.items("offsets")))[1:])
+            listed = enumerate(table.items("offsets"))
+            offsets = {index: offset for index, offset in listed if index != SHARED_INDEX}
             if offsets:
                 owners[table.get("segment_index")] = partial(self._tensors, offsets, known, kind)
 
         constant = program.get("constant_segment")
         if constant is not None:
-            add(constant, plans.constants.plain, "constants")
+            add(constant, plans.constants.immutable, "constants")
         for index, table in enumerate(program.items("mutable_data_segments")):
             add(table, plans.constants.mutable.get(index, {}), "initial state")
         for index, name in self._segment_names.items():
@@ -161,29 +164,33 @@ class _Blobs:
         return owners
 
     def _tensors(
-        self, offsets: Mapping[int, int], known: Mapping[int, Constant], kind: str, at: DataSegment
+        self,
+        offsets: Mapping[int, int],
+        known: Mapping[int, Constant],
+        kind: str,
+        segment: DataSegment,
     ) -> None:
         """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
-        view, tally, length = self._view, self._tally, at.end - at.start
-        places: dict[int, list[int]] = {}
+        view, tally, size = self._view, self._tally, segment.end - segment.start
+        at_offset: dict[int, list[int]] = {}
         for index, offset in offsets.items():
-            if offset > length:
-                raise MalformedFile(f"constant {index} starts behind its segment", at.start)
-            places.setdefault(offset, []).append(index)
-        edges = [*sorted(places), length]
-        classify_gap(view, at.start, at.start + edges[0], ("before constants",), tally)
+            if offset > size:
+                raise MalformedFile(f"constant {index} starts past its segment", segment.start)
+            at_offset.setdefault(offset, []).append(index)
+        edges = [*sorted(at_offset), size]
+        classify_gap(view, segment.start, segment.start + edges[0], ("before constants",), tally)
         for start, end in pairwise(edges):
-            named = [known[index] for index in places[start] if index in known]
+            named = [known[index] for index in at_offset[start] if index in known]
             if named:
                 largest = max(named, key=lambda n: n.size)
                 used = any(n.used for n in named)
-                size = min(largest.size, end - start)
-                tally.add((kind, replace(largest, used=used).label), size)
-                low = at.start + start + size
-                classify_gap(view, low, at.start + end, ("between constants",), tally)
+                used_size = min(largest.size, end - start)
+                tally.add((kind, replace(largest, used=used).label), used_size)
+                low = segment.start + start + used_size
+                classify_gap(view, low, segment.start + end, ("between constants",), tally)
             else:
-                which = ", ".join(map(str, places[start]))
-                tally.add(("unreferenced", f"constant {which}"), end - start)
+                numbers = ", ".join(map(str, at_offset[start]))
+                tally.add(("unreferenced", f"constant {numbers}"), end - start)
 
     def _delegate_segment(self, name: str, segment: DataSegment) -> None:
         self._delegate(self._view[segment.start : segment.end], name)
@@ -201,7 +208,7 @@ class DataSegment:
     end: int
 
 
-Owner = Callable[[DataSegment], None]
+Accounting = Callable[[DataSegment], None]
 
 
 def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
@@ -211,8 +218,8 @@ def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
         start, size = base + table.get("offset"), table.get("size")
         if start + size > file_size:
             raise MalformedFile(
-                f"segment {len(segments)} ends {start + size - file_size} bytes behind the end "
-                "of the file: it is truncated",
+                f"segment {len(segments)} ends {start + size - file_size} bytes past the end "
+                "of the file: the file is truncated",
                 table.pos,
             )
         segments.append(DataSegment(start, start + size))
@@ -222,22 +229,22 @@ def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
 def account_segments(
     view: memoryview,
     segments: list[DataSegment],
-    owner_of: Mapping[int, Owner],
+    owners: Mapping[int, Accounting],
     start: int,
     tally: Tally,
 ) -> None:
-    """Account for everything from ``start`` to the end of ``view``."""
-    at = start
+    """Accounts for everything from ``start`` to the end of ``view``."""
+    position = start
     for index, segment in sorted(enumerate(segments), key=lambda s: (s[1].start, s[1].end)):
         if segment.end == segment.start:
             continue
-        if segment.start < at:
+        if segment.start < position:
             raise MalformedFile(f"segment {index} overlaps what is before it", segment.start)
-        classify_gap(view, at, segment.start, ("between segments",), tally)
-        owner = owner_of.get(index)
-        if owner is None:
+        classify_gap(view, position, segment.start, ("between segments",), tally)
+        account = owners.get(index)
+        if account is None:
             tally.add(("unreferenced", f"segment {index}"), segment.end - segment.start)
         else:
-            owner(segment)
-        at = segment.end
-    classify_gap(view, at, len(view), ("end of file",), tally)
+            account(segment)
+        position = segment.end
+    classify_gap(view, position, len(view), ("end of file",), tally)

@@ -1,7 +1,7 @@
-"""The Ethos-U delegate's blob: commands, weights, scales, what it needs at run time.
+"""The Ethos-U delegate's blob: commands, weights, scales, and its needs at run time.
 
-A blob that is no Vela stream (``formats/ethosu.py``) is one opaque part. Of the commands only the
-registers with the addresses of constants are followed; nothing is executed. Register numbers:
+A blob that is not a Vela stream (``formats/ethosu.py``) is one opaque part. Of the commands only
+the registers with addresses of constants are followed; nothing is executed. Register numbers:
 ``ethosu/vela/ethos_u55_regs`` of ethos-u-vela 5.1.0; the two weight streams that only a U85 has
 come from the register descriptions in its source distribution.
 """
@@ -17,7 +17,7 @@ from math import prod
 from harness.core.errors import MalformedFile
 from harness.formats import ethosu
 from harness.formats.ethosu import HEADER_BYTES, VelaBlock, walk
-from harness.size.anatomy import Path, Span, Tally, sweep
+from harness.size.anatomy import PartPath, Span, Tally, sweep
 
 BACKEND = "EthosUBackend"
 _BLOCKS = {"cmd_data": "command stream", "weight_data": "constants"}
@@ -31,29 +31,29 @@ _LATER_PAIRS = ((0x092, 0x093), (0x094, 0x095))  # U65: scales of core 1; U85: w
 _DMA_SRC_REGION, _DMA_DST_REGION = 0x130, 0x131
 _DMA_SRC, _DMA_DST, _DMA_LEN = 0x030, 0x031, 0x032
 _ROW = struct.Struct("<9i")  # of a table of tensors: shape, element size, offset, region
-_INTERNAL = 1 << 8  # destination is the NPU's own memory
+_INTERNAL = 1 << 8  # the destination is the NPU's own memory
 _USES = ("weights", "scales", "lookup tables", "copied by DMA")  # the first that fits wins
 
 
 @dataclass(frozen=True)
 class DelegateNeeds:
-    """What a delegate needs besides its bytes. ``keys``: named-data key to block."""
+    """What a delegate needs besides its bytes. ``keys``: named-data key to block name."""
 
     scratch: int
     keys: dict[str, str]
     memory: dict[str, int]  # bytes by purpose; only a COP2 container has them
 
 
-def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
-    """Account for every byte of a blob under ``path``."""
+def split(blob: memoryview, path: PartPath, tally: Tally) -> DelegateNeeds:
+    """Accounts for every byte of a blob under ``path``."""
     try:
         blocks = list(walk(blob))
     except MalformedFile:
         tally.add((*path, "opaque"), len(blob))
         return DelegateNeeds(0, {}, {})
     scratch, keys = 0, {}
-    own = (b for b in blocks if b.name == "cmd_data" and not b.external)
-    uses = next((constant_uses(blob[b.data : b.data + b.length]) for b in own), None)
+    command_blocks = (b for b in blocks if b.name == "cmd_data" and not b.external)
+    uses = next((constant_uses(blob[b.data : b.data + b.length]) for b in command_blocks), None)
     for block in blocks:
         tally.add((*path, "block headers"), HEADER_BYTES)
         name = _BLOCKS.get(block.name, block.name.replace("_", " "))
@@ -68,12 +68,12 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
         if block.name == "scratch_size" and block.length == 4 and not block.external:
             scratch = int(struct.unpack("<I", data)[0])
         tally.add((*path, "padding"), block.padding)
-    tally.add((*path, "behind the stream"), len(blob) - blocks[-1].end)
-    return DelegateNeeds(scratch, keys, _of_driver(blob, blocks))
+    tally.add((*path, "after the stream"), len(blob) - blocks[-1].end)
+    return DelegateNeeds(scratch, keys, _driver_memory(blob, blocks))
 
 
-def _of_driver(blob: memoryview, blocks: Sequence[VelaBlock]) -> dict[str, int]:
-    """The memory that the Linux driver provides besides scratch, in regions of their own."""
+def _driver_memory(blob: memoryview, blocks: Sequence[VelaBlock]) -> dict[str, int]:
+    """The memory that the Linux driver provides besides scratch, each in a region of its own."""
     contents = {b.name: blob[b.data : b.data + b.length] for b in blocks if not b.external}
     try:
         (stream,) = ethosu.command_streams(contents.get("cmd_data", memoryview(b"")))
@@ -81,11 +81,14 @@ def _of_driver(blob: memoryview, blocks: Sequence[VelaBlock]) -> dict[str, int]:
         return {}
     if stream.requires is None:
         return {}
-    needs = {"inputs": _end(contents, "inputs", 3), "outputs": _end(contents, "outputs", 4)}
+    needs = {
+        "inputs": _region_end(contents, "inputs", 3),
+        "outputs": _region_end(contents, "outputs", 4),
+    }
     return {**needs, "on-chip cache": stream.requires.cache_bytes}
 
 
-def _end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
+def _region_end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
     """Where the last tensor of a region ends."""
     table = blocks.get(name, memoryview(b""))[4:]
     whole = len(table) // _ROW.size * _ROW.size
@@ -97,19 +100,19 @@ def _end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
 Uses = dict[tuple[int, int], int]  # ``[start, end)`` in the constants: an index into _USES
 
 
-def _split_constants(uses: Uses | None, size: int, path: Path, tally: Tally) -> None:
-    """Account for ``size`` bytes of constants under ``path``."""
+def _split_constants(uses: Uses | None, size: int, path: PartPath, tally: Tally) -> None:
+    """Accounts for ``size`` bytes of constants under ``path``."""
     if uses is None:
         tally.add((*path, "constants"), size)
         return
-    spans = (Span(start, end, which, _USES[which]) for (start, end), which in uses.items())
+    spans = (Span(start, end, use, _USES[use]) for (start, end), use in uses.items())
     for length, span in sweep(spans, size):
         tally.add((*path, "other constants" if span is None else span.name), length)
 
 
 def constant_uses(commands: memoryview) -> Uses | None:
-    """Uses by a ``cmd_data`` block; None when it is in neither of the two containers."""
-    reader = _Reader()
+    """How a ``cmd_data`` block uses the constants; None when it has neither container format."""
+    reader = _CommandReader()
     try:
         for stream in ethosu.command_streams(commands):
             words = commands[stream.start : stream.start + stream.size]
@@ -123,7 +126,7 @@ def constant_uses(commands: memoryview) -> Uses | None:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A DMA transfer out of the constants: where ``size`` bytes from ``source`` went."""
+    """A DMA transfer out of the constants: ``size`` bytes from ``source`` to ``start``."""
 
     region: int
     start: int
@@ -131,7 +134,7 @@ class _Copy:
     source: int
 
 
-class _Reader:
+class _CommandReader:
     def __init__(self) -> None:
         self._is_u85 = False
         self.spans: Uses = {}
@@ -141,16 +144,16 @@ class _Reader:
 
     def read(self, words: list[int], config: int) -> None:
         self._is_u85 = ethosu.product(config) == "u85"
-        at = 0
-        while at < len(words):
-            word = words[at]
+        position = 0
+        while position < len(words):
+            word = words[position]
             code = word & 0x3FF
             if word & 0xC000:
-                value = words[at + 1] if at + 1 < len(words) else 0
+                value = words[position + 1] if position + 1 < len(words) else 0
                 self._pairs[code] = value | (word >> 16 & 0xFF) << 32
-                at += 2
+                position += 2
                 continue
-            at += 1
+            position += 1
             if code >= 0x100:
                 self._registers[code] = word >> 16
             elif code == _DMA_START:
@@ -178,23 +181,23 @@ class _Reader:
     def _convolve(self) -> None:
         weights = _WEIGHTS + (_LATER_PAIRS if self._is_u85 else ())
         scales = _SCALES + (() if self._is_u85 else _LATER_PAIRS[:1])
-        for name, region, pairs in (
+        for use, region, pairs in (
             (0, self._registers[_WEIGHT_REGION], weights),
             (1, self._registers[_SCALE_REGION], scales),
         ):
             for base, length in pairs:
-                self._use_anywhere(name, region, self._pairs[base], self._pairs[length])
+                self._use_anywhere(use, region, self._pairs[base], self._pairs[length])
 
-    def _use_anywhere(self, name: int, region: int, start: int, size: int) -> None:
+    def _use_anywhere(self, use: int, region: int, start: int, size: int) -> None:
         """A use of the constants themselves, or of a copy of them."""
         if region == _CONSTANTS:
-            self._use(name, start, size)
+            self._use(use, start, size)
             return
         for copy in self._copies:
             if copy.region == region and copy.start <= start < copy.start + copy.size:
-                self._use(name, copy.source + start - copy.start, size)
+                self._use(use, copy.source + start - copy.start, size)
 
-    def _use(self, name: int, start: int, size: int) -> None:
+    def _use(self, use: int, start: int, size: int) -> None:
         key = (start, start + size)
         if size:
-            self.spans[key] = min(name, self.spans.get(key, name))
+            self.spans[key] = min(use, self.spans.get(key, use))

@@ -46,7 +46,7 @@ def test_a_length_has_24_bits() -> None:
 
 @pytest.mark.parametrize("payload", [cop1(U55_128, WORDS), cop2(U55_128, WORDS), TWO])
 def test_every_truncation_is_named(payload: bytes) -> None:
-    """Nothing behind the end is given; COP1 may end between two actions, COP2 nowhere."""
+    """Nothing past the end is yielded; COP1 may end between two actions, COP2 nowhere."""
     between = set()
     for size in range(len(payload)):
         offset = -1

@@ -129,7 +129,7 @@ def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
 
 
 def test_random_damage() -> None:
-    """A map of a link that failed breaks off anywhere: there is less in it, and no error."""
+    """The map of a failed link may be truncated anywhere: it has less in it, and is no error."""
     print(f"seed {SEED}")
     for _, damaged in mutations(MAP.encode(), 1000, SEED):
         link_map = parse_map(damaged.decode("utf-8", "replace"))

@@ -18,8 +18,8 @@ def test_folding_keeps_the_sum() -> None:
     small = FoldedAnatomy.of(whole)
     assert len(small.anatomy.parts) < 700
     assert sum(p.bytes for p in small.anatomy.parts) == whole.total == small.anatomy.total
-    assert difference(small.anatomy, small.like_this(whole)).parts == ()
-    (grown,) = difference(small.anatomy, small.like_this(many(5000))).parts
+    assert difference(small.anatomy, small.fold(whole)).parts == ()
+    (grown,) = difference(small.anatomy, small.fold(many(5000))).parts
     assert (grown.path[-1], grown.delta) == ("more", 5000)
 
 

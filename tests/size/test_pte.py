@@ -202,9 +202,9 @@ def test_flat_tensor(tmp_path: Path) -> None:
     [
         (lambda d: b"", "is empty"),
         (lambda d: d[:10], "bytes are too few"),
-        (lambda d: d[:300], "behind the end"),
-        (lambda d: d[:-20], "it is truncated"),
-        (lambda d: d[:4] + b"ET11" + d[8:], "no ET12 file"),
+        (lambda d: d[:300], "past the end"),
+        (lambda d: d[:-20], "the file is truncated"),
+        (lambda d: d[:4] + b"ET11" + d[8:], "not an ET12 file"),
         (lambda d: struct.pack("<I", 2**31) + d[4:], "leads out of"),
         (lambda d: struct.pack("<I", 0) + d[4:], "points to itself"),
         (lambda d: d[:12] + struct.pack("<I", 5) + d[16:], "an extended header of 5 bytes"),
@@ -223,7 +223,7 @@ def test_damage_is_told_with_its_offset(tmp_path: Path, damage: Any, says: str) 
 def test_a_file_of_another_kind_is_the_users_mistake(tmp_path: Path) -> None:
     file = tmp_path / "x.pte"
     file.write_bytes(b"GIF89a\0\0" + sample_pte()[8:])
-    with pytest.raises(UsageError, match=r"no \.pte, \.bpte, \.ptd or ELF") as caught:
+    with pytest.raises(UsageError, match=r"not a \.pte, \.bpte, \.ptd or ELF") as caught:
         measure_file(file)
     assert caught.value.identifier == repr(b"9a\0\0")
 

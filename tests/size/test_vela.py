@@ -27,7 +27,7 @@ def test_every_truncation_is_one_opaque_part() -> None:
 
 
 def test_what_follows_a_stream_counts() -> None:
-    assert parts(vela_blob() + b"more")["behind the stream"] == 4
+    assert parts(vela_blob() + b"more")["after the stream"] == 4
 
 
 def test_what_a_driver_of_linux_provides() -> None:
