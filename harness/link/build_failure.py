@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.verdict import Word
-from harness.link.diagnose.zephyr import similar_options
+from harness.link.diagnose.zephyr import refused_options, similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
 from harness.link.log.lines import Line, lines_of
@@ -34,6 +34,7 @@ class BuildFailureKind(Word):
     PYTHON = "python"
     MODULE = "module"
     CMAKE = "cmake"
+    MAKE = "make"
     DEVICETREE = "devicetree"
     BINDING = "binding"
     KCONFIG = "kconfig"
@@ -141,6 +142,30 @@ _PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR|devicetree
 _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-package)/")
 
 
+# How other compilers put it, and how GCC does.
+_AS_GCC = (
+    (r'^"([^"]+)",(\d+)\s+(?:Fatal )?[Ee]rror\[Pe\d+\]: ', r"\1:\2: error: "),  # IAR
+    (
+        r'^"([^"]+)", line (\d+)(?: \(column \d+\))?: (?:Fatal )?[Ee]rror: '
+        r"+(?:#\d+(?:-D)?|[AC]\d{4}[EU]): ",
+        r"\1:\2: error: ",
+    ),  # armcc, armasm
+    (r"error: #error directive: ", "error: #error "),
+    (
+        r"error: (?:cannot open source (?:input )?file )?['\"]([^'\"]+)['\"]"
+        r"(?: file not found|: No such file or directory)?$",
+        r"error: \1: No such file or directory",
+    ),
+)
+
+
+def _as_gcc(text: str) -> str:
+    if "rror" in text:
+        for pattern, words in _AS_GCC:
+            text = re.sub(pattern, words, text)
+    return text
+
+
 def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
     index = 0
     while index < len(lines):
@@ -149,8 +174,12 @@ def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
             end = _end_of_block(lines, index, header["indent"])
             yield _cmake(lines[index:end], header)
         else:
-            end = _end_of_paragraph(lines, index) if _PARAGRAPH.match(line.text) else index + 1
-            yield Statement(line.number, _joined(lines[index:end]))
+            end = index + 1
+            if line.text.startswith("Traceback ("):
+                end = _end_of_traceback(lines, index)
+            elif _PARAGRAPH.match(line.text):
+                end = _end_of_paragraph(lines, index)
+            yield Statement(line.number, _as_gcc(_joined(lines[index:end])))
         index = end
 
 
@@ -175,6 +204,12 @@ def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
     ):
         end += 1
     return end
+
+
+def _end_of_traceback(lines: Sequence[Line], start: int) -> int:
+    """Behind the line that names the exception."""
+    window = enumerate(lines[start + 1 : start + _MOST_LINES], start + 2)
+    return next((end for end, line in window if _RAISED.match(line.text)), start + 1)
 
 
 def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
@@ -206,6 +241,7 @@ _FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
 _OVERLAY = re.compile(r"^-- Found devicetree overlay: (?P<file>.+)$")
 _END_OF_SOURCES = re.compile(r"/empty_file\.c:\d+ .*parse error")  # read after the last overlay
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
+_ASSEMBLER_INPUT = re.compile(r"\{standard input\}:|\S+[/\\]cc\w+\.s:")
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
 _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
 _MOST_LINES = 60
@@ -221,8 +257,20 @@ def failure_in(statements: Sequence[Statement], calls: Sequence[str] = ()) -> Bu
     compiler, where the text has none."""
     unexplained = _unexplained(statements)
     failure = next(_explained(statements), None) or unexplained
+    if failure is not None and _ASSEMBLER_INPUT.match(failure.text):  # cut where it was killed
+        killed = [s for s in statements if "illed" in s.text]
+        failure = next(_explained(killed), failure)
     if failure is None or (failure.text.startswith("WARNING") and unexplained is None):
         return None
+    refused = refused_options(s.text for s in statements) if "kconfig.cmake" in failure.text else ()
+    if refused:  # the only messages of Kconfig's that this log has
+        option = refused[0]
+        return replace(
+            failure,
+            cause=f"CONFIG_{option.symbol} was set to {option.wanted} and got {option.got}: "
+            f"{option.why}.",
+            fix=option.fix,
+        )
     if failure.at is None:
         failure = _located(failure, statements)
     missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
@@ -271,6 +319,14 @@ def _at_its_user(
     return replace(statement, file=file, at=int(at))
 
 
+# Who says something that no rule explains; west also tells how what it calls ended.
+_SPEAKERS = (
+    ("CMake Error", BuildFailureKind.CMAKE),
+    ("FATAL ERROR: command exited", BuildFailureKind.NOT_KNOWN),
+    ("FATAL ERROR: ", BuildFailureKind.WORKSPACE),
+)
+
+
 def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:
     """The first statement that something failed, in its own words: not ninja's, which names only
     the step and stands above them."""
@@ -280,8 +336,9 @@ def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:
     stopped = next((s for s in said if not s.text.startswith("FAILED: ")), said[0])
     raised = next((s for s in statements if _RAISED.match(s.text)), None)
     first = raised if raised is not None and raised.line < stopped.line else stopped
+    speakers = (kind for words, kind in _SPEAKERS if first.text.startswith(words))
     return BuildFailure(
-        BuildFailureKind.NOT_KNOWN,
+        next(speakers, BuildFailureKind.NOT_KNOWN),
         first.line,
         first.text,
         f"The build stopped: {first.text}",

@@ -29,6 +29,8 @@ class FailureKind(Word):
     LTO = "lto"
     OUTPUT_ERROR = "output_error"
     LINKER_STOPPED = "linker_stopped"
+    BAD_ARCHIVE = "bad_archive"
+    BAD_OPTION = "bad_option"
     UNKNOWN = "unknown"
 
 
@@ -73,6 +75,8 @@ class LinkCause(Word):
     CANNOT_WRITE = "cannot_write"
     KILLED = "killed"
     NO_INDEX = "no_index"
+    LINKER_DEFECT = "linker_defect"
+    BAD_OPTION = "bad_option"
     FIXED_ADDRESS = "fixed_address"
     NOT_KNOWN = "not_known"
     NOT_SAID = "not_said"

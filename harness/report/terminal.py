@@ -176,7 +176,7 @@ def log_text(log: JudgedLog, verbose: bool) -> str:
     else:
         facts = cause.facts or {}
         line = f"{log.path}:{cause.line}" if cause.line else str(log.path)
-        place = fault_details(facts) if fault_place(facts) else line
+        place = fault_details(facts) if fault_place(facts) else facts.get("place", line)
         lines = [
             f"{verdict} {cause.kind}: {advice(verdict, cause.kind).do} ({place})",
             f"  cause: line {cause.line}: {cause.text}" if cause.line else f"  cause: {cause.text}",

@@ -146,6 +146,190 @@ _STOPPED = {
         "binding",
         "Correct /a/dts/bindings/p.yaml:11",
     ),
+    "IAR's words": (
+        '"src/dsp.c",41  Error[Pe020]: identifier "taps" is undefined\n',
+        "compile",
+        "Correct src/dsp.c:41",
+    ),
+    "armcc's words for a header": (
+        '"src/dsp.c", line 3: Error:  #5: cannot open source input file "dsp.h": No such file or '
+        "directory\n",
+        "compile",
+        "the folder that has dsp.h",
+    ),
+    "clang's words for a header": (
+        "src/dsp.c:3:10: fatal error: 'taps.h' file not found\n",
+        "compile",
+        "the folder that has taps.h",
+    ),
+    "an #error of a header": (
+        "src/core.h:7:2: error: #error Which core?\n",
+        "compile",
+        "the #if above src/core.h:7",
+    ),
+    "a compiler that crashes": (
+        "src/dsp.c:9:1: internal compiler error: in emit_move, at expr.c:12\n",
+        "toolchain",
+        "another version of the compiler",
+    ),
+    "a compiler that was killed while it wrote": (
+        "{standard input}:12: Error: unknown pseudo-op: `.lo'\n"
+        "g++: internal compiler error: Killed (program cc1plus)\n",
+        "memory",
+        "make -j1",
+    ),
+    "an option for armclang alone": (
+        "Fatal error: A3900U: Unrecognized option '--target=arm'.\n",
+        "toolchain",
+        "to armclang alone",
+    ),
+    "armclang without a core": (
+        "armclang: fatal error: no target architecture given; use --target=...\n",
+        "toolchain",
+        "-mcpu=CORE",
+    ),
+    "a call that the compiler refuses": (
+        "arm-none-eabi-gcc: error: -E or -x required when input is from standard input\n",
+        "toolchain",
+        "what arm-none-eabi-gcc names",
+    ),
+    "a source that is not there": (
+        "arm-none-eabi-gcc: error: src/nothing.c: No such file or directory\n",
+        "compile",
+        "Correct the path of src/nothing.c",
+    ),
+    "a path of Windows in the devicetree": (
+        "devicetree error: C:\\app\\my.overlay:4 (column 1): parse error: undefined node label "
+        "'i2c9'\n",
+        "devicetree",
+        "my.overlay:4",
+    ),
+    "a node without its number of cells": (
+        "devicetree error: <Node /power in '/z/misc/empty_file.c'> lacks #power-domain-cells\n",
+        "devicetree",
+        "Give /power `#power-domain-cells = <N>;`",
+    ),
+    "a binding with more cells than its node": (
+        "devicetree error: unexpected 'pwm-cells:' length in binding for <Node /pwm in '/z/x.dts'> "
+        "- 3 instead of 2\n",
+        "devicetree",
+        "Give /pwm `#pwm-cells = <3>;`",
+    ),
+    "what a project asks for": (
+        "CMake Error at CMakeLists.txt:9 (message):\n  MODEL_FILE must be set to a .pte file.\n",
+        "cmake",
+        "cmake -DMODEL_FILE=VALUE",
+    ),
+    "a tool of the toolchain": (
+        "CMake Error at /z/cmake/extensions.cmake:9 (message):\n"
+        "  No such file or directory: CMAKE_OBJCOPY: 'CMAKE_OBJCOPY-NOTFOUND'\n",
+        "toolchain",
+        "where the toolchain is",
+    ),
+    "a file that a variable names": (
+        "CMake Error at /z/cmake/extensions.cmake:9 (message):\n"
+        "  No such file or directory: EXTRA_FILE: 'a.conf'\n",
+        "cmake",
+        "-DEXTRA_FILE=PATH",
+    ),
+    "a compiler that cannot link": (
+        "CMake Error at /c/CMakeTestCCompiler.cmake:9 (message):\n  The C compiler\n\n"
+        '    "/b/gcc"\n'
+        "\n  is not able to compile a simple test program.\n",
+        "toolchain",
+        "CMAKE_TRY_COMPILE_TARGET_TYPE",
+    ),
+    "no compiler": (
+        "CMake Error at CMakeLists.txt:2 (project):\n  No CMAKE_C_COMPILER could be found.\n",
+        "toolchain",
+        "-DCMAKE_C_COMPILER=PATH",
+    ),
+    "no ninja": (
+        'CMake Error: CMake was unable to find a build program corresponding to "Ninja".  '
+        "CMAKE_MAKE_PROGRAM is not set.\n",
+        "cmake",
+        "Install ninja",
+    ),
+    "another generator": (
+        "CMake Error: Error: generator : Ninja\n"
+        "Does not match the generator used previously: Unix Makefiles\n"
+        "Either remove the CMakeCache.txt file or choose a different binary directory.\n",
+        "cmake",
+        '-G "Unix Makefiles"',
+    ),
+    "a build directory that was moved": (
+        "CMake Error: The current CMakeCache.txt directory /b/new/CMakeCache.txt is different than "
+        "the directory /b/old where CMakeCache.txt was created.\n",
+        "cmake",
+        "Delete CMakeCache.txt",
+    ),
+    "a folder that is no project": (
+        'CMake Error: The source directory "/a/doc" does not appear to contain CMakeLists.txt.\n',
+        "cmake",
+        "in place of /a/doc",
+    ),
+    "spaces in a makefile": (
+        "Makefile:12: *** missing separator.  Stop.\n",
+        "make",
+        "with a tab",
+    ),
+    "no rule": (
+        "make: *** No rule to make target 'src/a.c', needed by 'a.o'.  Stop.\n",
+        "make",
+        "Correct src/a.c",
+    ),
+    "a makefile that gives up": (
+        "board.mk:3: *** BOARD is not one of: a b.  Stop.\n",
+        "make",
+        "what board.mk:3 asks for",
+    ),
+    "Kconfig without its own message": (
+        "CMake Error at /z/cmake/modules/kconfig.cmake:9 (message):\n"
+        "  command failed with return code: 1\n",
+        "kconfig",
+        "`error:` and `warning:` above",
+    ),
+    "Kconfig with a warning alone": (
+        "warning: CACHE (defined at drivers/Kconfig:9) was assigned the value 'y' but got the "
+        "value 'n'. Check these unsatisfied dependencies: DMA (=n).\n\n"
+        "CMake Error at /z/cmake/modules/kconfig.cmake:9 (message):\n"
+        "  command failed with return code: 1\n",
+        "kconfig",
+        "Set CONFIG_DMA=y too, beside CONFIG_CACHE=y",
+    ),
+    "Clang without code for a source": (
+        "fatal error: error in backend: Cannot select: intrinsic %llvm.arm.neon\n",
+        "toolchain",
+        "inline assembler must be of that core too",
+    ),
+    "a devicetree source without a name": (
+        "devicetree error: parse error: expected ';'\n",
+        "devicetree",
+        "that was read last",
+    ),
+    "a project that is not fetched": (
+        "FATAL ERROR: project sub (tools/sub): cannot import contents of west.yml; do you need to "
+        'run "west update"?\n',
+        "workspace",
+        "Run `west update`",
+    ),
+    "a fetch that fails": (
+        "FATAL ERROR: Command 'git fetch -f -- https://h/x' failed for x (modules/x)\n",
+        "workspace",
+        "git's message above",
+    ),
+    "a preprocessor of armasm": (
+        "boot.S: Error: A1905U: Pre-processor step failed for 'A SETA 1'\n",
+        "compile",
+        "needs quotes",
+    ),
+    "a traceback by itself": (
+        "Traceback (most recent call last):\n"
+        '  File "/z/scripts/gen.py", line 80, in <module>\n    open(name)\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: 'a.o'\nninja: build stopped\n",
+        "python",
+        "a newer version of that checkout",
+    ),
     "a header of POSIX": (
         "/a/main.c:3:10: fatal error: pthread.h: No such file or directory\n",
         "compile",

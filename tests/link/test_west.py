@@ -73,6 +73,13 @@ CASES = {
         "west manifest --validate",
         "manifest/west.yml",
     ),
+    "no_remote": (
+        _MANIFEST.replace("manifest:\n", "manifest:\n  defaults:\n    remote: nowhere\n"),
+        ("list",),
+        "west refuses the manifest",
+        "remote nowhere is not defined",
+        "manifest/west.yml",
+    ),
     "not_fetched": (
         _MANIFEST,
         ("update",),

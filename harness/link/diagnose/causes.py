@@ -21,6 +21,7 @@ from harness.link.index import Definition, LinkedObject, LinkIndex
 
 _WORD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<default>[^}]*))?\}")
 _OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
+_OPTION = re.compile(r"\bCONFIG_[A-Z0-9_]+")
 # What a linker writes: never the file that was built for another machine.
 _OUTPUT = re.compile(r"(?i)\.(?:elf|axf|out|exe)$|(?:^|[/\\])[^./\\]+$")
 
@@ -73,6 +74,7 @@ def _words(failure: Failure) -> dict[str, str]:
         "region": failure.region or "",
         "bytes": str(failure.bytes or ""),
         "attribute": failure.attribute or "",
+        "option": " and ".join(_OPTION.findall(failure.attribute or "")[:2]),
         "text": failure.text.strip(),
         "cause_kind": failure.cause_kind or "",
         "file": file,

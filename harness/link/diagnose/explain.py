@@ -110,11 +110,16 @@ def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:
     return not stems or any(stem and stem in words for stem in stems)
 
 
+_SIMILAR_IN = re.compile(r"\s*>>> defined in: (?P<archive>\S+\.a)\(")
+
+
 def _inputs_shown(lines: Sequence[Line]) -> tuple[str, ...]:
-    """The inputs of the last link command in the log, though its files are elsewhere."""
+    """The inputs of the last link command in the log, though its files are elsewhere, and the
+    archives in which lld found symbols of similar names."""
     commands = [line.text for line in lines if " -o " in line.text and ".a" in line.text]
     words = commands[-1].split() if commands else ()
-    return tuple(word for word in words if word.endswith((".a", ".o", ".obj")))
+    similar = [m["archive"] for line in lines if (m := _SIMILAR_IN.match(line.text))]
+    return (*similar, *(word for word in words if word.endswith((".a", ".o", ".obj"))))
 
 
 def _explain_build(build: Path, progress: Progress) -> Explanation:

@@ -39,6 +39,7 @@ class SymbolFact:
     cause: LinkCause | None = None
     gnu: bool = False
     option: str = ""
+    linker: str = ""
 
     def of(self, symbol: str) -> SymbolFact | None:
         """With the words of a symbol that it is about; None for another."""
@@ -62,8 +63,11 @@ def _facts(group: str) -> tuple[SymbolFact, ...]:
     return read_facts(SymbolFact, _FACTS, group)
 
 
-def _fact(group: str, symbol: str, options: Mapping[str, str]) -> SymbolFact | None:
-    facts = (fact.of(symbol) for fact in _facts(group) if options.get(fact.option) != "y")
+def _fact(
+    group: str, symbol: str, options: Mapping[str, str], linker: str = ""
+) -> SymbolFact | None:
+    rows = (row for row in _facts(group) if options.get(row.option) != "y")
+    facts = (row.of(symbol) for row in rows if row.linker in ("", linker))
     return next(filter(None, facts), None)
 
 
@@ -84,7 +88,7 @@ def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str], linker: 
     """Without a definition in sight: common knowledge, or what to look for. ``line`` are the inputs
     of the link, where they are known."""
     user = uses[0].object if uses and uses[0].object else ""
-    fact = _fact("anywhere", shown, {})
+    fact = _fact("anywhere", shown, {}, linker)
     if fact is None:
         after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
         return Undefined(
@@ -104,6 +108,12 @@ def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str], linker: 
         )
     archives = [Path(word).name for word in line]
     present = [n for n in archives if fact.library and re.fullmatch(fact.library, n)]
+    if present and linker == "lld":  # for which the order of archives does not matter
+        return Undefined(
+            LinkCause.NO_DEFINITION,
+            f"It belongs to {fact.home}; {present[0]} is linked and does not have it.",
+            f"Build {present[0]} with the source that defines {shown}, or define {shown} yourself.",
+        )
     if present:
         return Undefined(
             LinkCause.ARCHIVE_ORDER,

@@ -107,4 +107,4 @@ def _english(line: str) -> str:
         return line
     for pattern, translation in _translations():
         line = pattern.sub(translation, line)
-    return line
+    return line.replace("\uff1a", ": ")  # the colon of Chinese and Japanese

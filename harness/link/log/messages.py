@@ -70,9 +70,9 @@ LINKED = re.compile(
 STOPPED = re.compile(
     r"\*\*\* .*\b(?:Error|Fehler|Erreur|Errore?) \d+|\bmake(?:\[\d+\])?: \*\*\* |^ninja: "
     r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
-    r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: command exited with status [1-9]"
+    r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: "
     r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
-    r"|Error\[Pe\d+\]|^(?:error|ERROR): (?!.*\bwarning\b)"
+    r"|[Ee]rror\[Pe\d+\]|^(?:error|ERROR): (?!.*\bwarning\b)"
 )
 KILLED = re.compile(
     r"(?:ld|collect2)\S* (?:.*)terminated with signal (?P<signal>\d+)"

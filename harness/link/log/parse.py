@@ -32,6 +32,8 @@ _LLD_REFERENCE = re.compile(
     r"^\s*(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
 _IAR_ERROR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
+_OPEN_REFERENCE = re.compile(r"L6218E: .{40,}[^).]$")
+_ENDS_TEXT = re.compile(rf"{messages.LINK_FAILED.pattern}|^\S*(?:ld\S*|gcc|make|ninja)\S*: ")
 _CONTINUES = re.compile(r"\blld: error:$")
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
@@ -121,9 +123,13 @@ class _Reader:
         if text.endswith(("undefined reference to", "multiple definition of")):
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
         if iar := _IAR_ERROR.search(text):  # wraps at spaces, and a path in the middle
-            rest = takewhile(lambda x: x.text[:1].isspace(), self.lines[index + 1 : index + 10])
+            rest = takewhile(lambda x: x.text.startswith("   "), self.lines[index + 1 : index + 10])
             gap = " " if iar["topic"] == "Lp" else ""
             text = gap.join([text, *(x.text.strip() for x in rest)])
+        if "location counter backwards (" in text and not text.endswith(")"):
+            text = " ".join([text, *(x.text for x in self.lines[index + 1 : index + 2])])
+        if _OPEN_REFERENCE.search(text):  # a terminal breaks lines anywhere
+            text = "".join([text, *(x.text for x in self.lines[index + 1 : index + 2])])
         if _CONTINUES.search(text):  # lld, when an ASSERT's text begins on a line of its own
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 3])])
         if "multiple definition of" in text and ";" in text:
@@ -301,8 +307,8 @@ def _unexplained(lines: Sequence[Line], failed: bool) -> list[Failure]:
             said = f"signal {killed['signal']}" if killed["signal"] else "out of memory"
             return [_by_driver(FailureKind.LINKER_STOPPED, line, said)]
     asserted = [
-        _by_linker(FailureKind.ASSERTION, line)
-        for line in lines
+        _by_linker(FailureKind.ASSERTION, Line(line.number, _whole_text(lines, index)))
+        for index, line in enumerate(lines)
         if (failed or "ASSERT" in line.text)
         and not _WARNING.search(line.text)
         and not messages.LINK_FAILED.search(line.text)
@@ -319,6 +325,13 @@ def _unexplained(lines: Sequence[Line], failed: bool) -> list[Failure]:
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
     gave_up = (x for x in reversed(lines) if messages.LINK_FAILED.search(x.text))
     return [_by_driver(FailureKind.UNKNOWN, next(gave_up, silent))]
+
+
+def _whole_text(lines: Sequence[Line], start: int) -> str:
+    """The text of an ASSERT, whose author broke it into lines, up to what the driver says of it."""
+    texts = [line.text for line in lines[start : start + 10]]
+    end = next((n for n, text in enumerate(texts) if n and _ENDS_TEXT.search(text)), 1)
+    return " ".join(text.strip() for text in texts[:end])
 
 
 def _by_linker(kind: FailureKind, line: Line) -> Failure:

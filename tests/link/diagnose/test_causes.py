@@ -297,6 +297,77 @@ ADVICE = {
         "stm32",
         "Find the source",
     ),
+    "a number with something in front is a symbol to --defsym": (
+        "ld:--defsym:1: undefined symbol `_0x8000' referenced in expression",
+        "--defsym=NAME=EXPRESSION",
+        "Find the source",
+    ),
+    "a script calculates with symbols": (
+        "ld:board.ld:12: undefined symbol `pool_size' referenced in expression",
+        "Define pool_size in the linker script",
+        "Find the source",
+    ),
+    "a static data member is no library": (
+        "Error: L6218E: Undefined symbol audio::Mixer::RATE (referred from mixer.o).",
+        "compiled as C++17",
+        "Find the source",
+    ),
+    "IAR's library writes by way of the board": (
+        'Error[Li005]: no definition for "__write" [referenced from putchar.o(dl7M_tln.a)]',
+        "--semihosting",
+        "Find the source",
+    ),
+    "__write of another linker is no IAR's": (
+        "a.o: undefined reference to `__write'",
+        "Find the source",
+        "IAR",
+    ),
+    "a function of assembler has a type": (
+        "ld: start.o(tick): Unknown destination type (ARM/Thumb) in main.o",
+        "Write .thumb_func (or .type tick, %function)",
+        "Rebuild",
+    ),
+    "IAR's start-up code is missing": (
+        "Error[Lp049]: there was no reference to __iar_copy, but it is needed to initialize section"
+        " .fast (a.o #2)",
+        "do not initialize { section .fast }",
+        "manual",
+    ),
+    "what a script asks of the configuration": (
+        "ld: CONFIG_POOL must be larger than the model\ncollect2: error: ld returned 1 exit status",
+        "Change CONFIG_POOL in prj.conf",
+        "Search",
+    ),
+    "a linker that fails by itself": (
+        "ld: BFD (GNU Binutils) 2.40 assertion fail elf32-arm.c:9",
+        "another version of the toolchain",
+        "memory",
+    ),
+    "a damaged archive is built again": (
+        "ld: libx.a: error adding symbols: malformed archive",
+        "Build libx.a again",
+        "manual",
+    ),
+    "an option that the linker does not know": (
+        "ld.lld: error: unknown argument '--foo'",
+        "-Wl,OPTION",
+        "manual",
+    ),
+    "the kernel of a bootloader has no threads": (
+        "a.o: undefined reference to `z_impl_k_sem_take'",
+        "CONFIG_MULTITHREADING=y",
+        "the subsystem",
+    ),
+    "a linker of another machine": (
+        "ld.gold: fatal error: m.o: unsupported ELF machine number 40",
+        "-fuse-ld=lld",
+        "Rebuild",
+    ),
+    "the library of Android is no libstdc++": (
+        "libx.so: undefined reference to `std::__ndk1::mutex::lock()'",
+        "NDK's clang++",
+        "-lstdc++",
+    ),
     "order means nothing to armlink": (
         "Error: L6218E: Undefined symbol frob (referred from a.o).",
         "link it, or",

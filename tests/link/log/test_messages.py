@@ -67,6 +67,18 @@ UNDEFINED = [
         "_sys_exit",
     ),
     ('Error[Li005]: no definition for "f" [referenced from main.o]', "f"),
+    ('Error[e46]: Undefined external "f" referred in app ( C:\\p\\app.r43 )', "f"),
+    (
+        'Undefined symbols for architecture arm64:\n  "n::f(int)", referenced from:\n'
+        "      _main in m.o\nld: symbol(s) not found for architecture arm64",
+        "n::f(int)",
+    ),
+    # broken by a terminal of 80 columns
+    (
+        "Error: L6218E: Undefined symbol dsp::Filter::Filter(float, int) (referred from filt\n"
+        "er.o).",
+        "dsp::Filter::Filter(float, int)",
+    ),
     # pasted as Markdown, which takes quotes away and adds stars
     ("ld: a.a(b.o): in function _g': b.c:3:(.text+0x1): undefined reference to f_'", "f_"),
     ("undefined reference to n::F::make(char const*, int)", "n::F::make(char const*, int)"),
@@ -204,6 +216,60 @@ def test_another_architecture_names_the_file(text: str) -> None:
 
 
 OTHERS = [
+    ("ld.gold: fatal error: m.o: unsupported ELF machine number 40", "wrong_architecture", "m.o"),
+    ("mold: error: m.o:(.text): unknown relocation: R_X", "unknown", "unknown relocation"),
+    ('Fatal Error[Li001]: could not open file "out/libdsp.a"', "missing_library", "libdsp.a"),
+    ('"x.icf",31  Error[Lc003]: expected ";"', "script_error", "31"),
+    (
+        "Error[Lp049]: there was no reference to __iar_copy, but it is needed to initialize section"
+        " .fast (a.o #2)",
+        "script_error",
+        "__iar_copy",
+    ),
+    (
+        'Error[Lp021]: the destination for compressed initializer batch "P1" is placed at an',
+        "script_error",
+        "P1",
+    ),
+    (
+        '"x.icf",9  Error[Lp022]: absolute placement (in [0x10-0x1f]) overlaps with previous '
+        "absolute placement .vec (in [0x10-0x2f]), at line 7",
+        "section_overlap",
+        ".vec",
+    ),
+    (
+        "ld: start.o(tick): unknown destination type (ARM/Thumb) in main.o",
+        "wrong_architecture",
+        "tick",
+    ),
+    (
+        "Error[Li009]: runtime model conflict: Module lib.o(dsp.a) specifies that\n"
+        "          '__fpu' must be 'VFPv4', but module main.o has the value 'none'",
+        "wrong_architecture",
+        "__fpu",
+    ),
+    (
+        "aarch64-none-elf-ld: libcore.a(y.o)\uff1aRelocations in generic ELF (EM: 62)",
+        "wrong_architecture",
+        "libcore.a(y.o)",
+    ),
+    ("ld: unrecognized option '--gc'\n" + LINK_FAILED, "bad_option", "--gc"),
+    ("Error: L3903U: Argument 'x.sct' not permitted for option 'scatter'.", "bad_option", "x.sct"),
+    (
+        "ld: BFD (GNU Binutils) 2.40 assertion fail elf32-arm.c:9",
+        "linker_stopped",
+        "assertion fail elf32-arm.c:9",
+    ),
+    (
+        "  = note: app.x:7 cannot move location counter backwards (from 00000300 to \n00000200)",
+        "section_overlap",
+        "256",
+    ),
+    (
+        "ld: The pool of the model\n'CONFIG_POOL' is\ntoo small.\n" + LINK_FAILED,
+        "assertion",
+        "The pool of the model 'CONFIG_POOL' is too small.",
+    ),
     ("ld: cannot find -lcmsis_nn: No such file or directory", "missing_library", "-lcmsis_nn"),
     ("ld.lld: error: unable to find library -lcmsis_nn", "missing_library", "-lcmsis_nn"),
     ("ld: cannot find build/libcore.a: No such file or directory", "missing_library", "libcore.a"),
@@ -249,7 +315,7 @@ OTHERS = [
     ),
     (
         "ld: warning: cannot find entry symbol\nld: internal error x.c 4\n" + LINK_FAILED,
-        "unknown",
+        "linker_stopped",
         "internal error",
     ),
     (
@@ -285,7 +351,7 @@ OTHERS = [
     ("collect2: fatal error: ld terminated with signal 9 [Killed]", "linker_stopped", "signal 9"),
     (
         "lib.a: error adding symbols: archive has no index; run ranlib to add one",
-        "unknown",
+        "bad_archive",
         "has no index",
     ),
     (
@@ -324,7 +390,7 @@ OTHERS = [
         "L6261E",
     ),
     ("Fatal error: L6899U: Existing lib is not suitable", "unknown", "L6899U"),
-    ("ld.lld: error: unknown argument '--foo'", "unknown", "unknown argument"),
+    ("ld.lld: error: unknown argument '--foo'", "bad_option", "--foo"),
     ("/x/bin/ld.lld-14: error: unable to parse", "unknown", "unable to parse"),
     ("rust-lld: error: out of luck", "unknown", "out of luck"),
     (
@@ -333,12 +399,16 @@ OTHERS = [
         "Lc002",
     ),
     ("LINK : fatal error LNK1104: cannot open file 'x.lib'", "unknown", "LNK1104"),
-    ("error #10099-D: program will not fit into available memory", "unknown", "#10099-D"),
+    (
+        "error #10099-D: program will not fit into available memory",
+        "region_overflow",
+        "#10099-D",
+    ),
     (
         "/usr/bin/ld: unrecognized option '--foo'\n/usr/bin/ld: use the --help option for usage "
         "information",
-        "unknown",
-        "unrecognized option",
+        "bad_option",
+        "--foo",
     ),
 ]
 

@@ -142,7 +142,10 @@ def test_what_repeats_a_reason_is_no_failure_of_its_own() -> None:
         ),
         ("lib.a: error adding symbols: archive has no index; run ranlib", LinkCause.NO_INDEX),
         ("lib.a: error adding symbols: malformed archive", None),
-        ("ld: internal error: symbol index out of range\n" + LINK_FAILED, None),
+        (
+            "ld: internal error: symbol index out of range\n" + LINK_FAILED,
+            LinkCause.LINKER_DEFECT,
+        ),
     ],
 )
 def test_a_cause_that_a_message_states_is_kept_as_data(
