@@ -42,19 +42,6 @@ _NEXT = (
 _NEXT_OF_ZEPHYR = (("hil run my-zephyr models/tiny.py", "in app, with the Zephyr of ZEPHYR_BASE"),)
 
 
-class AlreadyThere(UsageError):
-    """``paths``: the files that would have been written over."""
-
-    kind = "already_there"
-
-    def __init__(self, paths: list[Path]) -> None:
-        self.paths = [str(path) for path in paths]
-        super().__init__(
-            f"nothing was written: there are already {', '.join(self.paths)}",
-            hint="name an empty folder, or remove what is in the way",
-        )
-
-
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[DIR]")
 @click.option("--zephyr", "zephyr_", is_flag=True, help="With an application of Zephyr as well.")
@@ -70,7 +57,12 @@ def init(folder: Path, zephyr_: bool) -> Answer:
     example = {folder / name: text for name, text in _example(zephyr_)}
     existing = [path for path in example if path.exists()]
     if existing:
-        raise AlreadyThere(existing)
+        raise UsageError(
+            f"nothing was written: there are already {', '.join(map(str, existing))}",
+            hint="name an empty folder, or remove what is in the way",
+            kind="already_there",
+            paths=[str(path) for path in existing],
+        )
     with disk_errors("writing the example"):
         for path, text in example.items():
             path.parent.mkdir(parents=True, exist_ok=True)

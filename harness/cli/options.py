@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from harness.config.known_defects import require_known_defect
+from harness.config.loading import limit_factor
+from harness.core.errors import UsageError
 from harness.export.exporter import ExporterSource
 from harness.firmware.source import choose, firmware_words
 from harness.sim.simulator import AUTO
@@ -18,24 +19,24 @@ from harness.sim.simulator import AUTO
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-class FiniteRange(click.FloatRange):
-    """``nan`` is in no range, though every comparison with it fails."""
+def read_by(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """The callback of an option whose value ``read`` takes or refuses."""
 
-    name = "number"
+    def callback(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
+        try:
+            return None if value is None else read(value)
+        except (ValueError, UsageError) as error:
+            raise click.BadParameter(str(error)) from error
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
+    return callback
 
 
 limit_factor_option = click.option(
     "--limit-factor",
-    type=FiniteRange(min=0, min_open=True, max=1000),
-    help="Multiply all time limits, for a slow machine (default: limit_factor of the settings).",
+    callback=read_by(limit_factor),
+    metavar="FACTOR",
+    help="Multiply all time limits, for a slow machine, by up to 1000 (default: limit_factor of the "
+    "settings).",
 )
 tolerance_option = click.option(
     "--tolerance",
@@ -48,21 +49,12 @@ tolerance_option = click.option(
 )
 
 
-def _known_defects(
-    _context: click.Context, _option: click.Parameter, names: tuple[str, ...]
-) -> tuple[str, ...]:
-    try:
-        return tuple(map(require_known_defect, names))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
 known_defect_option = click.option(
     "--accept-known-defect",
     "accept_known_defects",
     multiple=True,
     metavar="NAME",
-    callback=_known_defects,
+    callback=read_by(lambda names: tuple(map(require_known_defect, names))),
     help="Let outputs that are right pass, though ExecuTorch's own are known to be wrong, or "
     "refused; the report says so. May be repeated, also as accept_known_defects of the budgets.",
 )

@@ -125,7 +125,15 @@ def _undecided_options(command: Any) -> Any:
 @tolerance_option
 @limit_factor_option
 @verb
-def bisect(target: str, model: str, **options: Any) -> Answer:
+def bisect(
+    target: str,
+    model: str,
+    good: str,
+    bad: str,
+    executorch: Path | None,
+    parts: tuple[str, ...],
+    **options: Any,
+) -> Answer:
     """Find the commit of a checkout from which on MODEL fails on TARGET.
 
     Steps through `git bisect`: each revision is built and run as `hil run --executorch` does. PASS
@@ -144,27 +152,13 @@ def bisect(target: str, model: str, **options: Any) -> Answer:
       hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --link-error bad
     """
     case = Case(target, model)
-    bad_too = [stage for stage in _UNDECIDED if options[f"{stage}_error"] == "bad"]
+    bad_too = [stage for stage in _UNDECIDED if options.pop(f"{stage}_error") == "bad"]
     counted_bad = frozenset(Verdict[f"{stage.upper()}_ERROR"] for stage in bad_too)
+    run_options = RunOptions(firmware=choose("executorch", executorch, parts), **options)
     with progress_shown() as progress:
         bisection = run_bisect.bisect(
-            case,
-            options["good"],
-            options["bad"],
-            _run_options(options),
-            counted_bad=counted_bad,
-            progress=progress,
+            case, good, bad, run_options, counted_bad=counted_bad, progress=progress
         )
     print_bisection(terminal(), bisection)
     code = ExitCode.FAILED if bisection.first_bad is None else ExitCode.PASSED
     return {"case": case.id, **bisection.summary()}, code
-
-
-def _run_options(options: dict[str, Any]) -> Any:
-    return RunOptions(
-        simulator=options["simulator"],
-        tolerance_lsb=options["tolerance_lsb"],
-        limit_factor=options["limit_factor"],
-        firmware=choose("executorch", options["executorch"], options["parts"]),
-        exporter=options["exporter"],
-    )

@@ -197,8 +197,7 @@ def _print_execution(execution: Execution, *, several: bool) -> None:
     if several:
         echo(f"hil: {execution.firmware}:", err=True)
     if cause is not None:
-        where = f" (console line {cause.line})" if cause.line else ""
-        echo(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}", err=True, fg="red")
+        echo(f"hil: {execution.verdict} {cause.label}: {cause.text}", err=True, fg="red")
         echo(f"hil: evidence: {execution.run_dir}", err=True)
     for path in execution.outputs:
         echo(path)

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from harness.cli.history import history_option, opened
+from harness.cli.options import read_by
 from harness.cli.verb import Answer, echo, terminal, verb
 from harness.config.loading import Target, load_targets
 from harness.config.models import known_models, unavailable
@@ -215,14 +216,12 @@ def _print_workspace(findings: Sequence[Finding]) -> None:
 def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
     """Of an option: a number with one of these units."""
 
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-        number = None if value is None else quantity(value, units)
-        if value is not None and number is None:
-            message = f"{value!r} is not a number with one of the units {', '.join(units)}."
-            raise click.BadParameter(message, ctx, param)
+    def read(text: str) -> float:
+        if (number := quantity(text, units)) is None:
+            raise ValueError(f"{text!r} is not a number with one of the units {', '.join(units)}.")
         return number
 
-    return read
+    return read_by(read)
 
 
 @click.command()

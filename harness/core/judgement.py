@@ -57,6 +57,11 @@ class Cause:
     line: int | None = None
     facts: dict[str, Any] | None = None
 
+    @property
+    def label(self) -> str:
+        """The kind, and which line of the console it is of."""
+        return f"{self.kind} (console line {self.line})" if self.line else self.kind
+
 
 @dataclass(frozen=True)
 class Blame:

@@ -242,6 +242,7 @@ _OVERLAY = re.compile(r"^-- Found devicetree overlay: (?P<file>.+)$")
 _END_OF_SOURCES = re.compile(r"/empty_file\.c:\d+ .*parse error")  # read after the last overlay
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
 _ASSEMBLER_INPUT = re.compile(r"\{standard input\}:|\S+[/\\]cc\w+\.s:")
+_COMPLAINT = re.compile(r"CMake Error at [^(]+\(message\): +(?P<text>(?!command failed).{1,200})")
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
 _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
 _MOST_LINES = 60
@@ -284,7 +285,10 @@ def failure_in(statements: Sequence[Statement], calls: Sequence[str] = ()) -> Bu
 def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
     """By a rule. The first one counts: the others mostly follow from it."""
     application = _application(statements)
+    needles = {rule.needle for rule in _rules()}
     for number, statement in enumerate(statements):
+        if not any(map(statement.text.__contains__, needles)):  # most of a million lines
+            continue
         if _GOES_ON.search(statement.text):
             statement = replace(statement, text=_whole_message(statements, number))
         elif refused := _COMPILER.match(statement.text):
@@ -337,12 +341,13 @@ def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:
     raised = next((s for s in statements if _RAISED.match(s.text)), None)
     first = raised if raised is not None and raised.line < stopped.line else stopped
     speakers = (kind for words, kind in _SPEAKERS if first.text.startswith(words))
+    complaint = _COMPLAINT.match(first.text)
     return BuildFailure(
         next(speakers, BuildFailureKind.NOT_KNOWN),
         first.line,
         first.text,
         f"The build stopped: {first.text}",
-        "",
+        f"Correct what the project's CMake complains of: {complaint['text']}" if complaint else "",
         first.file,
         first.at,
     )

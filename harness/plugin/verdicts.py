@@ -84,11 +84,7 @@ def verdict_text_of(record: RunRecord) -> str:
 
 def cause_text(record: RunRecord) -> str:
     """To stand behind the verdict; nothing for a PASS."""
-    cause = record.cause
-    if cause is None:
-        return ""
-    line = f" (console line {cause.line})" if cause.line else ""
-    return f" {cause.kind}: {cause.text}{line}"
+    return "" if record.cause is None else f" {record.cause.label}: {record.cause.text}"
 
 
 def error_text(error: HarnessError) -> str:

@@ -191,8 +191,7 @@ def _print_one(console: Console, case: Standing) -> None:
     say(console, f"  {case.case}: {row.verdict_text or row.verdict}{tries}{whose}")
     if case.state is State.FIXED or row.cause is None:
         return
-    line = f" (console line {row.cause.line})" if row.cause.line else ""
-    say(console, f"    {row.cause.kind}{line}: {row.cause.text}")
+    say(console, f"    {row.cause.label}: {row.cause.text}")
     if row.quarantined:
         say(console, f"    in quarantine {row.quarantined}")
     for text in filter(None, (case.flaky, case.culprit)):

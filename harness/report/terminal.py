@@ -118,10 +118,9 @@ def _within_group(record: RunRecord) -> str:
 def _print_cause(console: Console, record: RunRecord) -> None:
     cause = record.cause
     if cause is not None:
-        where = f" (console line {cause.line})" if cause.line else ""
         details = fault_details(cause.facts or {})
         verdict = verdict_text(record)
-        title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.kind}{where}")
+        title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.label}")
         console.print()
         say(console, title)
         say(console, f"  {cause.text}")

@@ -28,7 +28,7 @@ MISTAKES: dict[str, Mistake] = {
     "no model": M("run host", 2, "no model was named", "`hil models` lists them"),
     "no reason": M("accept host/add", 2, "Missing option '--reason'", "--help"),
     "a factor that is none": M(
-        "run host add --limit-factor 0", 2, "0 is not in the range", "--help"
+        "run host add --limit-factor 0", 2, "not a number above 0", "--help"
     ),
     "a tolerance beyond reason": M(
         "run host add --tolerance 40", 2, "40 LSB is not between 0 and 16", "hil accept --truth"

@@ -307,6 +307,32 @@ _STOPPED = {
         "devicetree",
         "that was read last",
     ),
+    "a compiler that a project looks for": (
+        "CMake Error at tools/find.cmake:2 (message):\n  Compiler 'arm-none-eabi-gcc' not found.\n",
+        "toolchain",
+        "Install arm-none-eabi-gcc",
+    ),
+    "a complaint of a project's own": (
+        "CMake Error at tools/model.cmake:2 (message):\n  The model has no input.\n",
+        "cmake",
+        "complains of: The model has no input.",
+    ),
+    "clang, killed": (
+        "clang++: error: unable to execute command: Killed\n",
+        "memory",
+        "make -j1",
+    ),
+    "clang, crashed": (
+        "clang: error: clang frontend command failed due to signal (use -v to see invocation)\n",
+        "toolchain",
+        "another version of clang",
+    ),
+    "a compiler without C++": (
+        "arm-none-eabi-g++: fatal error: cannot execute 'cc1plus': execvp: No such file or "
+        "directory\n",
+        "toolchain",
+        "Install the package that has cc1plus",
+    ),
     "a project that is not fetched": (
         "FATAL ERROR: project sub (tools/sub): cannot import contents of west.yml; do you need to "
         'run "west update"?\n',

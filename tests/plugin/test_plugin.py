@@ -149,7 +149,7 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*corstone-300-m55/add: HANG stall: no output (console line 7)*", "*evidence: *runs*"]
+        ["*corstone-300-m55/add: HANG stall (console line 7): no output*", "*evidence: *runs*"]
     )
 
 

@@ -358,6 +358,11 @@ ADVICE = {
         "CONFIG_MULTITHREADING=y",
         "the subsystem",
     ),
+    "an option for the machine that CMake runs on": (
+        "ld: unrecognized option '--out-implib'",
+        "CMAKE_SYSTEM_NAME Generic",
+        "misspelt",
+    ),
     "a linker of another machine": (
         "ld.gold: fatal error: m.o: unsupported ELF machine number 40",
         "-fuse-ld=lld",

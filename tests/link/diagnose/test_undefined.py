@@ -44,7 +44,7 @@ def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Pat
         ("ethosu_target_init", "library_not_linked", "core platform"),
         ("tflite::MicroInterpreter::Invoke()", "library_not_linked", "TensorFlow Lite Micro"),
         ("__device_dts_ord_28", "no_definition", "Zephyr device"),
-        ("z_impl_k_sleep", "no_definition", "system call"),
+        ("z_impl_zephyr_read_stdin", "no_definition", "system call"),
         ("k_malloc", "no_definition", "system heap"),
         ("_sbrk", "library_not_linked", "system calls"),
         ("_sys_exit", "no_definition", "semihosting"),
