@@ -35,8 +35,8 @@ limit_factor_option = click.option(
     "--limit-factor",
     callback=read_by(limit_factor),
     metavar="FACTOR",
-    help="Multiply all time limits, for a slow machine, by up to 1000 (default: limit_factor of the "
-    "settings).",
+    help="Multiply all time limits, for a slow machine, by up to 1000 (default: limit_factor of "
+    "the settings).",
 )
 tolerance_option = click.option(
     "--tolerance",
