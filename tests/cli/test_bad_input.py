@@ -130,7 +130,7 @@ USAGE = {
     "not a case": (("accept", "ds_cnn", "--reason", "x"), "is not a case"),
     "a limit factor that is none": (
         ("exec", "host", "none.pte", "--limit-factor", "0"),
-        "0 is not in the range",
+        "not a number above 0",
     ),
     "unknown verb": (("rum",), "No such command 'rum'"),
 }
