@@ -76,7 +76,7 @@ if [ ! -x "$venv/bin/python" ] || ! usable "$venv/bin/python"; then
   rm -rf "$venv"
   step "making ${venv##*/} with $("$python" --version)" "$python" -m venv "$venv"
 fi
-# pip compiles with one processor, which takes 27 s; all of them do it below.
+# Python compiles a module when it is first imported: a sixth of them ever are.
 pip_install() {
   "$venv/bin/python" -m pip --disable-pip-version-check install --no-compile "$@"
 }
@@ -143,12 +143,13 @@ u.urlopen('$cpu_index/torch/', timeout=5).read(1)" >/dev/null 2>&1; then
   has_torch || die "after the installation torch is not $torch_version" "see $log"
 fi
 
-# Some packages have files for another Python, which do not compile. PYTHONDONTWRITEBYTECODE, which
-# images often set, would else cost every export 6 s.
-compile_packages() { "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || :; }
-step "compiling the Python packages" compile_packages
-
 # --- the project -------------------------------------------------------------------------
 step "installing the project" pip_install --no-deps --no-build-isolation -e "$root"
+# With PYTHONDONTWRITEBYTECODE, which images often set, each export would compile them anew: 7 s.
+import_once() {
+  env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -c \
+    "import harness.cli.run, harness.export.child.worker" || : # an old ExecuTorch may lack some
+}
+[ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || step "compiling the modules that a run imports" import_once
 for held in run "$purpose"; do stamped "$held" >"$venv/.hil-stamp-$held"; done
 say "ready"
