@@ -121,9 +121,9 @@ class Firmware:
         Raises UsageError when the map cannot be read.
         """
         if self.source.has_linker_script(self._port):
-            from harness.formats.linker_map import read_regions
+            from harness.formats.linker_map import read_map
 
-            return _apart(read_regions(self.map))
+            return _apart(read_map(self.map).regions)
         return linked_regions(self.options)
 
 

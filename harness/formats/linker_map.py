@@ -124,26 +124,15 @@ def _overlap(a: MapRegion, b: MapRegion) -> bool:
     return a.origin < b.origin + b.size and b.origin < a.origin + a.size
 
 
-def read_regions(path: Path) -> tuple[MapRegion, ...]:
-    """Reads the memory regions alone, at a fraction of the cost. Raises as ``read_map`` does."""
-    text = _text(path)
-    table = text[max(text.find(f"\n{_CONFIGURATION}"), 0) : text.find(f"\n{_SCRIPT}")]
-    return parse_map(table).regions
-
-
 def read_map(path: Path) -> LinkMap:
     """Raises UsageError for a file that cannot be read or is not a map of GNU ld."""
-    return parse_map(_text(path))
-
-
-def _text(path: Path) -> str:
     try:
         text = path.read_text(errors="replace")
     except OSError as error:
         raise UsageError(f"cannot read the linker map {path}: {error.strerror}") from error
     if not any(line.startswith(_SCRIPT) for line in text.splitlines()):
         raise UsageError(f"{path} is not a map of GNU ld: it has no {_SCRIPT!r}", path=str(path))
-    return text
+    return parse_map(text)
 
 
 def parse_map(text: str) -> LinkMap:
