@@ -185,6 +185,7 @@ class Program:
     memory_mode: str = ""
     direct_drive: bool = False
     origins: dict[str, str] = field(default_factory=dict)  # operator without overload to layer
+    layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from harness.formats.schema import Schema
 from harness.size import elf_anatomy, pte
 from harness.size.anatomy import Anatomy, Tally
 from harness.size.claims import Claims
+from harness.system.files import MALFORMED, read_json, sha256_of
 
 _BUNDLE, _TABLES = ("bundle",), ("tables",)
+_RECORD = "program.json"
 _PTD_MAGIC, _PTD_HEADER = b"FH01", 40
 
 
@@ -44,7 +47,7 @@ def measure_file(
 def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
     load = schema.load_schema
     if identifier[:2] == b"ET":
-        return partial(pte.anatomy, schema=load(schema.PTE))
+        return partial(pte.anatomy, schema=load(schema.PTE), layers=_layers(path))
     if identifier[:2] == b"BP":
         return partial(_bundle, bundle_schema=load(schema.BPTE), program_schema=load(schema.PTE))
     if identifier[:2] == b"FT":
@@ -56,6 +59,17 @@ def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
         kind="malformed_file",
         identifier=repr(identifier),
     )
+
+
+def _layers(path: Path) -> tuple[str, ...]:
+    """Layers of the model, as its export recorded them: beside a program of the cache, and in the
+    directory of its run. () for any other file; a ``.pte`` itself has no layers."""
+    for file in (path.with_name(_RECORD), path.absolute().parent.parent / "expected" / _RECORD):
+        with suppress(OSError, *MALFORMED):
+            fields = read_json(file)
+            if fields["pte_sha256"] == sha256_of(path):
+                return tuple(map(str, fields["layers"]))
+    return ()
 
 
 def _mapped(path: Path) -> memoryview:

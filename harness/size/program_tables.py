@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -43,14 +43,19 @@ class Constants:
 
 @dataclass
 class Plans:
+    """``layers``: of the model, by instruction of its method."""
+
+    layers: Sequence[str] = ()
     constants: Constants = field(default_factory=Constants)
     memory: list[Part] = field(default_factory=list)
     delegates: list[Table] = field(default_factory=list)
 
 
-def claim_program(program: Table, claims: Claims, general: PartPath) -> Plans:
+def claim_program(
+    program: Table, claims: Claims, general: PartPath, layers: Sequence[str] = ()
+) -> Plans:
     """Claims everything below the root table that has a name; the rest goes to ``general``."""
-    plans = Plans()
+    plans = Plans(layers)
     for plan in program.items("execution_plan"):
         _Method(plan, plans, claims, general).claim()
     for item in program.items("named_data"):
@@ -115,11 +120,11 @@ class _Method:
         path = (*self._path, "instructions")
         for chain in self._plan.items("chains"):
             self._claims.field(chain, "stacktrace", (*self._path, "debug", "stack traces"))
-            for instruction in chain.items("instructions"):
-                self._claims.table(instruction, (*path, self._describe(instruction)))
+            for number, instruction in enumerate(chain.items("instructions")):
+                self._claims.table(instruction, (*path, self._describe(instruction, number)))
             self._claims.table(chain, (*path, "chain"))
 
-    def _describe(self, instruction: Table) -> str:
+    def _describe(self, instruction: Table, number: int) -> str:
         call = instruction.get("instr_args")
         if call is None:
             return "nothing"
@@ -131,6 +136,8 @@ class _Method:
             self._users.setdefault(call.get("move_from"), name)
         elif call.name in ("KernelCall", "DelegateCall"):
             layer = self._calls.name(name.partition("::")[2] or name)
+            if known := "".join(self._plans.layers[number : number + 1]):
+                layer += f" ({known})"
             for value in call.items("args"):
                 self._users.setdefault(value, name)
                 self._layers.setdefault(value, layer)

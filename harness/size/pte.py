@@ -8,7 +8,7 @@ u64 FlatBuffer size, u64 segment base, u64 segment size); behind it the data seg
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -34,8 +34,9 @@ class Header:
     base: int  # where segment offsets count from; 0 without segments
 
 
-def anatomy(view: memoryview, schema: Schema) -> Anatomy:
-    """The parts of a whole ``.pte``. Raises MalformedFile for a file that violates the format."""
+def anatomy(view: memoryview, schema: Schema, layers: Sequence[str] = ()) -> Anatomy:
+    """The parts of a whole ``.pte``. ``layers``: of the model, by instruction, as its export
+    recorded them. Raises MalformedFile for a file that violates the format."""
     header = read_header(view, schema)
     buffer = FlatBuffer(view, schema, header.flatbuffer_size)
     program = buffer.root()
@@ -46,7 +47,7 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
     blobs = _Blobs(view, tally)
     constants = _inline(program, claims, "constant_buffer", "storage")
     delegates = _inline(program, claims, "backend_delegate_data", "data")
-    plans = claim_program(program, claims, _GENERAL)
+    plans = claim_program(program, claims, _GENERAL, layers)
     claims.account(tally)
     blobs.name_delegates(program, plans)
     blobs.account_inline(constants, delegates, plans)

@@ -9,6 +9,7 @@ import pytest
 
 from harness.config.models import ModelSource, catalogue, full_tier, unavailable
 from harness.export.program import Program
+from harness.size.measure import measure_file
 
 Get = Callable[[str | ModelSource], Program]
 
@@ -18,6 +19,19 @@ FLOAT_MODELS = {
     "conv1d": ("executorch.examples.models.toy_model", "Conv1dModule"),
     "qops": ("executorch.backends.arm.scripts.aot_arm_compiler", "QuantOpTest"),
 }
+
+
+def test_a_program_knows_the_layer_of_each_instruction(exported: Get) -> None:
+    """So that the page of its sizes names layers of the model."""
+    program = exported("ds_cnn")
+    blocks = [
+        f"feature_extractor.{n}.{part}" for n in (4, 5, 6, 7) for part in ("depthwise", "pointwise")
+    ]
+    layers = ["", "feature_extractor.0", *blocks, "", "pool", "classifier", ""]
+    assert list(program.layers) == layers
+    users = measure_file(program.pte_path).users.values()
+    assert "quantized_conv2d.out #2 (feature_extractor.5.pointwise)" in users
+    assert "quantized_linear.out (classifier)" in users
 
 
 @pytest.mark.parametrize("name", list(catalogue()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,27 @@ def test_delegate_in_a_segment(tmp_path: Path) -> None:
     data["segments"].append({"offset": 128, "size": len(blob)})
     anatomy = measured(tmp_path, make_pte(data, CONSTANTS.ljust(128, b"\0") + blob))
     assert sizes(anatomy)["delegates", "EthosUBackend", "weights"] == 32
+
+
+def test_a_constant_names_the_layer_that_its_export_recorded(tmp_path: Path) -> None:
+    """Beside a program of the cache, and in the directory of its run; of another program never."""
+    data = sample_pte()
+    file = tmp_path / "work" / "program.pte"
+    (tmp_path / "expected").mkdir()
+    file.parent.mkdir()
+    file.write_bytes(data)
+    record = {"pte_sha256": hashlib.sha256(data).hexdigest(), "layers": ["body.fc"]}
+    other = json.dumps({**record, "pte_sha256": "0" * 64})
+    user = ("constants", "fc.weight")
+    assert measure_file(file).users[user] == "linear.out"
+    for place in (file.with_name("program.json"), tmp_path / "expected" / "program.json"):
+        for text, name in (
+            (json.dumps(record), "linear.out (body.fc)"),
+            (other, "linear.out"),
+            ("{", "linear.out"),
+        ):
+            place.write_text(text)
+            assert measure_file(file).users[user] == name
 
 
 def test_old_inline_constants(tmp_path: Path) -> None:

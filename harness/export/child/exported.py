@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from executorch.exir import EdgeProgramManager
+from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir import schema as et
 
 from harness.export.child.agreement import CrossCheck
@@ -83,6 +83,7 @@ class Serialised:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     operators: tuple[str, ...]
+    layers: tuple[str, ...]
     planned_buffers: tuple[int, ...]
 
     def raw_sets(self, inputs: Sequence[Sample], lowered: LoweredModel) -> tuple[RawSet, ...]:
@@ -121,8 +122,20 @@ def serialise(lowered: LoweredModel) -> Serialised:
         ),
         outputs=tuple(replace(o, scale=step) if o.scale is None else o for o, step in steps),
         operators=tuple(_operator_name(operator) for operator in plan.operators),
+        layers=_layers(program, sum(len(chain.instructions) for chain in plan.chains)),
         planned_buffers=tuple(plan.non_const_buffer_sizes[1:]),
     )
+
+
+def _layers(program: ExecutorchProgramManager, instructions: int) -> tuple[str, ...]:
+    """The layer of the model that each instruction is of, "" for one of none. What was written has
+    the index of its instruction as its node's debug handle (``_Emitter._add_debug_handle``)."""
+    layers: dict[int, str] = {}
+    for node in program.exported_program().graph.nodes:
+        number, stack = node.meta.get("debug_handle"), node.meta.get("nn_module_stack")
+        if hasattr(node.target, "_schema") and isinstance(number, int) and stack:
+            layers[number] = list(stack.values())[-1][0]
+    return tuple(layers.get(number, "") for number in range(instructions))
 
 
 def _origins(edge: EdgeProgramManager) -> dict[str, str]:
@@ -218,6 +231,7 @@ def write_program(
         outputs=serialised.outputs,
         sets=tuple(_write_set(directory, f"set{i}", s) for i, s in enumerate(sets)),
         operators=serialised.operators,
+        layers=serialised.layers,
         origins=_origins(lowered.edge),
         planned_buffers=serialised.planned_buffers,
         versions=versions,
