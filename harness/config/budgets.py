@@ -15,7 +15,7 @@ from harness.config import strict_yaml
 from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
 from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
-from harness.config.models import Calibration, find_model
+from harness.config.models import Calibration, Quantization, find_model
 from harness.config.schema import Data, checked_document
 from harness.core.errors import UsageError
 from harness.system.paths import data_root
@@ -30,6 +30,7 @@ class ModelFile(Data):
 
     budgets: Budgets = field(default_factory=Budgets)
     calibration: Calibration = Calibration.FLOAT64
+    quantization: Quantization = Quantization.A8W8
 
 
 def budgets_of(case: Case) -> Budgets:
@@ -43,9 +44,9 @@ def budgets_of(case: Case) -> Budgets:
     return load_target(case.target).budgets.merged(theirs)
 
 
-def calibration_of(model: str) -> Calibration:
-    """The calibration that the model's YAML file asks for."""
-    return read_model_file(_file_of(model))[0].calibration
+def settings_of(model: str) -> ModelFile:
+    """What the model's YAML file says. Raises TargetError."""
+    return read_model_file(_file_of(model))[0]
 
 
 def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:

@@ -36,6 +36,13 @@ class Calibration(Word):
     FLOAT32 = "float32"
 
 
+class Quantization(Word):
+    """Bits of activations and of weights."""
+
+    A8W8 = "a8w8"
+    A16W8 = "a16w8"
+
+
 @dataclass(frozen=True)
 class ModelSource:
     """Where a model comes from.

@@ -19,7 +19,13 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from harness.config.models import Calibration, ModelSource, require_names, source_files
+from harness.config.models import (
+    Calibration,
+    ModelSource,
+    Quantization,
+    require_names,
+    source_files,
+)
 from harness.config.npu import ProductFacts, products
 from harness.core.errors import ToolMissing, Unknown, UsageError
 from harness.system.artifact_cache import key_of
@@ -75,6 +81,7 @@ class ExportRequest:
     memory_mode: str = ""
     direct_drive: bool = False
     calibration: Calibration = Calibration.FLOAT64
+    quantization: Quantization = Quantization.A8W8
 
     @property
     def npu(self) -> NpuOptions:
@@ -116,11 +123,21 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
         "compile_target": request.compile_target,
         "seed": request.seed,
         "calibration": request.calibration,
+        "quantization": request.quantization,
         "versions": versions,
         "python": platform.python_version_tuple()[:2],
         "exporter": content_digest(sorted(_OWN.rglob("*.py")), _OWN),
     }
     name = f"{model.name}-{request.compile_target}"
+    if request.quantization is not Quantization.A8W8:
+        name += f"-{request.quantization}"
+        lowering = LOWERINGS.get(request.compile_target)
+        if lowering is not None and lowering.quantised:
+            raise UsageError(
+                f"'{request.compile_target}' has no {request.quantization}: XNNPACK's quantizer "
+                "has 8 bits",
+                hint="`quantization: a16w8` is for an Ethos-U; leave it out of the model's file",
+            )
     if is_ethos_u(request.compile_target):
         npu = request.npu
         parts |= {"system_config": npu.system_config, "memory_mode": npu.memory_mode}

@@ -6,10 +6,10 @@ A program is exported or comes from the cache, by the wheel or by a checkout's e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.config.budgets import calibration_of
+from harness.config.budgets import settings_of
 from harness.config.case import RUNNER, Case
 from harness.config.loading import Target, load_target
 from harness.config.models import find_model
@@ -74,13 +74,17 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 def request_of(model: str, target: Target) -> ExportRequest:
     """What is exported of a model for a target. Raises Unknown, and TargetError for the model's
     settings."""
-    source, calibration = find_model(model), calibration_of(model)
-    if target.npu is None:
-        return ExportRequest(source, target.compile_target, calibration=calibration)
-    return ExportRequest(
-        source,
+    said = settings_of(model)
+    request = ExportRequest(
+        find_model(model),
         target.compile_target,
-        calibration=calibration,
+        calibration=said.calibration,
+        quantization=said.quantization,
+    )
+    if target.npu is None:
+        return request
+    return replace(
+        request,
         system_config=target.npu.system_config,
         memory_mode=target.npu.memory_mode,
         direct_drive=target.direct_drive,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.config.budget import MOST_TOLERANCE_LSB
-from harness.config.budgets import budgets_of, calibration_of, tolerance_of
+from harness.config.budgets import budgets_of, settings_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.models import Calibration
+from harness.config.models import Calibration, Quantization
 from harness.core.errors import TargetError, UsageError
 from harness.run.artifacts import request_of
 
@@ -59,18 +59,19 @@ def test_no_tolerance_is_beyond_the_most(
     assert "find the cause" in (caught.value.hint or "")
 
 
-def test_the_model_s_file_says_how_it_is_calibrated(reviewed: Case) -> None:
-    """It reaches the export, and programs of both kinds have keys of their own."""
+def test_the_model_s_file_says_how_it_is_calibrated_and_quantised(reviewed: Case) -> None:
+    """It reaches the export."""
+    said = settings_of(reviewed.model)
+    assert (said.calibration, said.quantization) == (Calibration.FLOAT64, Quantization.A8W8)
     file = Path(reviewed.model).with_suffix(".yaml")
-    assert calibration_of(reviewed.model) is Calibration.FLOAT64
-    file.write_text("calibration: float32\n")
-    assert calibration_of(reviewed.model) is Calibration.FLOAT32
+    file.write_text("calibration: float32\nquantization: a16w8\n")
     for target in (TARGET, "corstone-300-u55-128"):
         request = request_of(reviewed.model, load_target(target))
         assert request.calibration is Calibration.FLOAT32
+        assert request.quantization is Quantization.A16W8
 
 
 def test_another_calibration_is_an_error_at_its_line(reviewed: Case) -> None:
     Path(reviewed.model).with_suffix(".yaml").write_text("\ncalibration: float16\n")
     with pytest.raises(TargetError, match=r"mine\.yaml:2: .*float16"):
-        calibration_of(reviewed.model)
+        settings_of(reviewed.model)

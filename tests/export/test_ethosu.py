@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from tosa.TosaGraph import TosaGraph
 
-from harness.config.models import ModelSource, catalogue
+from harness.config.models import ModelSource, Quantization, catalogue
 from harness.core.errors import HarnessError
+from harness.export.batch import export
 from harness.export.failures import DeadModelError, NothingDelegated, OraclesDisagree
+from harness.export.process import ExportProcess
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, exporter_versions
 from harness.judge.first_difference import first_disagreement
@@ -55,6 +57,18 @@ def test_every_model_exports_and_its_delegates_are_exact(
         assert spec.zero_point is not None
     for delegate in program.delegates:
         assert delegate.operators.lsb <= 1, "worse than when BOUND_LSB was chosen"
+    assert first_disagreement(program) is None
+
+
+@pytest.mark.parametrize("target", [U55, U85])
+def test_activations_of_16_bits(
+    user_model: Write, hil_export_process: ExportProcess, target: str
+) -> None:
+    """The oracle and the NPU agree in every byte, as they do for 8."""
+    request = ExportRequest(user_model(CONVOLUTIONS), target, quantization=Quantization.A16W8)
+    program = export([request], process=hil_export_process)[0].unwrap()
+    (delegate,) = program.delegates
+    assert {spec.dtype for spec in (*delegate.inputs, *delegate.outputs)} == {"int16"}
     assert first_disagreement(program) is None
 
 

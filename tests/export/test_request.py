@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.models import ModelSource, find_model
+from harness.config.models import ModelSource, Quantization, find_model
 from harness.core.errors import UsageError
 from harness.export.batch import export
 from harness.export.request import ExporterMissing, ExportRequest, content_key, exporter_versions
@@ -29,12 +29,20 @@ def test_equal_requests_have_equal_keys_that_name_the_model() -> None:
     [
         replace(BASE, seed=1),
         replace(BASE, compile_target="cortex-m4"),
+        replace(BASE, quantization=Quantization.A16W8),
         replace(BASE, model=find_model("resnet8")),
         replace(BASE, model=replace(BASE.model, attribute="Other")),
     ],
 )
 def test_another_request_has_another_key(other: ExportRequest) -> None:
     assert content_key(other, VERSIONS) != content_key(BASE, VERSIONS)
+
+
+def test_a_quantizer_without_16_bits_is_refused_before_any_work() -> None:
+    wide = replace(BASE, quantization=Quantization.A16W8, compile_target="xnnpack-int8")
+    with pytest.raises(UsageError, match="'xnnpack-int8' has no a16w8"):
+        content_key(wide, VERSIONS)
+    assert content_key(replace(wide, compile_target="xnnpack-fp32"), VERSIONS), "not quantised"
 
 
 def test_another_version_has_another_key() -> None:

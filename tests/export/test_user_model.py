@@ -132,6 +132,25 @@ def test_unusable_inputs(user_model: Write, inputs: str, message: str, failure: 
     assert message in error.message
 
 
+def test_torchvision_without_its_operators_imports(
+    tmp_path: Path, user_model: Write, exported: Get
+) -> None:
+    """As that of the package index beside a torch for the CPU: it describes operators that only its
+    compiled part defines, which does not load."""
+    package = tmp_path / "torchvision"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import torch\n@torch.library.register_fake('torchvision::nms')\n"
+        "def meta(dets, scores, iou_threshold): ...\n"
+        "qnms = torch.ops.torchvision.qnms\n"
+    )
+    source = user_model(
+        "import torch, torchvision\nModelUnderTest = torch.nn.Linear(3, 2)\n"
+        "ModelInputs = (torch.rand(2, 3),)\n"
+    )
+    assert exported(source).operators
+
+
 def test_calibration_inputs_of_another_shape(user_model: Write, failure: Failure) -> None:
     error = failure(user_model(LINEAR + "CalibrationInputs = [(torch.ones(9),)]\n"))
     assert "CalibrationInputs[0] of mine.py does not have the shapes" in error.message

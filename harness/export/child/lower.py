@@ -36,6 +36,7 @@ from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
+from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
 from executorch.backends.cortex_m.target_config import CortexMTargetConfig
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer import xnnpack_quantizer as xnnpack
@@ -51,7 +52,7 @@ from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
-from harness.config.models import Calibration
+from harness.config.models import Calibration, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.samples import Sample
@@ -97,11 +98,25 @@ def quantise(
     return convert_pt2e(observed), why
 
 
-def ethos_u_quantizer(spec: EthosUCompileSpec) -> Quantizer:
+def ethos_u_quantizer(spec: EthosUCompileSpec, quantization: Quantization) -> Quantizer:
     """With a scale per output channel for weights."""
     quantizer = arm.EthosUQuantizer(spec)
-    quantizer.set_global(arm.get_symmetric_quantization_config(is_per_channel=True))
-    return quantizer
+    wide = quantization is Quantization.A16W8
+    config = (
+        arm.get_symmetric_a16w8_quantization_config
+        if wide
+        else arm.get_symmetric_quantization_config
+    )
+    return quantizer.set_global(config(is_per_channel=True))
+
+
+def cortex_m_quantizer(quantization: Quantization) -> Quantizer:
+    """Wide activations where ExecuTorch's passes have them, which is a division (1.5.1)."""
+    if quantization is Quantization.A8W8:
+        return CortexMQuantizer()
+    from executorch.backends.cortex_m.quantizer import quantization_configs  # new in 1.5
+
+    return CortexMQuantizer(quantization_configs.INT16_PER_TENSOR_CONFIG)
 
 
 def cpu_quantizer() -> Quantizer:

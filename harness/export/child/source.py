@@ -7,7 +7,9 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -137,8 +139,27 @@ def _executed(file: Path) -> ModuleType:
     user = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = user
     sys.path.insert(0, str(file.parent))
+    _torchvision_schemas()
     spec.loader.exec_module(user)
     return user
+
+
+@lru_cache(maxsize=1)  # the operators are there as long as the library object
+def _torchvision_schemas() -> torch.library.Library | None:
+    """torchvision as the package index has it is compiled for torch with CUDA. Beside a torch for
+    the CPU alone its operators do not load, and it does not import ("operator torchvision::nms
+    does not exist", 0.28) unless their schemas are defined. No network but a detector's last step
+    calls them. None where torchvision is not installed, or loads."""
+    found = importlib.util.find_spec("torchvision")
+    if found is None or found.origin is None:
+        return None
+    with suppress(OSError):
+        torch.ops.load_library(str(Path(found.origin).with_name("_C.so")))
+        return None
+    operators = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return operators
 
 
 def _check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
 from executorch.exir import EdgeProgramManager
 
 from harness.core.errors import HarnessError
@@ -171,7 +170,7 @@ def _cortex_m(work: _Work) -> LoweredModel:
     with stage("capture"):
         captured = lower.capture(work.module.to(memory_format=torch.channels_last), sets[0])
     with stage("quantise"):
-        quantizer = CortexMQuantizer()
+        quantizer = lower.cortex_m_quantizer(request.quantization)
         quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
@@ -251,7 +250,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         captured = lower.capture(work.module, sets[0])
         real = run_eagerly(captured, sets)
     with stage("quantise"):
-        quantizer = lower.ethos_u_quantizer(spec)
+        quantizer = lower.ethos_u_quantizer(spec, request.quantization)
         quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
         edge, graphs = lower.to_ethos_u(quantised, sets[0], spec, direct_drive=options.direct_drive)
