@@ -2,8 +2,8 @@
 
 The process that starts the workers (pytest-xdist's controller) writes one JSON line per phase of
 a test to the descriptor ``events`` of ``session``'s request. A worker gives every test a folder for
-what the stand-in simulates in it, and attaches the consoles to the test's report. The folder of a
-test that fails stays, as evidence; that of any other becomes a recording (``store``).
+the stand-in's files, and attaches the consoles to the test's report. The folder of a failed test
+stays as evidence; that of any other becomes a recording (``store``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from harness.suites.standin.record import RECORD
 from harness.suites.store import ExportStore
 from harness.system.files import read_json
 
-REQUEST = "request.json"  # in the workspace: what ``session`` asks for
-KEPT = "kept"  # in the workspace: what failing tests simulated
+REQUEST = "request.json"  # in the workspace: the request of ``session``
+KEPT = "kept"  # in the workspace: the simulations of failed tests
 _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
 _DIFFERENCE = "hil-difference"
 _TESTER = "executorch.backends.test.harness.tester"
-_CONSOLE_BYTES = 16384  # of a console that is reported, half from each end
+_CONSOLE_BYTES = 16384  # at most, of a reported console: half from each end
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """After ``-k``: the tests of the suite, of the shard and of the sample that are not done yet.
-    Every worker must come to the same list."""
+    Every worker must compute the same list."""
     request = _request(config)
     by_id = {
         item.nodeid: item
@@ -89,8 +89,8 @@ class _Worker:
         keyword = config.getoption("keyword")
         self._store.save_collection(keyword, config.stash[_COLLECTED], self._uncollected)
         observe_comparisons(sys.modules.get(_TESTER), self._differences)
-        # torch's modules live to the end, and a full collection of garbage walks through them:
-        # without this it takes a third of a suite's time.
+        # torch's modules live to the end, and a full garbage collection walks through them: without
+        # freezing, it takes a third of a suite's time.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
@@ -123,12 +123,12 @@ class _Worker:
 
 
 def observe_comparisons(tester_module: Any, differences: list[float]) -> None:
-    """From now on ``differences`` gets the largest difference of every output that ExecuTorch's
-    Tester compares with its reference.
+    """From now on, appends to ``differences`` the largest difference of every output that
+    ExecuTorch's Tester compares with its reference.
 
-    The suites compare within a tolerance and keep no figure, and there is no hook: this is the only
-    function of somebody else's that the harness wraps. It is called as before, with the same
-    arguments. Where ExecuTorch has no such function, nothing is observed and the report says so.
+    The suites compare within a tolerance and record no figure, and there is no hook. This is the
+    only foreign function that the harness wraps; it is still called with the same arguments. If
+    ExecuTorch has no such function, nothing is observed and the report says so.
     """
     tester = getattr(tester_module, "Tester", None)
     compare = getattr(tester, "_assert_outputs_equal", None)
@@ -146,7 +146,8 @@ def observe_comparisons(tester_module: Any, differences: list[float]) -> None:
 
 
 def _difference(output: Any, reference: Any) -> float:
-    """The largest of two tensors of one shape. NaN equals NaN, and is far from everything else."""
+    """The largest difference of two tensors of one shape. NaN equals NaN and is infinitely far from
+    numbers."""
     a, b = output.detach().double().flatten(), reference.detach().double().flatten()
     differing = ~((a == b) | (a.isnan() & b.isnan()))
     if not bool(differing.any()):
@@ -188,7 +189,7 @@ def encoded_console(content: bytes) -> str:
 def _phase(
     report: pytest.TestReport | pytest.CollectReport, when: str, seconds: float
 ) -> dict[str, Any]:
-    """The fields of a ``results.Phase``, as JSON can hold them."""
+    """The fields of a ``results.Phase`` as JSON types."""
     properties = dict(getattr(report, "user_properties", ()))
     return {
         "test": report.nodeid,

@@ -1,6 +1,5 @@
-"""What the parts of a suite's run exchange: the selection, phases of tests, and the result of each
-test, with the first cause of a failure in one line.
-"""
+"""Data of a suite's run: the selection, the phases of tests, and the result of each test with the
+first cause of a failure in one line."""
 
 from __future__ import annotations
 
@@ -11,17 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.core.errors import InfraError
+from harness.core.verdict import ExitCode
 from harness.log import Observation, parse_console
 from harness.log.events import LAUNCH, Kind
 
 
 class StandinMissing(InfraError):
-    """Without a simulator, or a runner on it, a suite expects all that runs there to fail.
+    """The suite would not find the stand-in or its runner, and would then expect failures.
 
-    ``looked_for`` was not found, or cannot be used for ``reason``.
+    ``looked_for``: the command or test. ``reason``: why it cannot be used.
     """
 
     def __init__(self, looked_for: str, reason: str) -> None:
@@ -29,13 +29,13 @@ class StandinMissing(InfraError):
         self.reason = reason
         super().__init__(
             f"the suite cannot run on the stand-in: {looked_for}: {reason}",
-            hint="nothing was proven; look whether something else is in the way of "
-            "`hil standin install`, and at `hil doctor`",
+            hint="nothing was proven; run `hil doctor`, and check that no other FVP is ahead of "
+            "the stand-in on PATH",
         )
 
 
 Result = Literal["passed", "failed", "xfailed", "skipped", "unsupported"]
-RESULTS: tuple[Result, ...] = ("passed", "failed", "xfailed", "skipped", "unsupported")
+RESULTS: tuple[Result, ...] = get_args(Result)
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Phase:
     xfail: str | None  # the suite's own reason to expect a failure
     seconds: float
     consoles: tuple[bytes, ...]  # of the simulations in this test
-    difference: float | None = None  # largest of the outputs it compared; None: compared nothing
-    from_store: bool = False  # pytest did not run it now: its export is an earlier run's
+    difference: float | None = None  # the largest of the compared outputs; None: it compared none
+    from_store: bool = False  # pytest did not run it now: an earlier run exported it
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Phase:
-        """As ``recorder`` writes it, with the consoles in base64."""
+        """Reads the fields that ``recorder`` writes, with the consoles in base64."""
         consoles = tuple(base64.b64decode(console) for console in fields["consoles"])
         return cls(**{**fields, "consoles": consoles})
 
@@ -70,11 +70,11 @@ class SuiteTest:
     missing: tuple[str, ...] = ()  # operators that its program needs and the runner lacks
     simulated: bool = True  # it ran something on the stand-in
     from_store: bool = False
-    difference: float | None = None  # largest to the reference; None: none was observed
+    difference: float | None = None  # largest difference to the reference; None: none was observed
 
     @property
     def exact(self) -> bool | None:
-        """Whether all outputs were bit for bit the reference; the suite itself has tolerances."""
+        """Whether all outputs equal the reference bit for bit; the suite itself has tolerances."""
         return None if self.difference is None else self.difference == 0
 
     @property
@@ -95,8 +95,8 @@ class SuiteReport:
     log: Path
     complaints: tuple[str, ...] = ()  # about the list of known failures
     note: str = ""  # about the suite
-    firmware: str = "bundled"  # whose runner: as records name it, or a given ELF
-    exporter: str = "wheel"  # whose tests and exporter
+    firmware: str = "bundled"  # the runner's: its name in records, or "a given ELF"
+    exporter: str = "wheel"  # the source of the tests and of the exporter
 
     @property
     def on_target(self) -> int:
@@ -110,13 +110,13 @@ class SuiteReport:
 
     @property
     def not_repeated(self) -> int:
-        """Tests that simulate nothing, and whose exporter is that of an earlier run: the result
-        is that run's."""
+        """Tests that simulate nothing and whose exporter has not changed: their result is an
+        earlier run's."""
         return sum(test.from_store and not test.simulated for test in self.tests)
 
     @property
     def exact(self) -> tuple[int, int]:
-        """How many of the tests that passed were exact, and of how many that was observed."""
+        """How many passed tests were exact, and for how many passed tests that was observed."""
         observed = [test.exact for test in self.tests if test.result == "passed"]
         return observed.count(True), len(observed) - observed.count(None)
 
@@ -126,12 +126,12 @@ class SuiteReport:
         return {result: counts[result] for result in RESULTS}
 
     @property
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         failed = self.summary["failed"] or self.complaints or not self.summary["passed"]
-        return int(bool(failed))
+        return ExitCode.FAILED if failed else ExitCode.PASSED
 
     def operators_missing(self) -> dict[str, list[str]]:
-        """By operator, the tests whose programs need it; the most wanted first."""
+        """The tests whose programs need a missing operator, by operator; the most needed first."""
         wanted: dict[str, list[str]] = {}
         for test in self.tests:
             for operator in test.missing:
@@ -170,16 +170,16 @@ _MISMATCH = re.compile(
     r"dtype: torch\.(?P<dtype>\w+).*?abs: (?P<abs>[^,]+), mean abs error: (?P<mean>\S+?)\.?\n",
     re.S,
 )
-# An error of the stand-in, which then simulates nothing, in ExecuTorch's ``_run_cmd``'s exception.
+# An error of the stand-in, in the exception of ExecuTorch's ``_run_cmd``: nothing was simulated.
 _REFUSAL = re.compile(r"^(?:Stderr: )?Error: (?P<error>FVP_\w\S*: .+)$", re.M)
 NPU_MODEL = "the NPU model"
 NO_STANDIN = "the stand-in or the runner was not found"
-# ExecuTorch's marks for a missing FVP or runner (backends/arm/test/common.py, 1.5.1), and what a
-# suite without them raises.
+# ExecuTorch's marks for a missing FVP or runner (backends/arm/test/common.py, 1.5.1), and the error
+# of a suite without such marks.
 _NO_SIMULATOR = re.compile(
     r"Did not find Corstone|Did not find elf file|No such file or directory: '\S*FVP_"
 )
-# Failures of the set-up, not of ExecuTorch; the pattern of a reason that expects just this one.
+# Failures of the set-up, not of ExecuTorch, with the pattern of reasons that expect just this one.
 _SET_UP: Mapping[Kind, re.Pattern[str]] = {
     Kind.OPERATOR_MISSING: re.compile(
         r"missing (op|kernel)|(op|operator|kernel)s? (is |are )?(missing|not (found|registered))",
@@ -193,12 +193,12 @@ _STRICT = "[XPASS(strict)] "  # pytest, for a test that passed and was marked to
 _CAUSE_CHARACTERS = 300
 
 
-def judge(phases: Sequence[Phase]) -> tuple[SuiteTest, ...]:
-    """In the order of the tests' first phases."""
+def results_of(phases: Sequence[Phase]) -> tuple[SuiteTest, ...]:
+    """The result of each test, in the order of the tests' first phases."""
     by_test: dict[str, list[Phase]] = {}
     for phase in phases:
         by_test.setdefault(phase.test, []).append(phase)
-    return tuple(_judge(test, group) for test, group in by_test.items())
+    return tuple(_result_of(test, group) for test, group in by_test.items())
 
 
 def require_found(tests: Iterable[SuiteTest]) -> None:
@@ -208,7 +208,7 @@ def require_found(tests: Iterable[SuiteTest]) -> None:
             raise StandinMissing(test.id, test.cause)
 
 
-def _judge(test: str, phases: list[Phase]) -> SuiteTest:
+def _result_of(test: str, phases: list[Phase]) -> SuiteTest:
     consoles = [parse_console(console) for phase in phases for console in phase.consoles]
     result, cause = _result(phases, consoles)
     return SuiteTest(
@@ -227,28 +227,28 @@ def _result(phases: list[Phase], consoles: Sequence[Observation]) -> tuple[Resul
     worst = next((p for p in phases if p.outcome == "failed"), None)
     worst = worst or next((p for p in phases if p.outcome == "skipped"), None)
     if worst is None or worst.message.startswith(_STRICT):
-        return "passed", _surprise(phases)
+        return "passed", _unexpected_pass(phases)
     if worst.xfail is not None and worst.outcome == "skipped":
         return _expected_failure(worst, worst.xfail or "no reason given", consoles)
-    if absent := _absent(worst.message):
-        return "unsupported", f"needs {absent}, which is not installed"
+    if module := _missing_module(worst.message):
+        return "unsupported", f"needs {module}, which is not installed"
     if worst.outcome == "skipped":
         return "skipped", _one_line(worst.message.removeprefix("Skipped: "))
-    if beyond := _beyond_the_model(consoles):
-        return "unsupported", f"{NPU_MODEL}: {beyond}"
+    if operation := _unmodelled_operation(consoles):
+        return "unsupported", f"{NPU_MODEL}: {operation}"
     return "failed", _cause(worst, consoles)
 
 
 def _expected_failure(
     phase: Phase, reason: str, consoles: Sequence[Observation]
 ) -> tuple[Result, str]:
-    """The suite expects what ExecuTorch cannot do. It does not know what the runner or the
-    simulator lacks, and a failure for such a reason does not prove the expected one."""
+    """The suite marks what ExecuTorch cannot do. It does not know what the runner or the simulator
+    lacks: a failure for that reason does not prove the expected one."""
     cause = _cause(phase, consoles)
     if _NO_SIMULATOR.search(f"{reason}\n{phase.message}"):
         return "failed", f"{NO_STANDIN}: {cause}"
-    if beyond := _beyond_the_model(consoles):
-        return "unsupported", f"{NPU_MODEL}: {beyond}"
+    if operation := _unmodelled_operation(consoles):
+        return "unsupported", f"{NPU_MODEL}: {operation}"
     failures = (failure for observation in consoles for failure in observation.failures)
     lacking = next((f for f in failures if f.kind in _SET_UP), None)
     if lacking is not None and not _SET_UP[lacking.kind].search(reason):
@@ -257,20 +257,21 @@ def _expected_failure(
     return "xfailed", f"the suite's own: {reason} [{cause}]"
 
 
-def _beyond_the_model(consoles: Iterable[Observation]) -> str:
-    """The operation that the NPU model does not have, from the console; or ""."""
+def _unmodelled_operation(consoles: Iterable[Observation]) -> str:
+    """The operation that the NPU model lacks, from the consoles; or ""."""
     return next((_one_line(text) for text in _facts(consoles, "unsupported")), "")
 
 
-def _surprise(phases: list[Phase]) -> str:
-    """A pass in spite of the suite's mark: another runner may do what ExecuTorch's cannot."""
+def _unexpected_pass(phases: list[Phase]) -> str:
+    """The note on a pass that the suite marked as a failure: this runner does what ExecuTorch's
+    cannot."""
     expected = next((p.xfail for p in phases if p.xfail is not None), "")
     strict = next((p.message for p in phases if p.message.startswith(_STRICT)), "")
     reason = expected or strict.removeprefix(_STRICT)
     return f"although the suite expects a failure: {reason}" if reason else ""
 
 
-def _absent(message: str) -> str | None:
+def _missing_module(message: str) -> str | None:
     """The module that is not installed, when the test needs one."""
     missing = _ABSENT.search(message)
     return (missing["module"] or missing["imported"]) if missing else None
@@ -299,7 +300,7 @@ def _one_line(text: str) -> str:
 
 
 def _facts(consoles: Iterable[Observation], fact: str) -> Iterator[str]:
-    """One fact of all failures in the consoles."""
+    """The values of one fact in all failures of the consoles."""
     for observation in consoles:
         for failure in observation.failures:
             if fact in failure.facts:

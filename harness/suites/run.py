@@ -1,10 +1,9 @@
-"""A suite, a runner and a selection in, a SuiteReport out.
+"""Runs a suite with a runner and a selection, and returns a SuiteReport.
 
-What a test says follows from what it exported and from what the simulations of that gave. When the
-store has the exports of a test, only the simulations are made again, with the runner and the NPU
-model of now. When each of them ends with the recorded status, console and files, the result is what
-pytest reported then. When anything differs, nothing is known, and pytest runs the test.
-"""
+A test's result follows from what it exported and from how the simulations of that ended. When the
+store has a test's exports, only the simulations are repeated, with the current runner and NPU
+model. When each ends with the recorded status, console and files, pytest's earlier report is the
+result. When anything differs, pytest runs the test."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from harness.export.exporter import exporter_label
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
 from harness.suites.recorder import encoded_console
-from harness.suites.results import Phase, Selection, SuiteReport, judge, require_found
+from harness.suites.results import Phase, Selection, SuiteReport, require_found, results_of
 from harness.suites.session import Workspace, prepare, require_standins, run_session
 from harness.suites.standin.record import Simulation
 from harness.suites.store import ExportStore, Recording, export_key
@@ -50,8 +49,8 @@ WORKERS = 2
 class SuiteOptions:
     """``elf``: the runner under test; None for the firmware of ``source`` (and ``checkout``).
     ``exporter``: the checkout whose tests run and whose Python exports; None for the installed
-    wheel. ``use_store``: what earlier runs exported, also interrupted ones, is only simulated
-    again, as long as nothing that exports has changed."""
+    wheel. ``use_store``: programs of earlier runs, also interrupted ones, are only simulated
+    again, as long as the exporter has not changed."""
 
     selection: Selection = field(default_factory=Selection)
     elf: Path | None = None
@@ -80,7 +79,7 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
         phases = _run_tests(workspace, options, progress)
     finally:
         shutil.rmtree(workspace.scratch, ignore_errors=True)
-    tests = judge(phases)
+    tests = results_of(phases)
     require_found(tests)
     of_wheel = exporter is None  # the known failures are those of the wheel's tests
     tests = apply_known_failures(tests, known_failures_for(known, elf), strict=of_wheel)
@@ -99,7 +98,8 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
 
 
 def _run_tests(workspace: Workspace, options: SuiteOptions, progress: Progress) -> list[Phase]:
-    """Simulates what the store has again, lets pytest run the rest, and stores what it exported."""
+    """Repeats the simulations of stored tests, runs the rest with pytest, and stores their
+    exports."""
     # Tests that draw random inputs export something else every time.
     use_store = options.use_store and os.environ.get("TEST_SEED") != "RANDOM"
     key = export_key(workspace.suite, options.exporter)
@@ -117,16 +117,16 @@ def _run_tests(workspace: Workspace, options: SuiteOptions, progress: Progress) 
         if selected and set(selected) <= done:
             return [Phase.from_json(phase) for phase in [*phases, *collected[1]]]
     phases += run_session(workspace, store, options.selection, options.workers, progress, done)
-    # Nobody knows which tests were exported before a change in the middle of the run.
+    # After a change in the middle of the run, it is unknown which tests were exported before it.
     if export_key(workspace.suite, options.exporter) != key:
         store.discard()
     return [Phase.from_json(phase) for phase in phases]
 
 
-# Lines that a runner logs of itself (sizes, times, places in its source): another build of the
-# same runner differs in them, and no test looks at them.
+# Lines in which a runner logs its own sizes, times and source lines: another build of the same
+# runner differs in them, and no test reads them.
 _LOG_LINE = b"I ["
-_LIMIT_SECONDS = 1800.0  # of one simulation; the recorded command line has a limit of its own
+_SIMULATION_SECONDS = 1800.0  # the recorded command line has a limit of its own
 
 
 def replay(
@@ -162,19 +162,19 @@ def _simulate(simulation: Simulation, recorded_in: str, workspace: Workspace) ->
     try:
         for name in simulation.inputs:
             shutil.copyfile(simulation.files / name, cwd / name)
-        words = [
-            word.replace(simulation.cwd, str(cwd)).replace(recorded_in, str(workspace.directory))
-            for word in simulation.argv
+        arguments = [
+            text.replace(simulation.cwd, str(cwd)).replace(recorded_in, str(workspace.directory))
+            for text in simulation.argv
         ]
-        model = workspace.standins / simulation.model
+        model = workspace.standin_folder / simulation.model
         with TiedProcess(
-            [model, *words],
+            [model, *arguments],
             cwd=cwd,
             env=workspace.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         ) as child:
-            console, _ = child.communicate(timeout=_LIMIT_SECONDS)
+            console, _ = child.communicate(timeout=_SIMULATION_SECONDS)
         as_recorded = (
             child.returncode == simulation.status
             and _compared(console) == _compared(simulation.log.read_bytes())

@@ -1,7 +1,7 @@
-"""One run of pytest over a suite: the folder that it runs in, and the process.
+"""Runs pytest over a suite: the folder that it runs in, and the process.
 
-In the folder are the stand-in, the runner where the suite looks for it, and logs. The events of
-pytest and its workers are read as they come.
+The folder has the stand-in, the runner where the suite looks for it, and logs. The events of pytest
+and its workers are read as they arrive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.suites.recorder import KEPT, REQUEST
 from harness.suites.results import Selection, StandinMissing
 from harness.suites.standin.command_line import model_names
 from harness.suites.standin.install import install
-from harness.suites.standin.main import RUNNERS
+from harness.suites.standin.main import RUNNERS_VARIABLE
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 from harness.system import paths
@@ -36,9 +36,10 @@ from harness.system.tied_process import TiedProcess
 
 _START_SECONDS = 60
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
-_LIMIT_SECONDS = 7200.0
+_SESSION_SECONDS = 7200.0
 _PYTEST_USAGE_ERROR = 4  # pytest's exit status; 5: no test was collected
 _PYTEST_ENDED = (0, 1, 2, 5)
+_STANDIN_FOLDER, _SCRATCH_FOLDER = "bin", "tmp"
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Workspace:
     environment: dict[str, str]
 
     @property
-    def standins(self) -> Path:
+    def standin_folder(self) -> Path:
         """The commands with the names of the models."""
-        return self.directory / "bin"
+        return self.directory / _STANDIN_FOLDER
 
     @property
     def log(self) -> Path:
@@ -67,18 +68,18 @@ class Workspace:
 
     @property
     def kept(self) -> Path:
-        """By test, the files of its simulations, of tests that failed."""
+        """The files of failed tests' simulations, by test."""
         return self.directory / KEPT
 
     @property
     def scratch(self) -> Path:
         """For temporary files of the suite; removed after the run."""
-        return self.directory / "tmp"
+        return self.directory / _SCRATCH_FOLDER
 
 
 def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -> Workspace:
-    """A new workspace with ``elf`` as the runner under test, for the suite of ``exporter`` or of
-    the wheel."""
+    """Makes a workspace with ``elf`` as the runner under test, for the suite of ``exporter`` or of
+    the wheel. Raises UsageError, InfraError, DiskError."""
     if not elf.is_file():
         raise UsageError(f"there is no ELF {elf}", path=elf)
     root = suite.directory(exporter)
@@ -92,7 +93,7 @@ def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -
         for folder in (workspace.scratch, workspace.kept):
             folder.mkdir(parents=True)
         workspace.ini.write_text("[pytest]\n")
-    install(workspace.standins)
+    install(workspace.standin_folder)
     return workspace
 
 
@@ -101,7 +102,7 @@ def require_standins(workspace: Workspace) -> None:
     path = workspace.environment["PATH"]
     for name in model_names():
         command = shutil.which(name, path=path)
-        if command is None or Path(command).parent != workspace.standins:
+        if command is None or Path(command).parent != workspace.standin_folder:
             raise StandinMissing(name, f"found {command or 'nothing'} on PATH")
         try:
             call([command, "--version"], _START_SECONDS, environment=workspace.environment)
@@ -114,15 +115,15 @@ def _environment(directory: Path, exporter: CheckoutExporter | None) -> dict[str
     packages = [str(paths.import_root())]
     if exporter is not None:
         packages.insert(0, str(exporter.environment))
-    path = [str(directory / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    own = [str(directory / _STANDIN_FOLDER), str(Path(sys.executable).parent)]
     return {
         **os.environ,
-        "PATH": os.pathsep.join(path),
+        "PATH": os.pathsep.join([*own, os.environ.get("PATH", "")]),
         "EXECUTORCH_ROOT": str(directory),
-        RUNNERS: str(directory / "arm_test"),  # ExecuTorch also looks in other places
+        RUNNERS_VARIABLE: str(directory / "arm_test"),  # ExecuTorch also looks in other places
         "HIL_HOME": str(paths.state_dir()),
         "PYTHONPATH": os.pathsep.join(packages),
-        "TMPDIR": str(directory / "tmp"),
+        "TMPDIR": str(directory / _SCRATCH_FOLDER),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the same plugins on every machine
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
@@ -137,11 +138,12 @@ def run_session(
     progress: Progress,
     done: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
-    """The phases of every selected test but those of ``done``, in the order in which they ended;
-    fields as of ``results.Phase``, with the consoles in base64. What they export is in ``store``.
+    """Runs the selected tests without those of ``done``; their exports go to ``store``. Returns
+    their phases in the order in which they ended, each the fields of ``results.Phase`` with base64
+    consoles.
 
     Raises UsageError when nothing is selected or pytest refuses the selection, and InfraError
-    when pytest itself fails.
+    when pytest itself fails or does not end in time.
     """
     done = sorted(set(done))
     read, write = os.pipe()
@@ -163,23 +165,34 @@ def run_session(
             stderr=subprocess.STDOUT,
         )
     os.close(write)
-    overdue = threading.Timer(_LIMIT_SECONDS, child.end)
-    overdue.start()
+    timed_out = threading.Event()
+
+    def end_overdue() -> None:
+        timed_out.set()
+        child.end()
+
+    timer = threading.Timer(_SESSION_SECONDS, end_overdue)
+    timer.start()
     collected: list[list[str]] = []
     try:
         with os.fdopen(read, "rb") as events:
             phases = list(_phases(events, collected, len(done), progress))
         status = child.wait()
     finally:
-        overdue.cancel()
+        timer.cancel()
         child.end()
+    if timed_out.is_set() and status not in _PYTEST_ENDED:
+        raise InfraError(
+            f"the suite did not end within {_SESSION_SECONDS:g} s and was ended",
+            hint=f"select fewer tests with -k, --shard or --sample; see {workspace.log}",
+        )
     _check(status, workspace)
     if not collected:
-        raise _failed("no worker of it collected the tests", workspace)
+        raise _failed("no worker collected the tests", workspace)
     if not done and not collected[0]:
         raise UsageError("no test of the suite was selected", hint="look at -k, --shard, --sample")
     if lost := sorted({*collected[0]} - {phase["test"] for phase in phases}):
-        raise _failed(f"{counted(len(lost), 'test')} never ran, as {lost[0]}", workspace)
+        raise _failed(f"{counted(len(lost), 'test')} never ran, for example {lost[0]}", workspace)
     return phases
 
 
@@ -200,7 +213,7 @@ def _argv(workspace: Workspace, keyword: str | None, workers: int) -> list[str]:
 def _phases(
     events: Iterable[bytes], collected: list[list[str]], done: int, progress: Progress
 ) -> Iterator[dict[str, Any]]:
-    """``collected`` gets the tests that are to run, once from each worker."""
+    """``collected`` receives the list of tests to run, once from each worker."""
     total = done
     progress("starting the suite: importing torch and collecting tests")
     for line in events:

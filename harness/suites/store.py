@@ -8,8 +8,8 @@ A folder of ``.hil/cache/suite-exports`` belongs to one suite and one ``export_k
       N.log, N/       its console; the files of its directory, program and inputs among them
     collected/SHA     the tests that pytest collected for a keyword, by the sha256 of the keyword
 
-A recording is sealed when it is whole, and written under a lock: processes may share the store, and
-one that is killed leaves what it had recorded.
+A recording is sealed when it is complete, and written under a lock: processes may share the store,
+and a killed process leaves its complete recordings.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from harness.system.git import files_below
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
-_FORMAT = 3  # to be raised when a recording means something else
+_FORMAT = 3  # raise it when the meaning of a recording changes
 _COLLECTED, _TESTS = "collected", "tests"
-_LARGE = 16 << 20  # bytes: of larger files size and time count, not the content
-_NOT_PYTHON = (".pyc", ".c", ".cc", ".cpp", ".h", ".hpp", ".S", ".md")  # exports nothing
+_LARGE = 16 << 20  # bytes: larger files are identified by size and time
+_NOT_PYTHON = (".pyc", ".c", ".cc", ".cpp", ".h", ".hpp", ".S", ".md")  # an export reads none
 _VARIABLES = ("TORCH", "PYTORCH", "EXECUTORCH", "ARM_", "TOSA", "VELA", "TEST_", "FLAT", "PYTHONH")
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A test that did not fail: pytest's reports as ``recorder`` writes them, its simulations, and
-    the workspace that it ran in."""
+    """A test that did not fail: pytest's reports as ``recorder`` writes them, the simulations, and
+    the workspace of the run."""
 
     test: str
     phases: tuple[dict[str, Any], ...]
@@ -63,11 +63,11 @@ class ExportStore:
 
     @classmethod
     def of(cls, suite: str, key: str) -> ExportStore:
-        """``key``: of ``export_key``."""
+        """The store of a suite; ``key`` is from ``export_key``."""
         return cls(cache_dir("suite-exports") / f"{suite}-{key[:16]}")
 
     def recording(self, test: str) -> Recording | None:
-        """None when there is none, or when it was damaged."""
+        """The recording of a test; None when there is none or it is damaged."""
         folder = self.folder / _TESTS / _sha256(test)
         entry = artifact_cache.load(folder, test)
         if entry is None:
@@ -79,15 +79,15 @@ class ExportStore:
         return None
 
     def collected(self, keyword: str | None) -> tuple[list[str], list[dict[str, Any]]] | None:
-        """The tests that match a keyword, and what pytest reported of files that it could not
-        collect. None when this keyword was not used yet: only pytest knows what it matches."""
+        """The tests that match a keyword, and pytest's reports on files that it could not collect.
+        None for a keyword that was not used before: only pytest knows its matches."""
         with suppress(OSError, *MALFORMED):
             fields = read_json(self.folder / _COLLECTED / _sha256(keyword or ""))
             return [str(test) for test in fields["tests"]], list(fields["phases"])
         return None
 
     def prepare(self) -> None:
-        """In use from now on. Raises OSError."""
+        """Marks the store as in use and makes its folders. Raises OSError."""
         in_use(self.folder)
         for part in (_TESTS, _COLLECTED):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
@@ -95,8 +95,8 @@ class ExportStore:
     def save_recording(
         self, simulated: Path, workspace: Path, test: str, phases: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Of what the stand-in left in ``simulated``, if anything, which is moved. There is none
-        when a simulation was refused, or cannot be repeated from its files."""
+        """Moves the stand-in's files from ``simulated`` into a recording. Records nothing when a
+        simulation was refused or cannot be repeated from its files."""
         logs = sorted(simulated.glob("*.log"))
         if (simulated / REFUSED).exists():
             return
@@ -105,15 +105,15 @@ class ExportStore:
                 return
         except (OSError, *MALFORMED):  # a simulation that was killed has no N.json
             return
-        place = self.folder / _TESTS / _sha256(test)
+        folder = self.folder / _TESTS / _sha256(test)
         with artifact_cache.locked(self.folder):
-            artifact_cache.clear(place)
+            artifact_cache.clear(folder)
             if logs:
-                simulated.rename(place)
+                simulated.rename(folder)
             else:
-                place.mkdir()
+                folder.mkdir()
             facts = {"phases": list(phases), "workspace": str(workspace)}
-            artifact_cache.seal(place, test, facts)
+            artifact_cache.seal(folder, test, facts)
 
     def save_collection(
         self, keyword: str, tests: Sequence[str], phases: Sequence[Mapping[str, Any]]
@@ -123,15 +123,15 @@ class ExportStore:
         write_whole(self.folder / _COLLECTED / _sha256(keyword), content)
 
     def discard(self) -> None:
-        """Everything, also of other runs."""
+        """Removes everything, other runs' recordings too."""
         with artifact_cache.locked(self.folder):
             artifact_cache.clear(self.folder)
 
 
 def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
-    """Equal keys: every test of the suite exports the same. It is coarse on purpose: the content
-    of the folder that ExecuTorch is imported from (its tests are in there), the versions of all
-    packages, the interpreter, and the variables that torch and ExecuTorch read."""
+    """Equal keys mean that every test of the suite exports the same. Deliberately coarse: the
+    content of ExecuTorch's folder with its tests, the versions of all packages, the interpreter,
+    and the variables that torch and ExecuTorch read."""
     package = suite.directory(exporter)
     for _ in Path(suite.root).parts:
         package = package.parent

@@ -4,9 +4,9 @@ Directories and names are those of ExecuTorch 1.5.1 (``backends/arm/test/runner_
 is the size of each NPU: ``run_corstone`` there starts the models with 128, 256 and 128 MACs.
 
 A program holds the scratch sizes and weight layouts of one kind of CMSIS-NN kernels (scalar, DSP
-or Helium). On a runner with others it may fail for no fault of either, or pass by chance: until
-ExecuTorch's pull request 20048 its own tests took whatever runner was built last. What an ELF was
-built for is in its build attributes ("Addenda to, and Errata in, the ABI for the Arm
+or Helium). On a runner with other kernels it may fail without a defect, or pass by chance: until
+ExecuTorch's pull request 20048 its own tests took the runner that was built last. An ELF's build
+attributes name the core it was built for ("Addenda to, and Errata in, the ABI for the Arm
 Architecture", section 3.3.5).
 """
 
@@ -46,28 +46,28 @@ _ROOMY = {
 class Suite:
     name: str
     root: str  # of the suite, in the executorch package; test ids are relative to it
-    runners: tuple[str, ...]  # directories that the suite looks for its runner in
-    target: str  # whose bundled runner is used
+    runners: tuple[str, ...]  # directories in which the suite looks for its runner
+    target: str  # the one whose bundled runner is used
     tests: str = "."  # directory of the tests, below root
-    only: str = ""  # a test belongs to the suite when its function's name has this in it
+    only: str = ""  # the suite's tests are those whose function name contains this
     options: Mapping[str, str] = field(default_factory=dict)  # of the runner's build
     note: str = ""  # for the report
     helium: bool = False  # its programs need kernels that were built for Helium
-    # The memory mode for which the suite's own script builds ExecuTorch's runner, where it is not
-    # the target's (backends/arm/test/setup_testing.sh): it decides the size of the pools.
+    # The memory mode for which the suite's own script builds ExecuTorch's runner, if it is not the
+    # target's (backends/arm/test/setup_testing.sh); it decides the size of the pools.
     mode: str = ""
 
     def directory(self, exporter: CheckoutExporter | None = None) -> Path:
         """Its folder in the exporter's package, or in the installed one. Raises InfraError."""
-        theirs = exporter is not None
+        from_checkout = exporter is not None
         package = executorch_package() if exporter is None else exporter.environment / "executorch"
         directory = package / self.root
         if not (directory / "ops").is_dir():
             raise InfraError(
-                f"the {'checkout' if theirs else 'installed executorch'} has no {self.name} suite "
-                f"(no {directory}/ops)",
-                hint="run the wheel's: --exporter wheel"
-                if theirs
+                f"the {'checkout' if from_checkout else 'installed executorch'} has no "
+                f"{self.name} suite (no {directory}/ops)",
+                hint="run the wheel's suite: --exporter wheel"
+                if from_checkout
                 else "pip install 'executorch-hil[export]'",
             )
         return directory
@@ -118,7 +118,7 @@ SUITES: Mapping[str, Suite] = {
 
 @dataclass(frozen=True, kw_only=True)
 class KnownFailure(Data):
-    """A failure that is explained. It is strict: a test that passes nevertheless is an error.
+    """A failure with a known reason. It is strict: a pass of the test is an error.
     ``elf_has``, ``elf_lacks``: only for runners with, or without, these bytes in their ELF."""
 
     reason: Text
@@ -145,7 +145,7 @@ def read_known_failures(path: Path) -> dict[str, KnownFailure]:
 
 
 def known_failures_for(known: dict[str, KnownFailure], elf: Path) -> dict[str, KnownFailure]:
-    """Those that apply to this runner."""
+    """The known failures that apply to this runner."""
     content = elf.read_bytes()
     return {test: failure for test, failure in known.items() if failure.applies_to(content)}
 
@@ -155,7 +155,7 @@ def apply_known_failures(
 ) -> tuple[SuiteTest, ...]:
     """A known failure becomes ``xfailed``; a pass in spite of one becomes ``failed``.
 
-    Not ``strict``: the tests are of another ExecuTorch than the list, and may pass.
+    Without ``strict`` they may pass: the tests are those of another ExecuTorch than the list.
     """
     return tuple(_apply(test, known.get(test.id), strict) for test in tests)
 
@@ -191,7 +191,8 @@ _CPU_NAME, _CPU_ARCH, _MVE_ARCH = 5, 6, 48
 def build_runner(
     suite: Suite, source: FirmwareSource, checkout: Checkout | None, progress: Progress
 ) -> Firmware:
-    """Built for QEMU, on which the stand-in runs it. Raises what the source's ``build`` does."""
+    """Builds the runner for QEMU, on which the stand-in runs it. Raises what ``source.build``
+    does."""
     in_mode = source.one_memory_mode and suite.mode
     target = load_target(f"{suite.target}@{suite.mode}" if in_mode else suite.target)
     chosen = pick(target, SimulatorName.QEMU)
@@ -221,7 +222,7 @@ def check_core(suite: Suite, elf: Path) -> None:
     try:
         file = ElfFile(elf.read_bytes())
         tags = file.attributes if file.machine_number == EM_ARM else {}
-    except (MalformedFile, OSError):  # the stand-in says what is wrong with it
+    except (MalformedFile, OSError):  # the stand-in reports it
         return
     if _CPU_ARCH in tags and not tags.get(_MVE_ARCH):
         name = str(tags.get(_CPU_NAME, ""))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.suites.recorder import observe_comparisons
-from harness.suites.results import Phase, judge
+from harness.suites.results import Phase, results_of
 
 
 class Tester:
@@ -58,5 +58,5 @@ def test_another_executorch_is_left_as_it_is(module: object) -> None:
 @pytest.mark.parametrize(("difference", "exact"), [(0.0, True), (0.5, False), (None, None)])
 def test_a_result_says_whether_it_is_exact(difference: float | None, exact: bool | None) -> None:
     phase = Phase("ops/test_a.py::test_b", "call", "passed", "", None, 0.1, (), difference)
-    (result,) = judge([phase])
+    (result,) = results_of([phase])
     assert (result.exact, result.difference) == (exact, difference)

@@ -12,7 +12,7 @@ from harness.cli.main import main
 from harness.core.errors import InfraError
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import exporter_label
-from harness.suites.results import Phase, Selection, SuiteReport, SuiteTest, judge
+from harness.suites.results import Phase, Selection, SuiteReport, SuiteTest, results_of
 from harness.suites.run import SuiteOptions
 from harness.suites.session import Workspace, prepare, run_session
 from harness.suites.suites import SUITES, KnownFailure, apply_known_failures
@@ -42,7 +42,7 @@ def exporter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckoutExporte
 
 def judged(workspace: Workspace) -> tuple[SuiteTest, ...]:
     phases = run_session(workspace, store(workspace), Selection(), 1, silent)
-    return judge([Phase.from_json(phase) for phase in phases])
+    return results_of([Phase.from_json(phase) for phase in phases])
 
 
 def test_its_tests_import_its_package(exporter: CheckoutExporter, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_simulator_that_does_not_start_is_not_covered_up(
 
     def break_them(workspace: Any) -> None:
         require(workspace)
-        command = workspace.standins / U55
+        command = workspace.standin_folder / U55
         command.write_text(command.read_text().replace("exec ", "exec env PATH=/nowhere "))
 
     with monkeypatch.context() as patch:

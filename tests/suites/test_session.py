@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from harness.cli.suite import suite
 from harness.core.errors import HarnessError, InfraError, UsageError
-from harness.suites.results import Phase, Selection, StandinMissing, judge
+from harness.suites import session
+from harness.suites.results import Phase, Selection, StandinMissing, results_of
 from harness.suites.session import Workspace, prepare, require_standins, run_session
 from harness.suites.suites import SUITES
 from harness.system.progress import silent
@@ -35,7 +36,7 @@ def names(phases: list[Phase]) -> set[str]:
 
 def test_results_come_through_the_workers(workspace: Workspace) -> None:
     phases = run(workspace, Selection())
-    verdicts = {v.id.split("::")[-1]: v for v in judge(phases)}
+    verdicts = {v.id.split("::")[-1]: v for v in results_of(phases)}
     assert verdicts["test_number[3]"].result == "passed"
     assert verdicts["test_skipped"].cause == "hangs"
     assert verdicts["test_known"].cause == "the suite's own: known [assert 0]"
@@ -73,6 +74,15 @@ def test_shards_are_a_partition_and_samples_repeat(workspace: Workspace) -> None
 def test_selecting_nothing_is_an_error(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="no test of the suite was selected"):
         run(workspace, Selection("no_such_test_anywhere"))
+
+
+def test_a_suite_that_does_not_end_is_ended(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the limit, not the last line of the log."""
+    monkeypatch.setattr(session, "_SESSION_SECONDS", 0.1)
+    with pytest.raises(InfraError, match=r"did not end within 0\.1 s and was ended"):
+        run(workspace, Selection())
 
 
 def test_a_bad_expression_is_an_error(workspace: Workspace) -> None:
@@ -149,8 +159,12 @@ _NO_WORKER = "import os; 'PYTEST_XDIST_WORKER' in os.environ and os._exit(1)\n"
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("ops/test_own.py", _DIES, r"\d+ tests never ran, as ops/test_own.py::test_number"),
-        ("conftest.py", _NO_WORKER, "no worker of it collected the tests"),
+        (
+            "ops/test_own.py",
+            _DIES,
+            r"\d+ tests never ran, for example ops/test_own.py::test_number",
+        ),
+        ("conftest.py", _NO_WORKER, "no worker collected the tests"),
     ],
     ids=["dies", "no-worker"],
 )

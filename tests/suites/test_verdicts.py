@@ -12,8 +12,8 @@ from harness.suites.results import (
     StandinMissing,
     SuiteReport,
     SuiteTest,
-    judge,
     require_found,
+    results_of,
 )
 
 TEST = "ops/test_add.py::test_implementation_add[cortex-m55-x]"
@@ -42,7 +42,7 @@ def phase(
 
 
 def one(*phases: Phase) -> SuiteTest:
-    (verdict,) = judge(phases)
+    (verdict,) = results_of(phases)
     return verdict
 
 
@@ -124,7 +124,7 @@ def test_an_expected_failure_for_another_reason_is_a_failure(
 )
 def test_without_a_stand_in_nothing_is_an_expected_failure(reason: str, message: str) -> None:
     """ExecuTorch marks every test on the target to fail where there is no FVP."""
-    verdicts = judge([phase("skipped", message, xfail=reason), phase(test="other")])
+    verdicts = results_of([phase("skipped", message, xfail=reason), phase(test="other")])
     assert [v.result for v in verdicts] == ["failed", "passed"]
     with pytest.raises(StandinMissing, match="the stand-in or the runner was not found") as e:
         require_found(verdicts)

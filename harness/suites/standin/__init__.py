@@ -14,4 +14,4 @@ OWN_FAULT = 1  # exit status for a command line or a program that cannot be run
 
 
 class StandinError(UsageError):
-    """The model would refuse this, or the stand-in cannot do it. The message is for people."""
+    """The model would refuse this, or the stand-in cannot do it."""

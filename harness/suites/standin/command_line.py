@@ -75,7 +75,7 @@ def parse(argv: Sequence[str], name: str, cpu: str) -> Request:
 
 
 def _parser(name: str, cpu: str) -> _Parser:
-    """Of the options of public scripts and of the models' own help."""
+    """Takes the options of public scripts and of the models' own help."""
     parser = _Parser(name, allow_abbrev=False)
     add = parser.add_argument
     elf, data = partial(_application, cpu=cpu), partial(_loaded_data, cpu=cpu)
@@ -102,7 +102,7 @@ def _application(value: str, cpu: str) -> Path:
 
 
 def _for_core(value: str, cpu: str) -> str:
-    """The file of ``cpu0=FILE``, ``cpu0*=FILE`` or ``FILE``."""
+    """The file in ``cpu0=FILE``, ``cpu0*=FILE`` or ``FILE``."""
     instance, equals, file = value.partition("=")
     if not equals or "/" in instance:
         return value
@@ -131,14 +131,14 @@ def _unquoted(value: str) -> str:
 
 def _config_file(path: str) -> list[tuple[str, str]]:
     lines = Path(path).read_text("utf-8", "replace").splitlines()
-    found = []
+    assignments = []
     for number, line in enumerate(lines, 1):
         if text := re.sub(r"(^|\s)#.*", "", line).strip():
             try:
-                found.append(_assignment(text))
+                assignments.append(_assignment(text))
             except StandinError as error:
                 raise StandinError(f"{path}:{number}: {error}") from error
-    return found
+    return assignments
 
 
 def _loaded_data(value: str, cpu: str) -> LoadedData:
@@ -167,7 +167,7 @@ class Parameter:
     name: str
     kind: str  # bool, int, string
     default: str
-    effect: str  # what setting it does here
+    effect: str  # the effect of setting it here
     help: str
 
     def listed(self) -> str:
@@ -258,7 +258,7 @@ class Settings:
         return self.text(name).lower() in _TRUE
 
     def ineffective(self) -> Iterator[Parameter]:
-        """Parameters that were given a value which this machine does not have."""
+        """Parameters with a requested value that this machine does not have."""
         for name, value in self._given.items():
             known = self._model.parameters[name]
             if known.effect == "fixed by the machine" and int(value, 0) != int(known.default, 0):

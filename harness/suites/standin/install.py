@@ -27,7 +27,7 @@ _CODE = (
 
 
 def install(directory: Path) -> tuple[Path, ...]:
-    """Returns the written commands. Raises UsageError rather than replace a foreign file."""
+    """Returns the written commands. Raises UsageError instead of replacing a foreign file."""
     written = []
     with disk_errors("installing the stand-ins"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -54,13 +54,13 @@ def install(directory: Path) -> tuple[Path, ...]:
 
 
 def start_code(model: str, packages: Path) -> str:
-    """What Python runs for one command. ``packages``: the folder with numpy and pexpect."""
+    """The Python code of one command. ``packages``: the folder with numpy and pexpect."""
     return _CODE.format(root=str(paths.import_root()), name=model, packages=str(packages))
 
 
 def packages_folder() -> Path:
-    """Where the stand-in, which starts without site-packages to be fast, finds what it imports."""
-    found = importlib.util.find_spec("numpy")
-    if found is None or found.origin is None:
+    """The folder of the stand-in's imports: for speed it starts without site-packages."""
+    spec = importlib.util.find_spec("numpy")
+    if spec is None or spec.origin is None:
         raise InfraError("numpy is not installed", hint="./hil installs it")
-    return Path(found.origin).parent.parent
+    return Path(spec.origin).parent.parent

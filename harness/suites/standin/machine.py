@@ -2,7 +2,7 @@
 
 The memory map is that of QEMU 7.2 (``info mtree``, the core's view).
 
-Whether an ELF can run here is decided by its segments and its core; the tags are those of "Addenda
+An ELF's segments and its core decide whether it can run here; the tags are those of "Addenda
 to, and Errata in, the ABI for the Arm Architecture" (Arm's abi-aa).
 """
 
@@ -30,7 +30,7 @@ _CPU_NAME, _CPU_ARCH, _CPU_PROFILE, _PAC = 5, 6, 7, 50  # build attributes
 
 
 DDR, DDR_BYTES = 0x6000_0000, 2048 * _M
-_ALIASED = (  # at its Secure address, too
+_ALIASED = (  # also at its Secure address
     (0x0000_0000, 512 * _K),  # ITCM
     (0x0100_0000, 2 * _M),  # BRAM
     (0x2000_0000, 512 * _K),  # DTCM
@@ -41,8 +41,8 @@ _REGIONS = (*_ALIASED, *((origin + _SECURE, size) for origin, size in _ALIASED),
 
 
 def in_memory(address: int, size: int) -> bool:
-    """Whether one region has all ``size`` bytes."""
-    return any(at <= address and address + size <= at + room for at, room in _REGIONS)
+    """Whether one region contains all ``size`` bytes."""
+    return any(start <= address and address + size <= start + room for start, room in _REGIONS)
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def argv(
     *,
     shares_memory: bool,
 ) -> tuple[str, ...]:
-    """Without the UARTs. ``command_line``: None without semihosting. ``shares_memory``: its DDR is
-    a companion's (``harness/sim/companion``)."""
+    """QEMU's command line without the UARTs. ``command_line``: None without semihosting.
+    ``shares_memory``: its DDR is a companion's (``harness/sim/companion``)."""
     backend = f",memory-backend={MEMORY}" if shares_memory else ""
     words = [executable, "-M", f"mps3-an547{backend}", "-nographic", "-icount", "shift=5"]
     words += ["-monitor", "none"]

@@ -21,6 +21,7 @@ from threading import Lock
 
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.sim.companion import ModelledNpu, NpuRunner, served
+from harness.sim.fvp import FEATURES_FILE
 from harness.sim.gdbstub.program import HeapInfo, Program
 from harness.sim.one_process import ProcessRun, run_process
 from harness.sim.simulator import Companion, Launch, NpuResult
@@ -35,9 +36,8 @@ from harness.system.confine import what_lacks
 from harness.system.process import Bounds, Stop
 from harness.system.quota import QUOTA
 
-RUNNERS = "HIL_STANDIN_RUNNERS"  # a directory: applications elsewhere are refused
+RUNNERS_VARIABLE = "HIL_STANDIN_RUNNERS"  # a directory: applications elsewhere are refused
 COMMAND_LINE_LIMIT = 256
-FEATURES_FILE = ":semihosting-features"
 _STOPPED = "\nInfo: /OSCI/SystemC: Simulation stopped by user.\n"
 _STOPPING = "\nInfo: Simulation is stopping. Reason: {} has been exceeded.\n"
 _LIMITED = {
@@ -50,7 +50,7 @@ _QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|prlimit|sh|qemu): 
 
 
 def main(name: str, argv: Sequence[str]) -> int:
-    """The exit status."""
+    """Runs the command of the model ``name``. Returns the exit status."""
     try:
         model = load_fvp_model(name)
         request = parse(argv, name, model.cpu)
@@ -78,7 +78,7 @@ def _version(model: Model) -> str:
     return (
         f"Stand-in for {model.name} on top of QEMU {version} (machine mps3-an547, "
         f"Cortex-M55) and a functional model of the {model.npu_name}.\n"
-        "This is not an Arm model: it has its command line and nothing of its inside.\n"
+        "This is not an Arm model: it shares its command line, not its implementation.\n"
     )
 
 
@@ -112,7 +112,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
             uarts_of(model, settings, console.write) as uarts,
             _companion(model, settings, application.program, cwd) as (runner, beside),
             closing(ModelWatch(launch, (*uarts, *beside), console.write, request.limits)) as watch,
-            suppress(KeyboardInterrupt),  # as with the models, somebody stops the simulation
+            suppress(KeyboardInterrupt),  # as with the models, an interrupt stops the simulation
         ):
             process = run_process(launch, cwd, Path(os.devnull), _bounds(request), watch)
     finally:
@@ -179,7 +179,7 @@ def _launch(model: Model, request: Request, settings: Settings, application: App
 
 
 def _bounds(request: Request) -> Bounds:
-    """The models' own; an end that the watch sees is at once."""
+    """The models' own limits; without a grace period when the watch sees the end."""
     return Bounds(
         host_seconds=request.limits.get("--timelimit", math.inf),
         stall_seconds=math.inf,
@@ -207,7 +207,7 @@ def _application(model: Model, request: Request, settings: Settings) -> Applicat
 
 def _check_place(application: Path) -> None:
     """A suite looks for its runner in many places, and may find an old one somewhere."""
-    only = os.environ.get(RUNNERS)
+    only = os.environ.get(RUNNERS_VARIABLE)
     if only and not application.resolve().is_relative_to(Path(only).resolve()):
         raise StandinError(
             f"{application} is not the runner under test: that is in {only}, and the suite found "
@@ -231,7 +231,7 @@ def _directory(model: Model, settings: Settings) -> Path:
 
 
 def _warn(model: Model, request: Request, settings: Settings, program: Program) -> None:
-    """Says on standard error where a run differs from one on the real model."""
+    """Notes on standard error in what a run differs from one on the real model."""
     if missing := what_lacks():
         _note(f"the guest is not wholly confined: {missing}")
     if "--quiet" in request.flags:
@@ -241,7 +241,7 @@ def _warn(model: Model, request: Request, settings: Settings, program: Program) 
     if program.doorbell:
         how = "reached by its doorbell"
     elif program.functions:
-        how = "its driver's functions done here"
+        how = "with its driver's functions emulated"
     _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":
         _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
@@ -260,7 +260,7 @@ def _note(text: str) -> None:
 
 
 class _Console:
-    """Standard output, copied to the recorder."""
+    """Writes to standard output and to the recorder."""
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.tail = b""  # its last bytes
@@ -276,7 +276,7 @@ class _Console:
 
 
 def _check_service(runner: NpuRunner) -> None:
-    """Raises StandinError when the program did not get what it asked for."""
+    """Raises StandinError when the NPU model did not serve the program."""
     if runner.stuck:
         raise StandinError(runner.stuck)
     use = runner.use()
@@ -305,8 +305,8 @@ def _exit_status(model: Model, process: ProcessRun, console: _Console, cwd: Path
         return 0
     if not _passes_status_on(cwd):
         _note(
-            f"the program ended with status {process.exit_status}; as with the model it is not "
-            f"passed on, for there is no {FEATURES_FILE} in {cwd}"
+            f"the program ended with status {process.exit_status}; as with the model, it is not "
+            f"passed on, because there is no {FEATURES_FILE} in {cwd}"
         )
         return 0
     return process.exit_status
@@ -317,7 +317,7 @@ def _check_qemu(model: Model, number: int | None, console: _Console) -> None:
     if b"qemu: fatal: Lockup" in console.tail:
         raise StandinError(
             f"{model.cpu}: the core locked up (a fault while handling a fault); a real model "
-            "would stand still until its limit"
+            "would hang until its limit"
         )
     if errors := _QEMU_ERROR.findall(console.tail):
         raise StandinError(f"QEMU failed: {errors[-1].decode('utf-8', 'replace')}")
@@ -326,7 +326,8 @@ def _check_qemu(model: Model, number: int | None, console: _Console) -> None:
 
 
 def _passes_status_on(cwd: Path) -> bool:
-    """Magic "SHFB", then a byte whose bit 0 says that SYS_EXIT_EXTENDED is there."""
+    """Whether the features file has SYS_EXIT_EXTENDED: magic "SHFB", then bit 0 of the next
+    byte."""
     try:
         content = (cwd / FEATURES_FILE).read_bytes()
     except OSError:

@@ -1,9 +1,9 @@
-"""Records what the stand-in simulated: its console, its files, and how to simulate it again.
+"""Records a simulation of the stand-in: console, files, and how to repeat it.
 
 In the folder ``$HIL_STANDIN_RECORD`` a simulation N leaves ``N.log``, its console; ``N/``, the
 files of the program's directory as they were at the end; and ``N.json``, the fields of a
-``Simulation``. A simulation that was killed has no ``N.json``. ``refused`` is there when the
-stand-in could not simulate something.
+``Simulation``. A simulation that was killed has no ``N.json``. The file
+``refused`` marks that the stand-in could not simulate something.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Stamp = tuple[int, int, int]  # of a file: size, time of change, inode
 
 @dataclass(frozen=True)
 class Simulation:
-    """``model`` was started with ``argv`` in or for the folder ``cwd``, and ended with ``status``.
-    ``inputs``: names of files that were there before. ``repeatable``: none of them has changed, and
-    ``files`` has all."""
+    """``model`` was started with ``argv`` for the folder ``cwd``, and ended with ``status``.
+    ``inputs``: names of the files that existed before. ``repeatable``: none of them has changed,
+    and ``files`` has them all."""
 
     log: Path
     model: str
@@ -52,7 +52,7 @@ def read_simulation(log: Path) -> Simulation:
 
 
 def mark_refused() -> None:
-    """For whoever records: something was to be simulated, and there is no record of it."""
+    """Marks in the recording's folder that a simulation has no record."""
     if directory := os.environ.get(RECORD):
         with suppress(OSError):
             os.makedirs(directory, exist_ok=True)
@@ -61,10 +61,10 @@ def mark_refused() -> None:
 
 class Recorder:
     def __init__(self, directory: Path, cwd: Path) -> None:
-        self._place = directory / f"{time.time_ns()}-{os.getpid()}"
+        self._base = directory / f"{time.time_ns()}-{os.getpid()}"
         self._cwd = cwd
         directory.mkdir(parents=True, exist_ok=True)
-        self._log = os.open(f"{self._place}.log", os.O_WRONLY | os.O_CREAT, 0o644)
+        self._log = os.open(f"{self._base}.log", os.O_WRONLY | os.O_CREAT, 0o644)
         self._before = _stamps(cwd)
 
     def write(self, data: bytes) -> None:
@@ -72,11 +72,11 @@ class Recorder:
         write_all(self._log, data)
 
     def copy_files(self) -> None:
-        """Called as soon as QEMU has ended: whoever started the stand-in may remove them."""
-        self._place.mkdir()
+        """Call it as soon as QEMU has ended: the caller of the stand-in may remove the files."""
+        self._base.mkdir()
         for path in self._cwd.iterdir():
             if path.is_file() and path.stat().st_size <= _FILE_LIMIT:
-                shutil.copyfile(path, self._place / path.name)
+                shutil.copyfile(path, self._base / path.name)
 
     def finish(self, model: str, argv: Sequence[str], status: int) -> None:
         after = _stamps(self._cwd)
@@ -90,7 +90,7 @@ class Recorder:
             and self._before.items() <= after.items()
             and all(path.is_file() for path in self._cwd.iterdir()),
         }
-        Path(f"{self._place}.json").write_text(json.dumps(fields))
+        Path(f"{self._base}.json").write_text(json.dumps(fields))
 
 
 def write_all(descriptor: int, data: bytes) -> None:

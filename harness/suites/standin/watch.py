@@ -31,7 +31,7 @@ Sink = Callable[[bytes], object]
 
 
 class Uart(Companion):
-    """Passes what QEMU writes to it on, until one of the stop texts has passed."""
+    """Forwards what QEMU writes to it, up to and including the first stop text."""
 
     def __init__(self, number: int, sink: Sink, stops: Sequence[bytes]) -> None:
         self._sink = sink
@@ -55,7 +55,7 @@ class Uart(Companion):
         self._thread.start()
 
     def close(self) -> None:
-        """When QEMU has ended, or did not start. Raises OSError: not everything was passed on."""
+        """Call it when QEMU has ended or did not start. Raises OSError when the sink failed."""
         if self._thread.is_alive():
             self._thread.join()
         elif self._thread.ident is None:
@@ -73,14 +73,15 @@ class Uart(Companion):
             self.stopped = True
 
     def _take(self, data: bytes) -> None:
-        """A stop text may come with bytes of earlier calls; what comes after it is dropped."""
+        """Forwards ``data``. A stop text may have begun in earlier calls; bytes after it are
+        dropped."""
         if self.stopped:
             return
-        seen = self._tail + data
-        ends = [start + len(s) for s in self._stops if (start := seen.find(s)) >= 0]
+        text = self._tail + data
+        ends = [start + len(s) for s in self._stops if (start := text.find(s)) >= 0]
         if ends:
             data = data[: max(0, min(ends) - len(self._tail))]
-        self._tail = seen[-self._kept :] if self._kept else b""
+        self._tail = text[-self._kept :] if self._kept else b""
         self._sink(data)
         self.stopped = bool(ends)
 
@@ -92,7 +93,7 @@ class _NoUart(Companion):
 @contextmanager
 def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[Companion, ...]]:
     """The machine's UARTs, by number, while the block runs. Raises OSError."""
-    found: list[Companion] = []
+    uarts: list[Companion] = []
     with ExitStack() as stack:
         for number in range(_UARTS):
             name = f"{model.board}.uart{number}"
@@ -101,7 +102,7 @@ def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[C
             eot = _EOT if settings.flag(f"{name}.shutdown_on_eot") else b""
             stops = [stop for stop in (eot, tag) if stop]
             if not (out_file or stops):
-                found.append(_NoUart())
+                uarts.append(_NoUart())
                 continue
             sink = stdout
             if out_file not in ("-", "/dev/stdout"):
@@ -111,16 +112,16 @@ def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[C
                 sink = partial(write_all, file)
             uart = Uart(number, sink, stops)
             stack.callback(uart.close)
-            found.append(uart)
-        yield tuple(found)
+            uarts.append(uart)
+        yield tuple(uarts)
 
 
 class ModelWatch(GuestWatch):
     """Ends the simulation at a UART's stop text, or at a limit of simulated time.
 
     ``limits``: the models' options with their values, in seconds or instructions.
-    ``exceeded``: the one that ended it. ``simulated_seconds`` are as of the last look, if somebody
-    needs them.
+    ``exceeded``: the limit that ended it. ``simulated_seconds``: at the last poll, if a limit needs
+    them.
     """
 
     def __init__(
