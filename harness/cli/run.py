@@ -110,7 +110,8 @@ def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
       hil run corstone-1000-a320@xnnpack-int8 resnet8 --firmware wheel
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
-    run_options = RunOptions(**options)
+    first, _, second = options.pop("simulator").partition("+")
+    run_options = RunOptions(simulator=first, beside=second or None, **options)
     if not models:
         raise UsageError("no model was named", hint="`hil models` lists them; or name a FILE.py")
     if run_options.pte is not None and len(models) != 1:

@@ -52,7 +52,7 @@ from harness.system.settings import FvpPolicy, is_strict
 class RunOptions:
     """How to run or execute, beyond which case.
 
-    ``simulator``: a name, or two joined by "+", which are compared. ``pte`` replaces the exported
+    ``beside``: another simulator, which is compared with the first. ``pte`` replaces the exported
     program by the user's file, judged by the export's inputs and expected outputs.
     ``tolerance_lsb``: the largest accepted difference in steps of the output's scale (None: what
     the budgets say). ``profile``: count ticks per operator. ``limit_factor`` multiplies all limits
@@ -66,6 +66,7 @@ class RunOptions:
     """
 
     simulator: str = AUTO
+    beside: str | None = None
     tolerance_lsb: float | None = None
     pte: Path | None = None
     profile: bool = False
@@ -107,7 +108,7 @@ class RunOptions:
     @property
     def simulators(self) -> tuple[str, ...]:
         """Raises UsageError for more than one comparison."""
-        names = tuple(self.simulator.split("+"))
+        names = (self.simulator,) if self.beside is None else (self.simulator, self.beside)
         if len(names) * len(self.firmware.sources) > 2:
             raise UsageError(
                 "two runs of a case are compared, not more",

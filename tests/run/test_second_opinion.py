@@ -111,7 +111,7 @@ def test_two_simulators(wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
     if wrong:
         (tmp_path / "wrong").touch()
     monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
-    options = RunOptions(simulator="qemu+fvp", strict=False)
+    options = RunOptions(simulator="qemu", beside="fvp", strict=False)
     own, other = run_cases([Case("corstone-300-m55", "add")], options)
     assert own.verdict.passed, own.cause
     assert (other.verdict is Verdict.MISMATCH) == wrong, other.cause
@@ -129,7 +129,7 @@ def test_two_simulators(wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_only_two_runs_are_compared() -> None:
     with pytest.raises(UsageError, match="two runs of a case are compared"):
-        run_cases([], RunOptions(simulator="qemu+fvp", firmware=FirmwareChoice(BOTH)))
+        run_cases([], RunOptions(simulator="qemu", beside="fvp", firmware=FirmwareChoice(BOTH)))
 
 
 def test_a_real_checkout(shared_hil_home: str) -> None:
