@@ -26,57 +26,49 @@ wants to look at something else names it::
 """
 
 from harness.plugin.fixtures import (
-    hil_case as hil_case,
-)
-from harness.plugin.fixtures import (
-    hil_checkout as hil_checkout,
-)
-from harness.plugin.fixtures import (
-    hil_export_process as hil_export_process,
-)
-from harness.plugin.fixtures import (
-    hil_exporter as hil_exporter,
-)
-from harness.plugin.fixtures import (
-    hil_firmware as hil_firmware,
-)
-from harness.plugin.fixtures import (
-    hil_firmware_source as hil_firmware_source,
-)
-from harness.plugin.fixtures import (
-    hil_program as hil_program,
-)
-from harness.plugin.fixtures import (
-    hil_reference as hil_reference,
-)
-from harness.plugin.fixtures import (
-    hil_run as hil_run,
-)
-from harness.plugin.fixtures import (
-    hil_target as hil_target,
+    hil_case,
+    hil_checkout,
+    hil_export_process,
+    hil_exporter,
+    hil_firmware,
+    hil_firmware_source,
+    hil_program,
+    hil_reference,
+    hil_run,
+    hil_target,
 )
 from harness.plugin.options import (
-    pytest_addoption as pytest_addoption,
+    pytest_addoption,
+    pytest_configure,
+    pytest_report_collectionfinish,
+    pytest_report_header,
 )
-from harness.plugin.options import (
-    pytest_configure as pytest_configure,
-)
-from harness.plugin.options import (
-    pytest_report_collectionfinish as pytest_report_collectionfinish,
-)
-from harness.plugin.options import (
-    pytest_report_header as pytest_report_header,
-)
-from harness.plugin.selection import pytest_generate_tests as pytest_generate_tests
+from harness.plugin.selection import pytest_generate_tests
 from harness.plugin.verdicts import (
-    pytest_runtest_call as pytest_runtest_call,
+    pytest_runtest_call,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    require_pass,
 )
-from harness.plugin.verdicts import (
-    pytest_sessionfinish as pytest_sessionfinish,
-)
-from harness.plugin.verdicts import (
-    pytest_terminal_summary as pytest_terminal_summary,
-)
-from harness.plugin.verdicts import (
-    require_pass as require_pass,
-)
+
+__all__ = [
+    "hil_case",
+    "hil_checkout",
+    "hil_export_process",
+    "hil_exporter",
+    "hil_firmware",
+    "hil_firmware_source",
+    "hil_program",
+    "hil_reference",
+    "hil_run",
+    "hil_target",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "pytest_report_collectionfinish",
+    "pytest_report_header",
+    "pytest_runtest_call",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "require_pass",
+]
