@@ -187,11 +187,10 @@ def test_a_byte_lost_once_costs_a_second_run_and_no_verdict(bench: Bench, tmp_pa
 
 def test_other_firmware_in_flash_is_told(bench: Bench, tmp_path: Path) -> None:
     """Another build of the runner, which runs the program as well."""
-    board = pick(bench.target()).target
-    other = source_named("bundled").build(
-        BuildRequest(board, SimulatorName.BOARD, options={"HIL_STACK_BYTES": "8192"})
-    )
-    bench.plant({"elf": str(other.elf)})
+    build = bytes.fromhex(bench.firmware.build_id)
+    other = tmp_path / "other.elf"
+    other.write_bytes(bench.firmware.elf.read_bytes().replace(build, build[::-1]))
+    bench.plant({"elf": str(other)})
     cause = found(bench, bench.run(tmp_path / "run"))
     assert cause is not None
     assert cause[:2] == (Verdict.NO_VERDICT, "wrong_firmware")
