@@ -40,6 +40,8 @@ _FAILED = re.compile(
 )
 _COMPILER = re.compile(r"(?:^|[/ -])(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ar) ")
 _SAYS_WHY = re.compile(r"error|fatal|cannot|no such", re.IGNORECASE)
+# CMake 3.25 ends with 0 although it could not write the file.
+_NO_BUILD_FILE = re.compile(r"^ninja: error: loading 'build\.ninja': No such file.*", re.MULTILINE)
 _UNUSED = re.compile(
     r"Manually-specified variables were not used by the project:\n\n((?:[ \t]+\w+\n)+)"
 )
@@ -151,6 +153,9 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         return StepKilled(killed[0], failed, _line(text, killed))
     if failed.signal is not None:
         return StepKilled(f"the {failed.step} step, by signal {failed.signal}", failed, None)
+    if failed.free < _ROOM and (unwritten := _NO_BUILD_FILE.search(text)):
+        said = f"the disk has {failed.free >> 10} KiB left, and CMake could not write build.ninja"
+        return StepDiskFull(said, failed, _line(text, unwritten))
     output = f"the whole output is in {failed.log}"
     links = () if failed.step == "configure" else lines_of(text)
     if found := explain_lines(links, failed.log, silent).failures:

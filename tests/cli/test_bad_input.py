@@ -241,7 +241,7 @@ def test_a_full_disk_is_an_infrastructure_error(
     )
     assert result.code == 3
     assert result.json["verdict"] == "INFRA"
-    assert "No space left" in result.json["cause"]["text"]
+    assert result.json["cause"]["kind"] == "disk_full"
 
 
 def test_an_unwritable_state_directory(hil: Hil, tmp_path: Path) -> None:

@@ -118,6 +118,15 @@ def test_a_silent_compiler_on_a_full_disk_was_not_killed() -> None:
     assert type(error) is StepKilled
 
 
+def test_a_build_file_that_did_not_fit_is_a_full_disk() -> None:
+    """CMake says that it has written it; with room on the disk it is another fault."""
+    text = "ninja: error: loading 'build.ninja': No such file or directory\n"
+    error = diagnose(text, FailedStep("build", Path("b.log"), "host", 1, None, 8 << 10))
+    assert (type(error), error.verdict) == (StepDiskFull, Verdict.INFRA)
+    assert error.message == "the disk has 8 KiB left, and CMake could not write build.ninja"
+    assert type(diagnose(text, FailedStep("build", Path("b.log"), "host", 1))) is StepFailed
+
+
 def test_a_build_that_was_killed_is_nobodys_fault() -> None:
     error = diagnose("[1/3] Building a.o\n", FailedStep("build", Path("b.log"), "host", None, 9))
     assert isinstance(error, StepKilled)
