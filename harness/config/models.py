@@ -43,6 +43,15 @@ class Quantization(Word):
     A16W8 = "a16w8"
 
 
+class Layout(Word):
+    """How ExecuTorch lowers images and sequences for a Cortex-M: tensors that are channels-last,
+    or copies to and from such a layout as operators (its experimental pipeline, which alone
+    quantises Conv1d)."""
+
+    CHANNELS_LAST = "channels-last"
+    EXPLICIT = "explicit"
+
+
 @dataclass(frozen=True)
 class ModelSource:
     """Where a model comes from.

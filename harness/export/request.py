@@ -21,6 +21,7 @@ from pathlib import Path
 
 from harness.config.models import (
     Calibration,
+    Layout,
     ModelSource,
     Quantization,
     require_names,
@@ -82,6 +83,7 @@ class ExportRequest:
     direct_drive: bool = False
     calibration: Calibration = Calibration.FLOAT64
     quantization: Quantization = Quantization.A8W8
+    layout: Layout = Layout.CHANNELS_LAST
 
     @property
     def npu(self) -> NpuOptions:
@@ -124,6 +126,7 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
         "seed": request.seed,
         "calibration": request.calibration,
         "quantization": request.quantization,
+        "layout": request.layout,
         "versions": versions,
         "python": platform.python_version_tuple()[:2],
         "exporter": content_digest(sorted(_OWN.rglob("*.py")), _OWN),

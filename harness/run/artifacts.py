@@ -80,6 +80,7 @@ def request_of(model: str, target: Target) -> ExportRequest:
         target.compile_target,
         calibration=said.calibration,
         quantization=said.quantization,
+        layout=said.layout,
     )
     if target.npu is None:
         return request

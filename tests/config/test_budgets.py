@@ -10,7 +10,7 @@ from harness.config.budget import MOST_TOLERANCE_LSB
 from harness.config.budgets import budgets_of, settings_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.models import Calibration, Quantization
+from harness.config.models import Calibration, Layout, Quantization
 from harness.core.errors import TargetError, UsageError
 from harness.run.artifacts import request_of
 
@@ -64,11 +64,12 @@ def test_the_model_s_file_says_how_it_is_calibrated_and_quantised(reviewed: Case
     said = settings_of(reviewed.model)
     assert (said.calibration, said.quantization) == (Calibration.FLOAT64, Quantization.A8W8)
     file = Path(reviewed.model).with_suffix(".yaml")
-    file.write_text("calibration: float32\nquantization: a16w8\n")
+    file.write_text("calibration: float32\nquantization: a16w8\nlayout: explicit\n")
     for target in (TARGET, "corstone-300-u55-128"):
         request = request_of(reviewed.model, load_target(target))
         assert request.calibration is Calibration.FLOAT32
         assert request.quantization is Quantization.A16W8
+        assert request.layout is Layout.EXPLICIT
 
 
 def test_another_calibration_is_an_error_at_its_line(reviewed: Case) -> None:

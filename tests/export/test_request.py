@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.models import ModelSource, Quantization, find_model
+from harness.config.models import Layout, ModelSource, Quantization, find_model
 from harness.core.errors import UsageError
 from harness.export.batch import export
 from harness.export.request import ExporterMissing, ExportRequest, content_key, exporter_versions
@@ -30,6 +30,7 @@ def test_equal_requests_have_equal_keys_that_name_the_model() -> None:
         replace(BASE, seed=1),
         replace(BASE, compile_target="cortex-m4"),
         replace(BASE, quantization=Quantization.A16W8),
+        replace(BASE, layout=Layout.EXPLICIT),
         replace(BASE, model=find_model("resnet8")),
         replace(BASE, model=replace(BASE.model, attribute="Other")),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.config.models import ModelSource, NamesMissing
+from harness.config.models import Layout, ModelSource, NamesMissing
 from harness.core.errors import BadModel, ExportError, HarnessError, UsageError
 from harness.export.batch import ExportOptions, export
 from harness.export.failures import (
@@ -149,6 +149,21 @@ def test_torchvision_without_its_operators_imports(
         "ModelInputs = (torch.rand(2, 3),)\n"
     )
     assert exported(source).operators
+
+
+def test_conv1d_is_quantised_in_the_explicit_layout_alone(
+    user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    source = user_model(
+        "import torch\ntorch.manual_seed(1)\n"
+        "ModelUnderTest = torch.nn.Sequential(torch.nn.Conv1d(4, 8, 3), torch.nn.ReLU())\n"
+        "ModelInputs = (torch.rand(1, 4, 20),)\n"
+    )
+    requests = [ExportRequest(source, layout=layout) for layout in Layout]
+    plain, explicit = (r.unwrap() for r in export(requests, process=hil_export_process))
+    assert "aten::convolution.out" in plain.operators
+    assert not any(name.startswith("aten::convolution") for name in explicit.operators)
+    assert any(name.startswith("cortex_m::quantized_") for name in explicit.operators)
 
 
 def test_calibration_inputs_of_another_shape(user_model: Write, failure: Failure) -> None:

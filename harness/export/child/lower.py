@@ -52,7 +52,7 @@ from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
-from harness.config.models import Calibration, Quantization
+from harness.config.models import Calibration, Layout, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.samples import Sample
@@ -110,13 +110,19 @@ def ethos_u_quantizer(spec: EthosUCompileSpec, quantization: Quantization) -> Qu
     return quantizer.set_global(config(is_per_channel=True))
 
 
-def cortex_m_quantizer(quantization: Quantization) -> Quantizer:
+def cortex_m_quantizer(quantization: Quantization, layout: Layout) -> Quantizer:
     """Wide activations where ExecuTorch's passes have them, which is a division (1.5.1)."""
+    options = _cortex_m_options(layout)
     if quantization is Quantization.A8W8:
-        return CortexMQuantizer()
+        return CortexMQuantizer(**options)
     from executorch.backends.cortex_m.quantizer import quantization_configs  # new in 1.5
 
-    return CortexMQuantizer(quantization_configs.INT16_PER_TENSOR_CONFIG)
+    return CortexMQuantizer(quantization_configs.INT16_PER_TENSOR_CONFIG, **options)
+
+
+def _cortex_m_options(layout: Layout) -> dict[str, bool]:
+    """Of the quantizer and the passes; older checkouts have no such parameter."""
+    return {"use_explicit_layout": True} if layout is Layout.EXPLICIT else {}
 
 
 def cpu_quantizer() -> Quantizer:
@@ -133,12 +139,16 @@ def target_config(compile_target: str) -> CortexMTargetConfig:
 
 
 def to_cortex_m(
-    quantised: torch.fx.GraphModule, example: Sample, config: CortexMTargetConfig
+    quantised: torch.fx.GraphModule,
+    example: Sample,
+    config: CortexMTargetConfig,
+    layout: Layout = Layout.CHANNELS_LAST,
 ) -> EdgeProgramManager:
     """The edge program in terms of the ``cortex_m::`` operators."""
     exported = torch.export.export(quantised, example, strict=False)
     edge = to_edge(exported, compile_config=edge_config())
-    passes = CortexMPassManager(edge.exported_program(), target_config=config)
+    options = _cortex_m_options(layout)
+    passes = CortexMPassManager(edge.exported_program(), target_config=config, **options)
     edge._edge_programs["forward"] = passes.transform()
     return edge
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
 
+from harness.config.models import Layout
 from harness.core.errors import HarnessError
 from harness.export.child import lower
 from harness.export.child.agreement import CrossCheck, agreements, check_operators
@@ -166,15 +167,19 @@ def _route(request: ExportRequest) -> _Route:
 
 def _cortex_m(work: _Work) -> LoweredModel:
     request, stage = work.request, work.stage
-    calibration, sets = work.in_layout(channels_last)
+    module = work.module
+    change: Callable[[Sample], Sample] = partial(in_layout_of, work.sets[0])
+    if request.layout is Layout.CHANNELS_LAST:
+        module, change = module.to(memory_format=torch.channels_last), channels_last
+    calibration, sets = work.in_layout(change)
     with stage("capture"):
-        captured = lower.capture(work.module.to(memory_format=torch.channels_last), sets[0])
+        captured = lower.capture(module, sets[0])
     with stage("quantise"):
-        quantizer = lower.cortex_m_quantizer(request.quantization)
+        quantizer = lower.cortex_m_quantizer(request.quantization, request.layout)
         quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
-        edge = lower.to_cortex_m(quantised, sets[0], config)
+        edge = lower.to_cortex_m(quantised, sets[0], config, request.layout)
     with stage("compute the expected outputs"):
         runs, python_outputs, by_design = _both_ways(request, edge, sets, {})
         return LoweredModel(
