@@ -15,6 +15,7 @@ from harness.core.errors import UsageError
 from harness.core.plain import counted
 from harness.core.verdict import ExitCode
 from harness.export.estimates import estimates_of
+from harness.export.localise import MOST_TRIES
 from harness.export.program import Program
 from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
@@ -110,7 +111,7 @@ def _estimates(program: Program) -> list[dict[str, Any]]:
 @click.option(
     "--tries",
     type=click.IntRange(min=1),
-    default=300,
+    default=MOST_TRIES,
     show_default=True,
     help="Maximum number of compilations by Vela.",
 )

@@ -1,5 +1,5 @@
-"""Asks the export process which operator of a delegate is wrong, and for the smallest part of its
-graph that still is wrong."""
+"""Lets the export process find the operator of a delegate that is wrong, and the smallest part of
+its graph that is still wrong."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from harness.config.schema import checked
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 
+MOST_TRIES = 300  # compilations by Vela in one reduction, unless the user sets it
+
 
 @dataclass(frozen=True)
 class WrongValue:
-    """The first tensor with a wrong element. ``operator``: what computed it, as TOSA calls it."""
+    """The first tensor with a wrong element. ``operator``: TOSA's name of what computed it."""
 
     operator: str
     tensor: str
@@ -24,9 +26,9 @@ class WrongValue:
 
 @dataclass(frozen=True)
 class SmallestPart:
-    """``operators``: what is left, in order, of ``whole``; ``listing``: a line for each, with the
-    tensors. ``tries``: how many graphs were compiled. ``defect``: the name of a known one, or "".
-    ``files``: what was written."""
+    """``operators``: those left of ``whole``, in order. ``listing``: a line for each, with the
+    tensors. ``tries``: number of compiled graphs. ``defect``: the name of a known one, or "".
+    ``files``: the written files."""
 
     operators: tuple[str, ...]
     whole: int
@@ -40,7 +42,7 @@ class SmallestPart:
 def first_wrong_value(
     process: ExportProcess, program: Program, delegate: int, input_set: int
 ) -> WrongValue | None:
-    """None when the fault disappears with every other set of outputs. Raises HarnessError."""
+    """Returns None when no choice of outputs shows the fault again. Raises HarnessError."""
     answer = process.call(
         "localise:first_wrong_value", program, delegate, input_set, task=_task(program, delegate)
     )
@@ -56,8 +58,8 @@ def smallest_part(
     tries: int,
     base: Path | None = None,
 ) -> SmallestPart | None:
-    """None when the graph, compiled anew, is right for these inputs. Writes ``base``.tosa, its
-    inputs and Vela's stream of it. Raises HarnessError, OSError."""
+    """Writes ``base``.tosa, its inputs and Vela's stream of it. Returns None when the recompiled
+    graph is right for these inputs. Raises HarnessError, OSError."""
     answer = process.call(
         "localise:smallest_part",
         program,

@@ -27,7 +27,7 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
     generator = np.random.default_rng(3)
     ranges = drawing.shipped_ranges(model.examples)
     sensitivity.randomise_weights(model.module, ranges, generator)
-    samples = [drawing.draw(ranges, generator, full=n == 0) for n in range(8)]
+    samples = [drawing.draw(ranges, generator, whole_range=n == 0) for n in range(8)]
     expected = [model.module(*s) for s in samples]
     last = [drawing.channels_last(sample) for sample in samples]
     captured = lower.capture(model.module.to(memory_format=torch.channels_last), last[0])

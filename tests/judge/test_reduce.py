@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs tosa-tools")
 
-from harness.export.child.reduce import Smallest, Trouble, reduce
+from harness.export.child.reduce import Smallest, WrongResult, reduce
 from harness.export.child.tosa_graph import part, read_graph, run_graph
 from tests.npu import tosa_layers, tosa_networks
 from tests.npu.tosa_graph import INT16, Graph
@@ -33,10 +33,12 @@ def network() -> tosa_networks.Network:
     raise AssertionError("no such network")
 
 
-def smaller(wrong: Callable[[Sequence[str]], Trouble | None], tries: int = 200) -> Smallest | None:
+def smaller(
+    wrong: Callable[[Sequence[str]], WrongResult | None], tries: int = 200
+) -> Smallest | None:
     made = network()
 
-    def trial(tosa: bytes, inputs: Sequence[Array]) -> Trouble | None:
+    def trial(tosa: bytes, inputs: Sequence[Array]) -> WrongResult | None:
         run_graph(tosa, inputs)  # the part is a graph that TOSA runs
         return wrong([o.name for o in read_graph(tosa).operators])
 
@@ -44,10 +46,10 @@ def smaller(wrong: Callable[[Sequence[str]], Trouble | None], tries: int = 200) 
 
 
 def test_one_operator_is_left_when_one_is_at_fault() -> None:
-    found = smaller(lambda names: Trouble.VALUES if "SLICE" in names else None)
+    found = smaller(lambda names: WrongResult.VALUES if "SLICE" in names else None)
     assert found is not None
     assert found.operators == ("SLICE",)
-    assert found.trouble is Trouble.VALUES
+    assert found.trouble is WrongResult.VALUES
     assert found.whole > 2
     names = [o.name for o in read_graph(found.tosa).operators]
     assert names.count("CONST_SHAPE") == 2, "its constants come along, and no others"
@@ -56,7 +58,9 @@ def test_one_operator_is_left_when_one_is_at_fault() -> None:
 
 def test_both_are_left_when_it_takes_two() -> None:
     found = smaller(
-        lambda names: Trouble.OUTSIDE if names.count("SLICE") > 1 and "RESCALE" in names else None
+        lambda names: (
+            WrongResult.OUTSIDE if names.count("SLICE") > 1 and "RESCALE" in names else None
+        )
     )
     assert found is not None
     assert sorted(found.operators) == ["RESCALE", "SLICE", "SLICE"]
@@ -69,10 +73,10 @@ def test_what_nobody_can_give_keeps_its_operators_together() -> None:
     tosa_layers._sliced(generator, graph, (1, 1), (3, 3), INT16)
     tried: list[list[str]] = []
 
-    def trial(tosa: bytes, inputs: Sequence[Array]) -> Trouble | None:
+    def trial(tosa: bytes, inputs: Sequence[Array]) -> WrongResult | None:
         assert all(output.nbytes for output in run_graph(tosa, inputs))
         tried.append([o.name for o in read_graph(tosa).operators if not o.name.startswith("CONST")])
-        return Trouble.VALUES if "CONV2D" in tried[-1] else None
+        return WrongResult.VALUES if "CONV2D" in tried[-1] else None
 
     found = reduce(graph.serialise(), graph.sample(generator), trial)
     assert found is not None
@@ -84,8 +88,8 @@ def test_another_trouble_is_not_the_same_trouble() -> None:
     """What shows when half of the graph is gone must be what was looked for."""
     whole = len(read_graph(network().tosa).operators)
 
-    def wrong(names: Sequence[str]) -> Trouble:
-        return Trouble.VALUES if len(names) == whole else Trouble.OUTSIDE
+    def wrong(names: Sequence[str]) -> WrongResult:
+        return WrongResult.VALUES if len(names) == whole else WrongResult.OUTSIDE
 
     found = smaller(wrong)
     assert found is not None
@@ -93,7 +97,7 @@ def test_another_trouble_is_not_the_same_trouble() -> None:
 
 
 def test_tries_are_bounded() -> None:
-    found = smaller(lambda names: Trouble.VALUES if "SLICE" in names else None, tries=1)
+    found = smaller(lambda names: WrongResult.VALUES if "SLICE" in names else None, tries=1)
     assert found is not None
     assert found.tries == 1
 
@@ -106,9 +110,11 @@ def test_the_inputs_of_a_part_have_the_values_that_the_whole_computes() -> None:
     made = network()
     kept: list[tuple[bytes, tuple[Array, ...]]] = []
 
-    def trial(tosa: bytes, inputs: Sequence[Array]) -> Trouble | None:
+    def trial(tosa: bytes, inputs: Sequence[Array]) -> WrongResult | None:
         kept.append((tosa, tuple(inputs)))
-        return Trouble.VALUES if "SLICE" in [o.name for o in read_graph(tosa).operators] else None
+        return (
+            WrongResult.VALUES if "SLICE" in [o.name for o in read_graph(tosa).operators] else None
+        )
 
     found = reduce(made.tosa, made.inputs, trial)
     assert found is not None

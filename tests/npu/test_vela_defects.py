@@ -14,7 +14,7 @@ pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
-from harness.export.child.reduce import Smallest, Trouble, known_defect, npu_trial, reduce
+from harness.export.child.reduce import Smallest, WrongResult, known_vela_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import read_graph
 from tests.npu import vela_defects
 from tests.npu.tosa_graph import compile_tosa
@@ -58,9 +58,9 @@ def test_it_is_there_and_is_known_by_what_is_left_of_it(name: str, product: str)
         return
     assert found is not None, "Vela compiles it rightly now"
     macs = int(target.split("-")[2])
-    assert known_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+    assert known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
     if defect.macs:
-        assert known_defect(read_graph(found.tosa), product, 128, found.trouble) == ""
+        assert known_vela_defect(read_graph(found.tosa), product, 128, found.trouble) == ""
 
 
 @pytest.mark.parametrize("product", TARGETS)
@@ -71,20 +71,20 @@ def test_the_same_defect_in_other_programs(program: vela_defects.Program, produc
     assert (found is not None) == (product in products)
     if found is not None:
         macs = int(TARGETS[product].split("-")[2])
-        assert known_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+        assert known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
 
 
-@pytest.mark.parametrize("trouble", Trouble)
-def test_a_defect_is_known_by_its_trouble(trouble: Trouble) -> None:
+@pytest.mark.parametrize("trouble", WrongResult)
+def test_a_defect_is_known_by_its_trouble(trouble: WrongResult) -> None:
     """Operators that stand as a defect has them, and something else that is wrong with them."""
     graph = read_graph(vela_defects.make("slice-before-padded").tosa)
-    found = known_defect(graph, "u55", 128, trouble)
-    seen = {Trouble.VALUES: "slice-before-padded", Trouble.UNWRITTEN: "slice-before-padded"}
-    assert found == {**seen, Trouble.MISSING: "output-dropped"}.get(trouble, "")
+    found = known_vela_defect(graph, "u55", 128, trouble)
+    seen = {WrongResult.VALUES: "slice-before-padded", WrongResult.UNWRITTEN: "slice-before-padded"}
+    assert found == {**seen, WrongResult.MISSING: "output-dropped"}.get(trouble, "")
 
 
 def test_every_defect_says_what_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {word for defect in DEFECTS.values() for word in defect.trouble} <= set(Trouble)
+    assert {word for defect in DEFECTS.values() for word in defect.trouble} <= set(WrongResult)
     file = tmp_path / "defects.yaml"
     text = known.defects_path().read_text()
     file.write_text(text.replace("    trouble: [an output is missing]\n", ""))

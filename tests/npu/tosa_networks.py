@@ -16,7 +16,7 @@ import numpy as np
 import tosa_serializer as ts
 
 from harness.core.errors import ExportError
-from harness.export.child.reduce import Smallest, known_defect, npu_trial, reduce
+from harness.export.child.reduce import Smallest, known_vela_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import read_graph
 from tests.npu.tosa_graph import BOOL, INT8, INT32, Array, Graph, Value, attributes, compile_tosa
 from tests.npu.tosa_layers import Draw, _weighted, chance, pick, scale, zero_point
@@ -317,7 +317,7 @@ def smallest(network: Network, options: Sequence[str] = ()) -> tuple[Smallest, s
     if found is None:
         return None
     _, product, macs = network.target.split("-")
-    return found, known_defect(read_graph(found.tosa), product, int(macs), found.trouble)
+    return found, known_vela_defect(read_graph(found.tosa), product, int(macs), found.trouble)
 
 
 def main(arguments: Sequence[str]) -> int:

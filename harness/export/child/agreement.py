@@ -1,6 +1,6 @@
-"""How far the oracles of a model are from each other: output by output, operator by operator.
+"""Measures how far the oracles of a model differ: output by output, operator by operator.
 
-Over a whole program it is only noted how far another opinion is from the expected outputs. The
+Over a whole program, the difference of another oracle to the expected outputs is only recorded. The
 quantised eager model and the TOSA reference model must also agree operator by operator.
 
 Over a whole network the two drift apart: where a sum lies half way between two values, float and
@@ -11,7 +11,7 @@ eagerly from the values that its inputs have *in TOSA*, and must agree within ``
 The two name their values differently and may lay them out differently; a value's partner is the
 most similar one of its type and size, in any order of its dimensions. One without a partner within
 the bound (TOSA may have fused it away) is passed on as it is; the delegate's outputs are always
-compared, and an operator is blamed only where all that it reads had matches.
+compared, and an operator is blamed only if all values that it reads had partners.
 """
 
 from __future__ import annotations
@@ -71,17 +71,16 @@ def _worst(
     worst = WorstDifference(0.0, 0, (0,) * len(spec.shape))
     for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         difference = np.nan_to_num((a.double() - b.double()).abs().numpy() / unit, nan=np.inf)
-        place = np.unravel_index(int(difference.argmax()), difference.shape)
-        if difference[place] > worst.lsb:
-            element = tuple(int(i) for i in place)
-            worst = WorstDifference(round(float(difference[place]), 3), number, element)
+        element = _worst_element(difference)
+        if difference[element] > worst.lsb:
+            worst = WorstDifference(round(float(difference[element]), 3), number, element)
     return worst
 
 
 def check_operators(
     lowered: LoweredBackendModule, tosa: bytes, calls: Sequence[DelegateCall]
 ) -> OperatorAgreement:
-    """The worst operator over all calls. Raises OraclesDisagree when one is beyond the bound."""
+    """The worst operator over all calls. Raises OraclesDisagree for one beyond the bound."""
     tensors = [t for t in computed(read_graph(tosa)) if t.dtype in ("int8", "int16")]
     instrumented = with_outputs(tosa, [t.name for t in tensors])
     worst = OperatorAgreement(BOUND_LSB, 0, "", 0, ())
@@ -89,27 +88,28 @@ def check_operators(
         eager = _Eager(lowered, run_graph(instrumented, call.inputs))
         outputs = eager.outputs(call.inputs)
         for output, expected in zip(outputs, call.outputs, strict=True):
-            found = _absolute_difference(output, expected)
-            if found.max(initial=0) > BOUND_LSB:
+            difference = _absolute_difference(output, expected)
+            if difference.max(initial=0) > BOUND_LSB:
                 raise OraclesDisagree(
                     call.delegate,
                     number,
                     eager.unmatched,
-                    element=_place(found),
-                    lsb=int(found.max()),
+                    element=_worst_element(difference),
+                    lsb=int(difference.max()),
                     bound_lsb=BOUND_LSB,
                 )
         if eager.worst[1].max(initial=0) > worst.lsb:
-            operator, found = eager.worst
-            worst = OperatorAgreement(BOUND_LSB, int(found.max()), operator, number, _place(found))
+            operator, difference = eager.worst
+            lsb, element = int(difference.max()), _worst_element(difference)
+            worst = OperatorAgreement(BOUND_LSB, lsb, operator, number, element)
     return worst
 
 
 class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
     """Runs the lowered graph, and feeds each operator the values that TOSA computed before it.
 
-    ``worst``: name and differences of the worst operator that has a match in TOSA. ``unmatched``:
-    those without, since the last one with.
+    ``worst``: name and differences of the worst operator with a match in TOSA. ``unmatched``: the
+    operators without a match since the last one with a match.
     """
 
     def __init__(self, lowered: LoweredBackendModule, reference: Sequence[Array]) -> None:
@@ -137,17 +137,17 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         if not pairs:
             self.unmatched += (operator,)
             return result
-        found, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
+        difference, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
         self.unmatched = ()
-        if found.max(initial=0) > self.worst[1].max(initial=0):
-            self.worst = operator, found
-        same = torch.from_numpy(np.ascontiguousarray(partner))
-        return torch.empty_like(result).copy_(same)
+        if difference.max(initial=0) > self.worst[1].max(initial=0):
+            self.worst = operator, difference
+        tosa_value = torch.from_numpy(np.ascontiguousarray(partner))
+        return torch.empty_like(result).copy_(tosa_value)
 
 
 @dataclass(frozen=True)
 class TosaValue:
-    """A value in TOSA. ``ordered``: its elements by size, wide enough to be subtracted."""
+    """A value in TOSA. ``ordered``: its elements sorted, in a type wide enough to subtract."""
 
     value: Array
     ordered: Array
@@ -162,23 +162,23 @@ def matches(value: Array, references: Sequence[TosaValue]) -> Iterator[tuple[Arr
     dimensions. No order helps where the sorted elements differ by more."""
     ordered = TosaValue.of(value).ordered
     for reference in references:
-        there = reference.value
-        if there.dtype != value.dtype or there.size != value.size:
+        candidate = reference.value
+        if candidate.dtype != value.dtype or candidate.size != value.size:
             continue
         if np.abs(ordered - reference.ordered).max(initial=0) > BOUND_LSB:
             continue
         for layout in permutations(range(value.ndim)):
             back = tuple(np.argsort(layout).tolist())
-            partner = there.reshape([value.shape[d] for d in layout]).transpose(back)
-            found = _absolute_difference(value, partner)
-            if found.max(initial=0) <= BOUND_LSB:
-                yield found, partner
+            partner = candidate.reshape([value.shape[d] for d in layout]).transpose(back)
+            difference = _absolute_difference(value, partner)
+            if difference.max(initial=0) <= BOUND_LSB:
+                yield difference, partner
 
 
 def _absolute_difference(a: Array, b: Array) -> Array:
-    found: Array = np.abs(a.astype(np.int64) - b.reshape(a.shape).astype(np.int64))
-    return found
+    difference: Array = np.abs(a.astype(np.int64) - b.reshape(a.shape).astype(np.int64))
+    return difference
 
 
-def _place(found: Array) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(found.argmax()), found.shape))
+def _worst_element(difference: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))

@@ -1,9 +1,9 @@
-"""Where ExecuTorch's C++ kernels compute something else than its Python definitions, on purpose.
+"""Where ExecuTorch's C++ kernels deliberately differ from its Python definitions.
 
 Each entry is the kernels' definition of one operator, exact to the bit, with the reason. A
-program has its outputs by both where they differ: one is expected, as ``--oracle`` says, and a
-checkout's runner that gives exactly the other one shows a difference that has a name. Any other
-difference is a mismatch. There is no tolerance.
+program stores its outputs by both where they differ: ``--oracle`` selects the expected one. A
+checkout's runner whose outputs equal the other one shows a named difference. Any other difference
+is a mismatch. There is no tolerance.
 
 Read in ``backends/cortex_m/ops`` and ``kernels`` of ExecuTorch (August 2026) and in CMSIS-NN 7,
 and for a core with Helium measured against them.
@@ -23,7 +23,7 @@ from harness.firmware.source import Arithmetic
 
 @dataclass(frozen=True)
 class Definition:
-    """``compute`` takes the operator's arguments by the names in its schema: where they stand has
+    """``compute`` takes the operator's arguments by their names in its schema, as their order has
     changed (``ceil_mode`` came with ExecuTorch's pull request 21039). ``helium``: only for kernels
     with it, or only for those without; None: for all."""
 
@@ -33,7 +33,7 @@ class Definition:
 
 
 class Kernels:
-    """Gives an operator's result by one arithmetic, and remembers where Python's was another."""
+    """Computes an operator's result by one arithmetic, and collects the differences to Python's."""
 
     def __init__(self, compile_target: str, arithmetic: Arithmetic = Arithmetic.CMSIS_NN) -> None:
         helium = compile_target.startswith(_HELIUM)
@@ -44,7 +44,7 @@ class Kernels:
 
     @property
     def met(self) -> tuple[NamedDifference, ...]:
-        """In the order of the definitions."""
+        """The differences that occurred, in the order of the definitions."""
         return tuple(d.difference for d in DEFINITIONS if d.difference.name in self._met)
 
     def __call__(
@@ -65,7 +65,7 @@ class Kernels:
 
 
 def _name(target: Any) -> str:
-    """ "cortex_m::quantized_avg_pool2d", of an operator of the edge dialect or of torch."""
+    """ "cortex_m::quantized_avg_pool2d", for an operator of the edge dialect or of torch."""
     schema = getattr(target, "_schema", None)
     return "" if schema is None else str(schema.name)
 
@@ -76,7 +76,7 @@ def _by_name(target: Any, args: Sequence[Any]) -> dict[str, Any]:
 
 
 def _inverse(scale: float) -> torch.Tensor:
-    """The kernels have the scale as a float32 before they invert it."""
+    """The kernels round the scale to float32 before they invert it."""
     return torch.tensor(1.0, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
 
 
@@ -88,7 +88,7 @@ def _quantize_float_scale(
     quant_max: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Else as Python has it."""
+    """As Python's definition, but for the inverse scale."""
     rounded = torch.round(input * _inverse(scale)) + zero_point
     return torch.clamp(rounded, quant_min, quant_max).to(dtype)
 
@@ -108,7 +108,7 @@ def _quantize_fused(
     flat = x.permute(x.dim_order()).contiguous().flatten()
     lanes = 16 if dtype == torch.int8 else 8
     fused = torch.round(flat.double() * inverse.double())
-    plain = torch.round(flat * inverse).double()  # the rest of a row goes one by one
+    plain = torch.round(flat * inverse).double()  # the kernel computes the rest of a row one by one
     whole = flat.numel() // lanes * lanes
     chosen = torch.cat([fused[:whole], plain[whole:]])
     result = torch.clamp(chosen + zero_point, quant_min, quant_max).to(dtype)
@@ -154,7 +154,7 @@ def _pair(values: Sequence[int]) -> list[int]:
 
 
 def _mm_in_order(self: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
-    """Torch sums in blocks of its own choice, the kernel one product after the other."""
+    """Sums one product after the other, as the kernel does; torch sums in blocks of its choice."""
     total = torch.zeros((self.shape[0], mat2.shape[1]), dtype=self.dtype)
     for k in range(self.shape[1]):
         total = total + self[:, k : k + 1] * mat2[k : k + 1, :]
@@ -167,7 +167,8 @@ def _bilinear(
     corners: bool,
     factors: Sequence[float] | None = None,
 ) -> torch.Tensor:
-    """Along a row first, then between the rows, each product rounded; torch weighs otherwise."""
+    """Interpolates along a row first, then between rows, rounding each product; torch's weights
+    differ."""
     like = torch.ops.aten.upsample_bilinear2d.vec(x, _size, corners, factors)
     rows, columns = (
         _blend(x.shape[d], like.shape[d], corners, factors[d - 2] if factors else None)
@@ -200,8 +201,8 @@ def _blend(
     return first, torch.clamp(first + 1, max=before - 1), 1 - rest, rest
 
 
-# Operators whose definition leaves open in which order is added: theirs is the portable kernels',
-# always.
+# Operators whose definition leaves the order of additions open: always in the portable kernels'
+# order.
 _IN_ORDER: Mapping[str, Callable[..., torch.Tensor]] = {
     "aten::mm": _mm_in_order,
     "aten::upsample_bilinear2d": _bilinear,

@@ -2,11 +2,11 @@
 
 The last bits of a float32 sum depend on the CPU's vector units and on the math library's choice of
 kernel. Under the observers of a graph they move scales by about 1e-7, and with them the program's
-bytes. The same sums in float64 differ in their last bits too, but once the scales are rounded to
-float32 nothing of that is left.
+bytes. The same sums in float64 differ in their last bits too, but rounding the scales to
+float32 removes that difference.
 
-Where a model cannot be computed so, the observers see float32, as ExecuTorch's own tools do it, and
-the program says that it is not reproducible and why.
+If a model cannot be computed in float64, the observers see float32, as in ExecuTorch's own tools,
+and the program records that it is not reproducible and why.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class _NotInDouble(Exception):
 def calibrate(
     prepared: torch.fx.GraphModule, samples: Sequence[Sample], calibration: Calibration
 ) -> str:
-    """Shows the samples to the observers of ``prepared``. Why the result depends on the CPU, or ""
-    if it does not."""
+    """Shows the samples to the observers of ``prepared``. Returns why the result depends on the
+    CPU, or ""."""
     why = AS_ASKED
     with torch.no_grad():
         if calibration is Calibration.FLOAT64:
@@ -46,7 +46,7 @@ def calibrate(
 
 
 def _in_double(prepared: torch.fx.GraphModule, samples: Sequence[Sample]) -> str:
-    """Why the graph cannot be computed in float64; then it is as it was."""
+    """Returns why the graph cannot be computed in float64; the graph is then unchanged."""
     before = [(tensor, tensor.data) for tensor in _tensors(prepared)]
     try:
         with _default_dtype(torch.float64):
@@ -87,22 +87,22 @@ def _wide_type(value: Any) -> Any:
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy, because what reads it may write to it."""
+    """A copy, because its reader may write to it."""
     return tensor.double() if tensor.dtype is torch.float32 else tensor.clone()
 
 
 def _tensors(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     """Each parameter, buffer and constant of a module once."""
-    found: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
     for part in module.modules():
         for owned in (part._parameters, part._buffers, vars(part)):
-            found |= {id(t): t for t in owned.values() if isinstance(t, torch.Tensor)}
-    return iter(found.values())
+            tensors |= {id(t): t for t in owned.values() if isinstance(t, torch.Tensor)}
+    return iter(tensors.values())
 
 
 def _fix_scales(prepared: torch.fx.GraphModule) -> None:
-    """Puts in each observer's place one that gives what this computes in float64, rounded once to
-    float32: a histogram's search would else be float32 arithmetic again."""
+    """Replaces each observer by a fixed one with its float64 result, rounded once to float32.
+    Otherwise the search of a histogram observer would be float32 arithmetic again."""
     observers = [
         (name, module)
         for name, module in prepared.named_modules(remove_duplicate=False)

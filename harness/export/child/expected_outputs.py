@@ -1,4 +1,4 @@
-"""The expected outputs of a lowered program: who computes them, and how they are stored.
+"""Computes the expected outputs of a lowered program, and lays them out for the runner.
 
 For a Cortex-M: ExecuTorch's ``cortex_m`` operators. The program is run eagerly, so each operator
 is the reference implementation that ``executorch/backends/cortex_m/ops/operators.py`` registers
@@ -53,7 +53,7 @@ def method_bytes(tensor: torch.Tensor, spec: TensorSpec) -> bytes:
 
 @dataclass(frozen=True)
 class DelegateCall:
-    """One delegate at work: its number in the program, its tensors in physical order."""
+    """One call of a delegate: its number in the program, its tensors in physical order."""
 
     delegate: int
     inputs: tuple[Array, ...]
@@ -62,7 +62,7 @@ class DelegateCall:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What the program gives for one sample, in logical order, and the work of its delegates.
+    """The program's outputs for one sample, in logical order, and the calls of its delegates.
     ``values``: a row for each result of an operator."""
 
     outputs: Sample
@@ -71,7 +71,7 @@ class ProgramRun:
 
 
 def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
-    """In the order of the graph, which is that of the serialised program."""
+    """The delegates in the order of the graph, which is that of the serialised program."""
     module = edge.exported_program().graph_module
     nodes = [n for n in module.graph.nodes if n.target is executorch_call_delegate]
     return tuple(getattr(module, n.args[0].target) for n in nodes)
@@ -83,7 +83,8 @@ def run_program(
     kernels: Kernels,
     graphs: Mapping[bytes, bytes] | None = None,
 ) -> list[ProgramRun]:
-    """With ``kernels`` on the CPU. ``graphs``: the TOSA graph of each delegate, by its blob."""
+    """Runs the program with ``kernels`` on the CPU. ``graphs``: each delegate's TOSA graph, by
+    blob."""
     module = edge.exported_program().module(check_guards=False)
     return [_Interpreter(module, graphs or {}, kernels).run_sample(sample) for sample in samples]
 
@@ -114,7 +115,7 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
         tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
-        # A scratch buffer of a kernel has whatever memory held before.
+        # A kernel's scratch buffer is uninitialised memory.
         if n.op == "call_function" and n.target is not memory.alloc:
             self._values |= {row_of(tensor.contiguous().numpy()) for tensor in tensors}
         return result
@@ -135,8 +136,8 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
 
 
 def _max_pool(x: torch.Tensor, *window: Any) -> tuple[torch.Tensor, ...]:
-    """Of a contiguous copy: torch's kernel for channels-last refuses int8 images of more than 127
-    elements (``cpu_max_pool_channels_last``: an index has to fit the elements' type)."""
+    """Runs on a contiguous copy: torch's kernel for channels-last refuses int8 images of more than
+    127 elements (``cpu_max_pool_channels_last``: an index has to fit the elements' type)."""
     order = x.dim_order()
     plain = x.clone(memory_format=torch.contiguous_format)
     results = torch.ops.aten.max_pool2d_with_indices.default(plain, *window)

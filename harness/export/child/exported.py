@@ -40,14 +40,14 @@ DTYPES = {
     "DOUBLE": "float64",
     "BOOL": "bool",
 }
-# Of Cortex-M; ExecuTorch's own stay where a type is kept that Cortex-M does not quantise.
+# Cortex-M's operators; ExecuTorch's own remain for types that Cortex-M does not quantise.
 _QUANTIZE = {f"{space}::quantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 _DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 
 
 @dataclass(frozen=True)
 class RawDelegate:
-    """What an NPU is given, the graph it was compiled from, and its work on each input set."""
+    """The blob of an NPU, the graph it was compiled from, and its calls, one for each input set."""
 
     backend: str
     blob: bytes
@@ -58,10 +58,10 @@ class RawDelegate:
 
 @dataclass(frozen=True)
 class LoweredModel:
-    """What the lowering for a target makes of a model, and what the program has to give for each
-    input set. ``python_outputs``: by Python's definitions, when these differ; ``output_scales``:
-    one LSB of each output that the program does not dequantise. ``intermediates``: rows of all that
-    the graph computes, where it was run."""
+    """A model lowered for a target, and the expected outputs for each input set.
+    ``python_outputs``: by Python's definitions, if these differ. ``output_scales``: one LSB of each
+    output that the program does not dequantise. ``intermediates``: a row for each value that the
+    graph computes, if it was run."""
 
     edge: EdgeProgramManager
     oracle: str
@@ -77,7 +77,7 @@ class LoweredModel:
 
 @dataclass(frozen=True)
 class Serialised:
-    """The ``.pte``, and what it says of its method ``forward``."""
+    """The ``.pte``, and the description of its method ``forward``."""
 
     pte: bytes
     inputs: tuple[TensorSpec, ...]
@@ -139,9 +139,9 @@ def _layers(program: ExecutorchProgramManager, instructions: int) -> tuple[str, 
 
 
 def _origins(edge: EdgeProgramManager) -> dict[str, str]:
-    """The layer that first uses each operator of ExecuTorch's portable kernels, and the type that
+    """The first layer that uses each operator of ExecuTorch's portable kernels, with the type that
     it computes, by the operator's name without overload."""
-    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for node in edge.exported_program().graph.nodes:
         schema = getattr(node.target, "_schema", None)
         if schema is not None and not schema.name.startswith("cortex_m::"):
@@ -151,8 +151,8 @@ def _origins(edge: EdgeProgramManager) -> dict[str, str]:
                 f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
             )
             dtype = str(getattr(node.meta.get("val"), "dtype", "")).removeprefix("torch.")
-            found.setdefault(schema.name, f"{layer}, on {dtype}" if dtype else layer)
-    return found
+            origins.setdefault(schema.name, f"{layer}, on {dtype}" if dtype else layer)
+    return origins
 
 
 def _operator_name(operator: et.Operator) -> str:
@@ -168,7 +168,7 @@ class _Quantisers:
 
 
 def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
-    found = _Quantisers({}, {})
+    quantisers = _Quantisers({}, {})
     for chain in plan.chains:
         for instruction in chain.instructions:
             call = instruction.instr_args
@@ -176,11 +176,11 @@ def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
                 continue
             name = plan.operators[call.op_index].name
             if name in _QUANTIZE:
-                found.quantised.setdefault(call.args[0], _parameters(plan, call.args))
+                quantisers.quantised.setdefault(call.args[0], _parameters(plan, call.args))
             elif name in _DEQUANTIZE:
                 # An out-variant lists its result last, sometimes twice.
-                found.dequantised[call.args[-1]] = _parameters(plan, call.args)
-    return found
+                quantisers.dequantised[call.args[-1]] = _parameters(plan, call.args)
+    return quantisers
 
 
 def _parameters(plan: et.ExecutionPlan, args: list[int]) -> tuple[float, int]:
@@ -215,7 +215,7 @@ def write_program(
     sets: Sequence[RawSet],
     oracles: tuple[OracleAgreement, ...],
 ) -> None:
-    """All that belongs to the Program into an empty directory. Raises OSError."""
+    """Writes the files of a Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)
     target = request.compile_target
     npu = request.npu if is_ethos_u(target) else NpuOptions(target)
@@ -255,8 +255,8 @@ def _write_set(directory: Path, name: str, raw: RawSet) -> InputSet:
 
     def put(stem: str, contents: tuple[bytes, ...]) -> tuple[str, ...]:
         names = tuple(f"{name}/{stem}{n}.bin" for n in range(len(contents)))
-        for place, content in zip(names, contents, strict=True):
-            (directory / place).write_bytes(content)
+        for file, content in zip(names, contents, strict=True):
+            (directory / file).write_bytes(content)
         return names
 
     return InputSet(

@@ -1,10 +1,9 @@
-"""What the export process finds out about a delegate that the NPU computes wrongly.
+"""Analyses a delegate that the NPU computes wrongly, in the export process.
 
-To name the operator, the delegate's TOSA graph is compiled again so that more of what it computes
-can be seen: once with every quantised value as an output, which keeps a sum and its rescaling
-together but may undo what Vela does across operators; if all is right then, each value as the only
-output, up to the first wrong one.
-"""
+To name the operator, the delegate's TOSA graph is compiled again with more outputs: first with
+every quantised value as an output, which keeps a sum and its rescaling together but may undo an
+optimisation of Vela's across operators. If all values are right then, each value is made the only
+output, up to the first wrong one."""
 
 from __future__ import annotations
 
@@ -18,8 +17,9 @@ import numpy as np
 
 from harness.core.errors import ExportError
 from harness.export.child.lower import compile_graph
-from harness.export.child.reduce import Smallest, known_defect, npu_trial, reduce
+from harness.export.child.reduce import Smallest, known_vela_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import (
+    CONSTANTS,
     Array,
     Operator,
     computed,
@@ -68,9 +68,9 @@ def smallest_part(
             smallest.whole,
             smallest.tries,
             str(smallest.trouble),
-            known_defect(graph, product, int(macs), smallest.trouble),
+            known_vela_defect(graph, product, int(macs), smallest.trouble),
             _listing(smallest),
-            () if base is None else _written(smallest, options, base),
+            () if base is None else _write_files(smallest, options, base),
         )
     )
 
@@ -86,7 +86,7 @@ def _graph(program: Program, delegate: int, input_set: int) -> tuple[bytes, list
     return (program.directory / part.tosa).read_bytes(), inputs
 
 
-def _written(smallest: Smallest, options: NpuOptions, base: str) -> tuple[str, ...]:
+def _write_files(smallest: Smallest, options: NpuOptions, base: str) -> tuple[str, ...]:
     contents = {
         f"{base}.tosa": smallest.tosa,
         f"{base}.vela": compile_graph(smallest.tosa, options),
@@ -99,7 +99,7 @@ def _written(smallest: Smallest, options: NpuOptions, base: str) -> tuple[str, .
 
 
 def _listing(smallest: Smallest) -> tuple[str, ...]:
-    """A line for each operator: its name, what it reads and what it gives."""
+    """A line for each operator: its name, inputs and outputs."""
     graph = read_graph(smallest.tosa)
 
     def shown(name: str) -> str:
@@ -110,30 +110,30 @@ def _listing(smallest: Smallest) -> tuple[str, ...]:
         f"{op.name}: {', '.join(shown(n) for n in op.inputs if n in graph.tensors)} -> "
         f"{', '.join(shown(n) for n in op.outputs)}"
         for op in graph.operators
-        if op.name not in ("CONST", "CONST_SHAPE")
+        if op.name not in CONSTANTS
     )
 
 
 def _first_wrong(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> WrongValue | None:
     graph = read_graph(tosa)
-    seen = [t for t in computed(graph) if t.dtype in ("int8", "int16", "bool")]
-    names = {t.name for t in seen}
-    seen += [t for t in graph.outputs if t.name not in names and t.dtype]
-    reference = run_graph(with_outputs(tosa, [t.name for t in seen]), inputs)
-    together = [list(range(len(seen)))]
-    for group in (*together, *([index] for index in range(len(seen)))):
-        outputs = _outputs(with_outputs(tosa, [seen[i].name for i in group]), options, inputs)
+    observed = [t for t in computed(graph) if t.dtype in ("int8", "int16", "bool")]
+    names = {t.name for t in observed}
+    observed += [t for t in graph.outputs if t.name not in names and t.dtype]
+    reference = run_graph(with_outputs(tosa, [t.name for t in observed]), inputs)
+    indices = list(range(len(observed)))
+    for group in (indices, *([index] for index in indices)):  # all together, then one by one
+        outputs = _outputs(with_outputs(tosa, [observed[i].name for i in group]), options, inputs)
         for index, raw in zip(group, outputs, strict=False):
-            wrong = _compare(seen[index], reference[index], raw)
+            wrong = _compare(observed[index], reference[index], raw)
             if wrong is not None:
                 element, expected, actual = wrong
-                operator = _named(graph.producer(seen[index].name), graph.operators)
-                return WrongValue(operator, seen[index].name, element, expected, actual)
+                operator = _operator_text(graph.producer(observed[index].name), graph.operators)
+                return WrongValue(operator, observed[index].name, element, expected, actual)
     return None
 
 
 def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Sequence[bytes]:
-    """Nothing when Vela refuses these outputs."""
+    """The NPU's outputs; ``()`` when Vela refuses to make these tensors outputs."""
     try:
         blob = compile_graph(tosa, options)
     except ExportError:
@@ -154,8 +154,8 @@ def _compare(
     return element, int(expected[element]), int(actual[element])
 
 
-def _named(operator: Operator, operators: Sequence[Operator]) -> str:
-    """A rescaling belongs to the sum that it rescales."""
+def _operator_text(operator: Operator, operators: Sequence[Operator]) -> str:
+    """ "ADD and RESCALE": a rescaling is named with the operator that it rescales."""
     if operator.name in ("RESCALE", "CLAMP"):
         for other in operators:
             if operator.inputs[0] in other.outputs and other.name not in ("CONST", "RESCALE"):

@@ -1,8 +1,8 @@
 """Quantise and lower a module to an ExecuTorch program, for each kind of target.
 
-For all, in difference to ExecuTorch's own scripts, capture is non-strict and inference-mode dropout
-is removed before quantising. torch 2.13 turns dropout into a clone, and the two clones of ds_cnn
-survive into the program, against what ExecuTorch's own test_ds_cnn.py demands (it fails with these
+For all targets, unlike in ExecuTorch's own scripts, capture is non-strict and inference-mode
+dropout is removed before quantising. torch 2.13 turns dropout into a clone, and the two clones of
+ds_cnn survive into the program, against ExecuTorch's own test_ds_cnn.py (it fails with these
 versions).
 
 Cortex-M: the steps are those of ``_to_edge_cortex_m`` in ExecuTorch 1.5.1's
@@ -16,9 +16,9 @@ that the model was written for, and the quantisers that stay on the CPU become t
 for a driver under Linux (its ``--direct_drive``) they stay as they are.
 
 A CPU under an operating system: the steps are those of ``examples/xnnpack/aot_compiler.py``. The
-quantiser is XNNPACK's, whoever computes in the end, and what XNNPACK's partitioner takes is its.
-PyTorch computes the expected outputs, as floats. No runtime adds floats up in PyTorch's order, so
-they cannot be exact, and a step is needed that says how near they are (``output_steps``).
+quantiser is XNNPACK's for all runtimes; XNNPACK runs what its partitioner takes. PyTorch computes
+the expected outputs, as floats. No runtime adds floats in PyTorch's order, so they cannot be exact:
+``output_steps`` has the unit in which a difference is measured.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from harness.system.files import DiskError, disk_full
 if TYPE_CHECKING:  # older checkouts have no such name
     from executorch.backends.arm.arm_vela import VelaCompileResult
 
-# What ExecuTorch's ``--direct_drive`` tells Vela besides.
+# Vela's further flags for ExecuTorch's ``--direct_drive``.
 _DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
 _STEPS_OF_INT8 = 255
 _ULPS = 8  # of float32: sums in another order, layer upon layer
@@ -91,8 +91,8 @@ def quantise(
     samples: Sequence[Sample],
     calibration: Calibration,
 ) -> tuple[torch.fx.GraphModule, str]:
-    """int8, with the scales that the quantizer's observers see in the calibration samples. And why
-    the program is not reproducible, as a Program has it."""
+    """Quantises to int8, with scales that the observers derive from the calibration samples. Also
+    returns why the program is not reproducible, or ""."""
     observed = prepare_pt2e(graph_module, quantizer)
     why = calibrate(observed, samples, calibration)
     return convert_pt2e(observed), why
@@ -154,8 +154,8 @@ def to_cortex_m(
 
 
 def edge_config() -> EdgeCompileConfig:
-    """What ExecuTorch says itself since its pull request 21826 (August 2026); before that, a
-    checkout's ``aot_arm_compiler.py`` has the same in the place of its use."""
+    """ExecuTorch's own configuration since its pull request 21826 (August 2026). Before that,
+    ``aot_arm_compiler.py`` of a checkout has the same values inline."""
     try:
         from executorch.backends.cortex_m import edge_compile_config
     except ImportError:
@@ -183,7 +183,7 @@ def to_ethos_u(
     *,
     direct_drive: bool = False,
 ) -> tuple[EdgeProgramManager, dict[bytes, bytes]]:
-    """And the TOSA graph that Vela was given, by the blob that it made of it."""
+    """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob."""
     with _recorded() as graphs:
         edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
     if not direct_drive:
@@ -193,7 +193,7 @@ def to_ethos_u(
 
 @contextmanager
 def _recorded() -> Iterator[dict[bytes, bytes]]:
-    """Notes what goes into Vela and what comes out.
+    """Records Vela's inputs and outputs.
 
     ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
     compiled into the program, which would be different every time.
@@ -220,7 +220,7 @@ def stream_of(compiled: VelaCompileResult | bytes) -> bytes:
 
 
 def compile_graph(tosa: bytes, options: NpuOptions) -> bytes:
-    """The command stream that the installed Vela makes, as ExecuTorch calls it.
+    """Compiles a graph with the installed Vela, as ExecuTorch does, to a blob.
 
     Raises ExportError when Vela refuses the graph, DiskError.
     """
@@ -259,19 +259,19 @@ def to_program(edge: EdgeProgramManager) -> ExecutorchProgramManager:
 def output_steps(
     module: torch.fx.GraphModule, outputs: Sequence[Sample]
 ) -> tuple[float | None, ...]:
-    """What one step of each output is when it is judged; None where it is no float.
+    """The unit in which each output's difference is measured; None for an output that is no float.
 
-    Where the output comes from a dequantise, its scale. Else that of an int8 over all that the
-    output was, in a module that is quantised, and in one that is not a few units in the last place
-    of the largest value that the output had.
+    For an output of a dequantise it is the scale. Otherwise it is the step of an int8 over the
+    range of the output's values in a quantised module, else a few units in the last place of the
+    output's largest value.
     """
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     quantised = any(_is_dequantise(node) for node in module.graph.nodes)
     return tuple(
-        float(of.args[1])
-        if _is_dequantise(of)
-        else _step([one[n] for one in outputs], quantised=quantised)
-        for n, of in enumerate(pytree.tree_leaves(node.args[0]))
+        float(leaf.args[1])
+        if _is_dequantise(leaf)
+        else _step([sample[n] for sample in outputs], quantised=quantised)
+        for n, leaf in enumerate(pytree.tree_leaves(node.args[0]))
     )
 
 
@@ -286,7 +286,9 @@ def _is_dequantise(node: object) -> bool:
 def _step(values: Sequence[torch.Tensor], *, quantised: bool) -> float | None:
     if not values[0].is_floating_point():
         return None
-    every = torch.cat([torch.zeros(1), *(value.flatten() for value in values)])  # an int8 has a 0
+    every = torch.cat(
+        [torch.zeros(1), *(value.flatten() for value in values)]
+    )  # the range of an int8 includes 0
     low, high = float(every.min()), float(every.max())
     if quantised:
         return (high - low) / _STEPS_OF_INT8 or None

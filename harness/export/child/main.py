@@ -51,8 +51,8 @@ def main(control: int, confined: bool, environment: str) -> None:
 
 
 def _fork(harness: socket.socket, descriptor: int) -> int:
-    """Answers one request in a child of this process. The child's status as of Popen; a child that
-    nobody waits for any more is killed."""
+    """Answers one request in a child of this process. Returns the child's status as Popen does;
+    kills the child when the harness no longer waits for it."""
     server = os.getpid()
     child = os.fork()
     if not child:
@@ -66,7 +66,7 @@ def _fork(harness: socket.socket, descriptor: int) -> int:
             os._exit(1)  # the child never returns into the server's loop
     os.close(descriptor)
     ended = os.pidfd_open(child)
-    wait([ended, harness])  # there is nothing to read from the harness but its end
+    wait([ended, harness])  # the harness sends nothing more; only its end is readable
     os.close(ended)
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
@@ -78,7 +78,7 @@ def _serve(connection: socket.socket) -> None:
     process = os.getpid()
 
     def reply(message: dict[str, Any]) -> None:
-        if os.getpid() != process:  # of a child that a model's file has made
+        if os.getpid() != process:  # a child that a model's file has forked
             os._exit(_CHILD_STATUS)
         connection.sendall(answer(message))
 
@@ -108,7 +108,7 @@ def _answer(function: str, *arguments: Any) -> dict[str, Any]:
 
 
 def _import_exporter(environment: str) -> None:
-    """Raises ImportFailed, and InfraError for the package of another place."""
+    """Raises ImportFailed, and InfraError when the package comes from another folder."""
     try:
         if environment:
             expected = Path(environment) / PACKAGE
@@ -118,8 +118,8 @@ def _import_exporter(environment: str) -> None:
                 raise InfraError(
                     f"Python took the package {PACKAGE} from {', '.join(packages) or 'nowhere'} "
                     f"and not from the checkout's environment {expected}",
-                    hint="something puts it in front: a sitecustomize.py, or a .pth file of an "
-                    "editable install; take it out, or export with --exporter wheel",
+                    hint="something puts that folder first: a sitecustomize.py, or a .pth file of "
+                    "an editable install; take it out, or export with --exporter wheel",
                     path=expected,
                     packages=packages,
                 )

@@ -1,13 +1,13 @@
-"""The smallest part of a TOSA graph on which the NPU still does not compute what TOSA means.
+"""Reduces a TOSA graph that the NPU computes wrongly to the smallest part that is still wrong.
 
-Operators are left out as long as the same kind of trouble stays: halves first, then smaller
-portions, then one by one (delta debugging). What an operator that was left out had given becomes
-an input, with the value that TOSA's reference model computes for it. Operators stay together that
-have a value between them which neither it nor an NPU can give or take, such as the INT48 sums of a
-16-bit convolution and their RESCALE. A try costs a compilation by Vela, so ``tries`` bounds them.
+Operators are left out as long as the kind of wrong result stays: halves first, then smaller
+portions, then one by one (delta debugging). The outputs of an omitted operator become inputs, with
+the values that TOSA's reference model computes. Operators stay together if neither the reference
+model nor an NPU can output or input a value between them, such as the INT48 sums of a 16-bit
+convolution and their RESCALE. A try costs a compilation by Vela, so ``tries`` bounds them.
 
-In what is left every operator is needed for the trouble, so that two operators that stand together
-as ``targets/npu/defects.yaml`` says are no accident: it is a defect that Vela is known for.
+Every remaining operator is needed for the wrong result. So two operators that are combined as
+``targets/npu/defects.yaml`` describes are no accident: it is a known defect of Vela.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from harness.config.npu import Defect, defects
 from harness.core.errors import ExportError
 from harness.core.verdict import Word
 from harness.export.child.tosa_graph import (
+    CONSTANTS,
     Array,
     Graph,
     Operator,
@@ -29,45 +30,46 @@ from harness.export.child.tosa_graph import (
     run_graph,
     with_outputs,
 )
+from harness.export.localise import MOST_TRIES
 from harness.link.reduce import ddmin
 from harness.npu.errors import AccessError, EthosUError, Unwritten
 from harness.npu.model import Network
 
 _SHAPES = frozenset({"RESHAPE", "TRANSPOSE", "IDENTITY"})
-_THROUGH = _SHAPES | {"RESCALE", "CLAMP", "TABLE"}
-_ZERO_POINT = 3  # which input of a convolution has it
+_PASSED_THROUGH = _SHAPES | {"RESCALE", "CLAMP", "TABLE"}
+_ZERO_POINT = 3  # index of a convolution's input with the zero point
 
 
-class Trouble(Word):
-    """What may be wrong with a compiled graph."""
+class WrongResult(Word):
+    """How the result of a compiled graph may be wrong."""
 
-    VALUES = "other values"  # it computes something else than TOSA
-    OUTSIDE = "outside its memory"  # it reads or writes where it may not
+    VALUES = "other values"  # the outputs differ from TOSA's
+    OUTSIDE = "outside its memory"  # it reads or writes outside its regions
     UNWRITTEN = "an output is not written"
     MISSING = "an output is missing"
 
 
-Trial = Callable[[bytes, Sequence[Array]], "Trouble | None"]  # graph, inputs
-Compile = Callable[[bytes], bytes]  # of a graph to a blob; ExportError when it is refused
+Trial = Callable[[bytes, Sequence[Array]], "WrongResult | None"]  # graph, inputs
+Compile = Callable[[bytes], bytes]  # a graph to a blob; raises ExportError
 
 
 @dataclass(frozen=True)
 class Smallest:
-    """``operators``: what is left, in order; ``whole``: how many there were. ``tries`` made."""
+    """``operators``: those left of ``whole``, in order. ``tries``: how many graphs were tried."""
 
     tosa: bytes
     inputs: tuple[Array, ...]
-    trouble: Trouble
+    trouble: WrongResult
     operators: tuple[str, ...]
     whole: int
     tries: int
 
 
 def reduce(
-    tosa: bytes, inputs: Sequence[Array], trial: Trial, *, tries: int = 200
+    tosa: bytes, inputs: Sequence[Array], trial: Trial, *, tries: int = MOST_TRIES
 ) -> Smallest | None:
-    """None when there is no trouble with the graph as it is."""
-    whole = _Whole(tosa, inputs)
+    """Returns None when the whole graph is right."""
+    whole = _WholeGraph(tosa, inputs)
     trouble = trial(tosa, inputs)
     if trouble is None:
         return None
@@ -92,9 +94,9 @@ def _operators(units: Iterable[_Unit]) -> tuple[int, ...]:
     return tuple(sorted(chain.from_iterable(units)))
 
 
-class _Whole:
-    """The graph with every value that it computes; ``units``: operators that may be left out.
-    The others compute constants, and come along with what needs them."""
+class _WholeGraph:
+    """The graph with every value that it computes. ``units``: operators that may be left out; the
+    others compute constants, and stay with the operators that need them."""
 
     def __init__(self, tosa: bytes, inputs: Sequence[Array]) -> None:
         self.tosa = tosa
@@ -120,6 +122,7 @@ class _Whole:
         return sorted(units)
 
     def cut(self, kept: Sequence[int]) -> tuple[bytes, tuple[Array, ...]]:
+        """The graph of these operators, by index, and its inputs."""
         operators = self.graph.operators
         made = {name for i in kept for name in operators[i].outputs}
         needed = [name for i in kept for name in operators[i].inputs]
@@ -131,28 +134,28 @@ class _Whole:
         return graph, tuple(self.values[name] for name in inputs)
 
     def _constants(self, names: Iterable[str]) -> set[int]:
-        found: set[int] = set()
-        open_ = {n for n in names if n not in self._reached}
+        constants: set[int] = set()
+        wanted = {n for n in names if n not in self._reached}
         for index in reversed(range(len(self.graph.operators))):
             operator = self.graph.operators[index]
-            if open_.intersection(operator.outputs):
-                found.add(index)
-                open_.update(operator.inputs)
-        return found
+            if wanted.intersection(operator.outputs):
+                constants.add(index)
+                wanted.update(operator.inputs)
+        return constants
 
 
 def npu_trial(compiled: Compile) -> Trial:
-    """Whether the NPU computes what a graph means: compiled by Vela, run on the functional model.
-    A graph that Vela, TOSA or the model refuses is no trouble."""
+    """Returns a trial that compiles a graph with Vela and compares the functional model with TOSA.
+    A graph that Vela, TOSA or the model refuses counts as right."""
 
-    def run(tosa: bytes, inputs: Sequence[Array]) -> Trouble | None:
+    def run(tosa: bytes, inputs: Sequence[Array]) -> WrongResult | None:
         try:
             expected = run_graph(tosa, inputs)
             network = Network(compiled(tosa))
         except (ExportError, EthosUError):
             return None
         if len(network.blob.inputs) != len(inputs):
-            return None  # Vela leaves out what no operator reads
+            return None  # Vela drops inputs that no operator reads
         return _compare(network, inputs, expected)
 
     return run
@@ -160,23 +163,23 @@ def npu_trial(compiled: Compile) -> Trial:
 
 def _compare(
     network: Network, inputs: Sequence[Array], expected: Sequence[Array]
-) -> Trouble | None:
+) -> WrongResult | None:
     if len(network.blob.outputs) != len(expected):
-        return Trouble.MISSING
+        return WrongResult.MISSING
     try:
         outputs, _ = network.run([value.tobytes() for value in inputs])
     except Unwritten:
-        return Trouble.UNWRITTEN
+        return WrongResult.UNWRITTEN
     except AccessError:
-        return Trouble.OUTSIDE
+        return WrongResult.OUTSIDE
     except EthosUError:
         return None
     same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
-    return None if same else Trouble.VALUES
+    return None if same else WrongResult.VALUES
 
 
-def known_defect(graph: Graph, product: str, macs: int, trouble: Trouble) -> str:
-    """The name of the first that fits; empty when none does."""
+def known_vela_defect(graph: Graph, product: str, macs: int, trouble: WrongResult) -> str:
+    """The name of the first known defect that fits the graph; "" when none does."""
     for name, defect in defects().defects.items():
         on_npu = product in defect.products and (not defect.macs or macs in defect.macs)
         if on_npu and trouble in defect.trouble and _fits(graph, defect):
@@ -188,12 +191,12 @@ def _fits(graph: Graph, defect: Defect) -> bool:
     if defect.to is None:
         return True
     for operator in graph.operators:
-        if operator.name in defect.to and _is_it(graph, operator, defect):
+        if operator.name in defect.to and _operator_fits(graph, operator, defect):
             return True
     return False
 
 
-def _is_it(graph: Graph, operator: Operator, defect: Defect) -> bool:
+def _operator_fits(graph: Graph, operator: Operator, defect: Defect) -> bool:
     if defect.padded and not any(operator.padding):
         return False
     if defect.beside is not None and not _beside(graph, operator, defect.beside):
@@ -201,46 +204,46 @@ def _is_it(graph: Graph, operator: Operator, defect: Defect) -> bool:
     if defect.from_ is None:
         return True
     sources = _sources(graph, operator, defect.from_)
-    return any(defect.fill is None or _other_fill(graph, s, operator) for s in sources)
+    return any(defect.fill is None or _fill_is_not_zero_point(graph, s, operator) for s in sources)
 
 
 def _sources(graph: Graph, operator: Operator, names: Collection[str]) -> list[Operator]:
-    """Operators of these names whose value reaches the operator."""
-    found, waiting = [], [operator]
+    """The operators of these names whose value reaches the operator."""
+    sources, waiting = [], [operator]
     while waiting:
         reader = waiting.pop()
         for producer in graph.operators:
             if not set(producer.outputs).intersection(reader.inputs):
                 continue
             if producer.name in names:
-                found.append(producer)
-            elif producer.name in _THROUGH:
+                sources.append(producer)
+            elif producer.name in _PASSED_THROUGH:
                 waiting.append(producer)
-    return found
+    return sources
 
 
 def _beside(graph: Graph, operator: Operator, names: Collection[str]) -> bool:
-    """Whether an operator of these names reads, or gives, a value that in some shape is one of its
-    inputs or its result."""
-    same, grown = {*operator.inputs, *operator.outputs} & _computed(graph), True
+    """Whether an operator of these names reads or writes one of ``operator``'s values, possibly
+    reshaped."""
+    aliases, grown = {*operator.inputs, *operator.outputs} & _computed(graph), True
     while grown:
         grown = False
         for other in graph.operators:
             both = {*other.inputs[:1], *other.outputs}
-            if other.name in _SHAPES and both & same and not both <= same:
-                same |= both
+            if other.name in _SHAPES and both & aliases and not both <= aliases:
+                aliases |= both
                 grown = True
     return any(
-        other.name in names and same.intersection((*other.inputs[:1], *other.outputs))
+        other.name in names and aliases.intersection((*other.inputs[:1], *other.outputs))
         for other in graph.operators
     )
 
 
 def _computed(graph: Graph) -> set[str]:
-    made = {n for o in graph.operators if o.name not in ("CONST", "CONST_SHAPE") for n in o.outputs}
+    made = {n for o in graph.operators if o.name not in CONSTANTS for n in o.outputs}
     return made | {tensor.name for tensor in graph.inputs}
 
 
-def _other_fill(graph: Graph, pad: Operator, operator: Operator) -> bool:
+def _fill_is_not_zero_point(graph: Graph, pad: Operator, operator: Operator) -> bool:
     fill = graph.numbers.get(pad.inputs[2], (0,))
     return fill != graph.numbers.get(operator.inputs[_ZERO_POINT], (0,))

@@ -30,7 +30,7 @@ def shipped_ranges(examples: Sequence[torch.Tensor]) -> tuple[InputRange, ...]:
 
 
 def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRange, ...]:
-    """For each input the interval that the user's own samples span.
+    """The interval that the user's samples span, for each input.
 
     A constant input is widened around zero: a single value would make every set the same.
     """
@@ -47,23 +47,23 @@ def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRan
 
 
 def draw(
-    ranges: Sequence[InputRange], generator: np.random.Generator, *, full: bool = False
+    ranges: Sequence[InputRange], generator: np.random.Generator, *, whole_range: bool = False
 ) -> Sample:
-    """One sample: noise with a brightness and contrast of its own, or the ``full`` interval.
+    """Draws a sample: noise of random brightness and contrast, or of the ``whole_range``.
 
-    Plain noise of one distribution would look alike to a network that averages its features.
+    Noise of one distribution would look alike to a network that averages its features.
     """
-    return tuple(_draw_one(item, generator, full) for item in ranges)
+    return tuple(_draw_one(item, generator, whole_range) for item in ranges)
 
 
-def _draw_one(item: InputRange, generator: np.random.Generator, full: bool) -> torch.Tensor:
+def _draw_one(item: InputRange, generator: np.random.Generator, whole_range: bool) -> torch.Tensor:
     if item.dtype is torch.bool:
         return torch.from_numpy(np.asarray(generator.random(item.shape) < 0.5))
     if not item.dtype.is_floating_point:
         whole = generator.integers(int(item.low), int(item.high), item.shape, endpoint=True)
         return torch.from_numpy(np.asarray(whole)).to(item.dtype)
-    contrast = 1.0 if full else generator.uniform(0.2, 1.0)
-    brightness = generator.uniform(0.0, 1.0 - contrast) if not full else 0.0
+    contrast = 1.0 if whole_range else generator.uniform(0.2, 1.0)
+    brightness = generator.uniform(0.0, 1.0 - contrast) if not whole_range else 0.0
     unit = brightness + contrast * generator.random(item.shape)
     return torch.from_numpy(np.asarray(item.low + (item.high - item.low) * unit)).to(item.dtype)
 

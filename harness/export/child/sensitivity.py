@@ -1,10 +1,10 @@
 """Input sensitivity: the outputs of a model must depend on its inputs, at every depth.
 
 ds_cnn and mobilenet_v1_025 as the ExecuTorch 1.5.1 wheel ships them give one output for every
-input: whatever a target computes for such a model, a PASS says nothing. So a shipped network,
-which is untrained, gets random weights that keep it sensitive, and every model must show that it
-is. A user's model is run once as it is: deep in ExecuTorch a model that returns a number, or the
-same for every input, ends in an assertion about something else.
+input: whatever a target computes for such a model, a PASS says nothing. So a shipped network, which
+is untrained, gets random weights that keep it sensitive, and every model must show that it is. A
+user's model is run once before it is exported: deep in ExecuTorch, a model that returns a number or
+a constant ends in an unrelated assertion.
 
 He initialisation keeps the size of the signal from layer to layer (He et al. 2015,
 arXiv:1502.01852), and batch-norm statistics that come from data keep it centred. Without them
@@ -36,7 +36,7 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 def randomise_weights(
     module: nn.Module, ranges: Sequence[InputRange], generator: np.random.Generator
 ) -> None:
-    """Re-initialise ``module`` in place; one without weights stays as it is."""
+    """Re-initialises ``module`` in place; a module without weights is left unchanged."""
     norms = [m for m in module.modules() if isinstance(m, _NORMS)]
     for layer in module.modules():
         if isinstance(layer, _WEIGHTED):
@@ -48,17 +48,19 @@ def randomise_weights(
         _fill(norm.weight, generator.uniform(0.75, 1.25, norm.weight.shape))
         _fill(norm.bias, generator.normal(0.0, 0.2, norm.bias.shape))
     if norms:
-        samples = [draw(ranges, generator, full=index == 0) for index in range(BATCH)]
-        _measure(module, norms, [torch.cat(same) for same in zip(*samples, strict=True)])
+        samples = [draw(ranges, generator, whole_range=index == 0) for index in range(BATCH)]
+        _set_norm_statistics(
+            module, norms, [torch.cat(values) for values in zip(*samples, strict=True)]
+        )
 
 
-def _measure(
+def _set_norm_statistics(
     module: nn.Module, norms: Sequence[nn.BatchNorm1d | nn.BatchNorm2d], batch: list[torch.Tensor]
 ) -> None:
-    """Give each batch-norm layer the statistics of what really reaches it.
+    """Gives each batch-norm layer the statistics of its actual inputs.
 
-    In double precision and rounded, so that the last bit of some CPU's vector unit, which
-    would decide the bytes of the program, does not show.
+    Computes in double precision and rounds: the last bit of a CPU's vector unit would otherwise
+    change the bytes of the program.
     """
     module.double()
     for norm in norms:
@@ -88,10 +90,10 @@ def require_sensitivity(model: str, sets: Sequence[RawSet]) -> None:
 
 
 def try_out(name: str, module: torch.nn.Module, sets: Sequence[Sample]) -> tuple[int, ...]:
-    """The outputs, by number, that are the same for every input set.
+    """Runs the model once. Returns the indices of outputs that are equal for every input set.
 
-    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and whatever the
-    model raises.
+    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's
+    own exceptions.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]), _buffers_restored(module):
         outputs = [_tensors(module(*(value.clone() for value in inputs))) for inputs in sets]
@@ -100,16 +102,15 @@ def try_out(name: str, module: torch.nn.Module, sets: Sequence[Sample]) -> tuple
             if value.is_floating_point() and not value.isfinite().all():
                 raise ExportError(
                     f"model '{name}' gives NaN or infinity: output {index}, for input set {number}",
-                    hint="nothing like that can be quantised; check its weights and its "
-                    "ModelInputs",
+                    hint="such values cannot be quantised; check its weights and its ModelInputs",
                     model=name,
                     output=index,
                     set=number,
                 )
     raw = [RawSet(_raw(i), _raw(o)) for i, o in zip(sets, outputs, strict=True)]
     require_sensitivity(name, raw)
-    same = zip(*(values.expected for values in raw), strict=True)
-    return tuple(index for index, values in enumerate(same) if len(set(values)) == 1)
+    by_output = zip(*(raw_set.expected for raw_set in raw), strict=True)
+    return tuple(index for index, values in enumerate(by_output) if len(set(values)) == 1)
 
 
 def _tensors(result: object) -> Sample:
@@ -129,7 +130,7 @@ def _raw(sample: Sample) -> tuple[bytes, ...]:
 
 @contextmanager
 def _buffers_restored(module: torch.nn.Module) -> Iterator[None]:
-    """A buffer that ``forward`` writes to (a cache, a counter) is put back afterwards."""
+    """Restores the buffers that ``forward`` writes to (caches, counters)."""
     buffers = [
         (owner, name, buffer, buffer.clone())
         for owner in module.modules()

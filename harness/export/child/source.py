@@ -1,4 +1,4 @@
-"""From a ModelSource to a torch module with example and calibration inputs."""
+"""Loads a ModelSource as a torch module with example and calibration inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.system.paths import import_root
 @dataclass(frozen=True)
 class LoadedModel:
     """``calibration`` is empty unless the user's file has ``CalibrationInputs``; ``input_files``:
-    what its ``InputFiles`` names."""
+    those that its ``InputFiles`` names."""
 
     module: torch.nn.Module
     examples: Sample
@@ -37,7 +37,7 @@ class LoadedModel:
 
 
 def load_model(source: ModelSource) -> LoadedModel:
-    """The caller has seeded the random generators: definitions may draw their weights."""
+    """Loads a model. Call with seeded random generators: definitions may draw their weights."""
     if source.file is not None:
         return _load_user_file(source.file)
     if source.definitions is not None:
@@ -96,7 +96,7 @@ def input_files(file: Path, declared: Sequence[Path], started: int) -> dict[str,
     """The files that a model was made of besides ``file``, with their sha256, by name relative to
     its folder: those declared, and the modules of the user's repository that are imported now.
 
-    Raises InputChanged for one that was written after ``started`` (``time.time_ns``).
+    Raises InputChanged for a file that was written after ``started`` (``time.time_ns``).
     """
     root = _repository(file)
     digests = {}
@@ -131,8 +131,8 @@ def _as_tuple(value: object) -> Sample:
 
 
 def _executed(file: Path) -> ModuleType:
-    """Runs a file as a module that may import its neighbours. Each is run by a process of its own
-    (``main._fork``), so that no two are called the same."""
+    """Runs a file as a module that may import its neighbours. Each file has a process of its
+    own (``main._fork``), so the fixed module name is unique."""
     spec = importlib.util.spec_from_file_location("hil_user_model", file)
     assert spec is not None
     assert spec.loader is not None
@@ -162,23 +162,23 @@ def _torchvision_schemas() -> torch.library.Library | None:
     return operators
 
 
-def _check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
-    """Raise BadModel unless ``value`` is a tuple of tensors the runner can be given."""
+def _check_sample(value: object, name: str, like: Sequence[torch.Tensor] | None = None) -> None:
+    """Raises BadModel unless ``value`` is a tuple of tensors that the runner accepts."""
     if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
         kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
         raise BadModel(
-            f"{what} must be a tuple of tensors, got {type(value).__name__}"
+            f"{name} must be a tuple of tensors, got {type(value).__name__}"
             + (f" of {', '.join(kinds)}" if kinds else "")
         )
     for index, tensor in enumerate(value):
         if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
             raise BadModel(
-                f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take"
+                f"{name}[{index}] has dtype {tensor.dtype}, which the runner cannot take"
             )
     if like is not None and [(t.shape, t.dtype) for t in value] != [
         (t.shape, t.dtype) for t in like
     ]:
         raise BadModel(
-            f"{what} does not have the shapes and dtypes of ModelInputs: "
+            f"{name} does not have the shapes and dtypes of ModelInputs: "
             f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}"
         )

@@ -1,6 +1,6 @@
-"""Reads TOSA graphs, cuts parts out of them, asks them for other outputs. Needs no torch.
+"""Reads TOSA graphs, cuts parts out of them, gives them other outputs, runs them. Needs no torch.
 
-The tables are those of ``tosa.fbs`` in tosa-tools 2026.5.0, which carries its generated reader.
+The tables are those of ``tosa.fbs``; its generated reader comes with tosa-tools 2026.5.0.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from harness.core.errors import ExportError
 from harness.export.program import TensorSpec
 
 Array = npt.NDArray[Any]
-# Fields of TosaBasicBlock by their place in the virtual table, whose first two are its own.
+# Fields of TosaBasicBlock by their offset in the vtable, after its own two sizes.
 _OPERATORS, _TENSORS, _INPUTS, _OUTPUTS, _SHAPES = 6, 8, 10, 12, 14
-_FEW = 64  # bytes of a constant
+_FEW = 64  # bytes of a constant whose values are read
+CONSTANTS = ("CONST", "CONST_SHAPE")  # operators that give a constant
 _TYPES = {
     DType.BOOL: "bool",
     DType.INT8: "int8",
@@ -49,7 +50,7 @@ class Operator:
 class Graph:
     """The main block; bodies of loops and branches are parts of their operator.
 
-    ``numbers``: the values of integer constants with few of them, such as zero points.
+    ``numbers``: the values of short integer constants, such as zero points.
     """
 
     tensors: dict[str, TensorSpec]
@@ -86,30 +87,30 @@ def read_graph(tosa: bytes) -> Graph:
 
 
 def computed(graph: Graph) -> list[TensorSpec]:
-    """What the graph computes from its inputs, in the order of its operators."""
+    """The tensors that the graph computes from its inputs, in the order of its operators."""
     reached = {tensor.name for tensor in graph.inputs}
-    found = []
+    tensors = []
     for operator in graph.operators:
         if reached.intersection(operator.inputs):
             reached.update(operator.outputs)
-            found += [graph.tensors[name] for name in operator.outputs if name in graph.tensors]
-    return found
+            tensors += [graph.tensors[name] for name in operator.outputs if name in graph.tensors]
+    return tensors
 
 
 def with_outputs(tosa: bytes, names: Sequence[str]) -> bytes:
-    """The same graph with these tensors as its outputs."""
+    """The graph with these tensors as its outputs."""
     content = bytearray(tosa)
-    _name_again(content, _OUTPUTS, names)
+    _replace_names(content, _OUTPUTS, names)
     return bytes(content)
 
 
 def part(
     tosa: bytes, operators: Collection[int], inputs: Sequence[str], outputs: Sequence[str]
 ) -> bytes:
-    """Some operators of a graph, by their index, with inputs and outputs of their own.
+    """Some operators of a graph, by index, as a graph with these inputs and outputs.
 
-    No table moves: an offset in a FlatBuffer points forward, so the entries of a vector may move
-    to its front. What is left out stays in the file, and nothing refers to it.
+    No table moves: offsets in a FlatBuffer point forward, so the entries of a vector may move to
+    its front. The omitted tables stay in the file, unreferenced.
     """
     block = _block(tosa)
     chosen = [block.Operators(i) for i in sorted(operators)]
@@ -118,22 +119,22 @@ def part(
         used.update(_strings(op.Inputs, op.InputsLength()))
         used.update(_strings(op.Outputs, op.OutputsLength()))
     content = bytearray(tosa)
-    _keep(content, _OPERATORS, sorted(operators))
+    _shorten(content, _OPERATORS, sorted(operators))
     tensors = range(block.TensorsLength())
-    _keep(content, _TENSORS, [i for i in tensors if block.Tensors(i).Name().decode() in used])
+    _shorten(content, _TENSORS, [i for i in tensors if block.Tensors(i).Name().decode() in used])
     shapes = range(block.ShapesLength())
-    _keep(content, _SHAPES, [i for i in shapes if block.Shapes(i).Name().decode() in used])
-    _name_again(content, _INPUTS, inputs)
-    _name_again(content, _OUTPUTS, outputs)
+    _shorten(content, _SHAPES, [i for i in shapes if block.Shapes(i).Name().decode() in used])
+    _replace_names(content, _INPUTS, inputs)
+    _replace_names(content, _OUTPUTS, outputs)
     return bytes(content)
 
 
-def _name_again(content: bytearray, field: int, names: Sequence[str]) -> None:
-    """A new vector of names goes behind the buffer, and the block's field points to it."""
+def _replace_names(content: bytearray, field: int, names: Sequence[str]) -> None:
+    """Appends a vector of names to the buffer, and points the block's field to it."""
     table = _block(content)._tab
-    at = table.Pos + table.Offset(field)
+    position = table.Pos + table.Offset(field)
     content += bytes(-len(content) % 8)
-    struct.pack_into("<I", content, at, len(content) - at)
+    struct.pack_into("<I", content, position, len(content) - position)
     slots = len(content) + 4
     content += struct.pack("<I", len(names)) + bytes(4 * len(names))
     for index, name in enumerate(names):
@@ -144,23 +145,24 @@ def _name_again(content: bytearray, field: int, names: Sequence[str]) -> None:
     content += bytes(-len(content) % 8)
 
 
-def _keep(content: bytearray, field: int, entries: Sequence[int]) -> None:
-    """Shorten one of the block's vectors of tables to these entries."""
+def _shorten(content: bytearray, field: int, entries: Sequence[int]) -> None:
+    """Shortens one of the block's vectors of tables to these entries."""
     table = _block(content)._tab
     offset = table.Offset(field)
     if not offset:
         return
     slots = table.Vector(offset)
-    places = [
-        at + struct.unpack_from("<I", content, at)[0] for at in (slots + 4 * i for i in entries)
+    targets = [
+        slot + struct.unpack_from("<I", content, slot)[0]
+        for slot in (slots + 4 * i for i in entries)
     ]
-    struct.pack_into("<I", content, slots - 4, len(places))
-    for index, place in enumerate(places):
-        struct.pack_into("<I", content, slots + 4 * index, place - slots - 4 * index)
+    struct.pack_into("<I", content, slots - 4, len(targets))
+    for index, target in enumerate(targets):
+        struct.pack_into("<I", content, slots + 4 * index, target - slots - 4 * index)
 
 
 def run_graph(tosa: bytes, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The TOSA reference model's outputs. Raises ExportError when it refuses the graph."""
+    """Runs the TOSA reference model. Raises ExportError when it refuses the graph."""
     outputs, status = tosa_reference_model.run(
         tosa, list(inputs), verbosity="NONE", initialize_variable_tensor_from_numpy=True
     )
@@ -176,7 +178,7 @@ def _block(tosa: bytes | bytearray) -> TosaBasicBlock:
 
 
 def _tensor(table: Any) -> TensorSpec:
-    """``dtype`` is empty for one that numpy has no name for."""
+    """``dtype`` is empty for a type that numpy lacks."""
     name = table.Name().decode()
     shape = tuple(table.Shape(i) for i in range(table.ShapeLength()))
     return TensorSpec(name, _TYPES.get(table.Type(), ""), shape, tuple(range(len(shape))))

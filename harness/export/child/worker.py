@@ -1,4 +1,4 @@
-"""Exports one model from start to end, by one route per kind of target."""
+"""Exports one model from start to end; each kind of target has its own route."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export(
     on_stage: OnStage, request: ExportRequest, versions: dict[str, str], directory: str
 ) -> dict[str, str]:
-    """Writes the program into ``directory``. The files that the model was made of besides its own,
-    with their sha256, by name relative to the model's folder.
+    """Writes the program into ``directory``. Returns the sha256 of the files that the model was
+    made of besides its own, by name relative to the model's folder.
 
-    Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError.
+    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError.
     """
     started = time.time_ns()
     stage = _Stages(request, on_stage)
@@ -84,8 +84,8 @@ def export(
 
 
 class _Stages:
-    """Announces each stage, and gives whatever torch, ExecuTorch or the user's file raises in it a
-    name and a place."""
+    """Announces each stage, and adds its name and place to the exceptions of torch, ExecuTorch and
+    the user's file."""
 
     def __init__(self, request: ExportRequest, on_stage: OnStage) -> None:
         self._request = request
@@ -101,8 +101,8 @@ class _Stages:
         except (Exception, SystemExit) as error:  # foreign code: any exception is possible
             if full := disk_full(error):
                 raise DiskError(f"exporting {self._request.model.name} ({name})", full) from error
-            own = name in _BEFORE_EXPORT and self._request.model.is_user_file
-            raise (FileRaised if own else StageFailed)(self._request, name, error) from error
+            users = name in _BEFORE_EXPORT and self._request.model.is_user_file
+            raise (FileRaised if users else StageFailed)(self._request, name, error) from error
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def _suspecting(constant: tuple[int, ...]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a route lowers."""
+    """The input of a route."""
 
     request: ExportRequest
     versions: dict[str, str]
@@ -137,9 +137,9 @@ def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, 
         ranges = shipped_ranges(model.examples)
         randomise_weights(model.module, ranges, generator)
         calibration = tuple(
-            draw(ranges, generator, full=n == 0) for n in range(CALIBRATION_SAMPLES)
+            draw(ranges, generator, whole_range=n == 0) for n in range(CALIBRATION_SAMPLES)
         )
-        return calibration, [draw(ranges, generator, full=n == 0) for n in range(INPUT_SETS)]
+        return calibration, [draw(ranges, generator, whole_range=n == 0) for n in range(INPUT_SETS)]
     ranges = observed_ranges([model.examples, *model.calibration])
     calibration = model.calibration or (
         model.examples,
@@ -155,7 +155,7 @@ _Route = Callable[[_Work], LoweredModel]
 
 
 def _route(request: ExportRequest) -> _Route:
-    """Raises UsageError for a target that there is no compiler for, before any work."""
+    """Raises UsageError for a target without a compiler, before any work."""
     if is_ethos_u(request.compile_target):
         _ = request.npu
         return _ethos_u
@@ -203,8 +203,8 @@ def _both_ways(
     sets: Sequence[Sample],
     graphs: Mapping[bytes, bytes],
 ) -> tuple[list[ProgramRun], list[Sample], tuple[NamedDifference, ...]]:
-    """The program with ExecuTorch's C++ kernels on the CPU; where its Python definitions differ,
-    the outputs by these, and in what."""
+    """Runs the program with ExecuTorch's C++ kernels on the CPU. If its Python definitions differ,
+    also returns the outputs by these, and the differences."""
     kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
     runs = run_program(edge, sets, kernels, graphs)
     if not kernels.met:
