@@ -1,9 +1,9 @@
-"""A board on a desk or in a lab, through labgrid: flashed, started, and read over its serial line.
+"""Runs programs on a board, through labgrid: flashes and starts it, and reads its serial line.
 
-A process of ours does it (``harness.sim.lab``), which alone imports labgrid. It works in the run's
-directory as a simulator does: it packs what is there into a program image, and writes there what
-the board sends. The program runs elsewhere, so the process is not confined, and bounds itself.
-"""
+A process of the harness (``harness.sim.lab``) does this; only it imports labgrid. Like a simulator
+it works in the run's directory: it packs the files there into a program image, and writes the
+board's outputs there. The program runs elsewhere, so the process is not confined; it has its own
+limits."""
 
 from __future__ import annotations
 
@@ -30,13 +30,18 @@ from harness.system import paths
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
-_PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")  # for what labgrid's drivers start
+_PASSED_ON = (
+    "HOME",
+    "PATH",
+    "USER",
+    "SSH_AUTH_SOCK",
+)  # for the programs that labgrid's drivers start
 
 
 @dataclass(frozen=True)
 class BoardJob:
-    """What the process has to do. ``address`` and ``room``, in bytes: of the flash for programs;
-    ``run``: the digits by which the board says what it runs; ``stall``: its longest silence."""
+    """The job of the process. ``address`` and ``room`` (bytes): of the flash for programs. ``run``:
+    the digits by which the board identifies the program image. ``stall``: its longest silence."""
 
     lab: str
     board: Board
@@ -70,9 +75,9 @@ class _Board:
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         board = _settings(target)
-        place = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
-        region = next(region for region in target.memory if region.name == place)
-        todo = BoardJob(
+        pool = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
+        region = next(region for region in target.memory if region.name == pool)
+        board_job = BoardJob(
             lab=str(_lab(target)),
             board=board,
             elf=str(job.elf),
@@ -82,18 +87,18 @@ class _Board:
             room=region.size,
             stall=job.limits.stall,
         )
-        given = {n: v for n, v in os.environ.items() if n in _PASSED_ON or n.startswith("LG_")}
+        passed_on = {n: v for n, v in os.environ.items() if n in _PASSED_ON or n.startswith("LG_")}
         return Launch(
             (sys.executable, "-m", "harness.sim.lab", JOB),
-            environment={**given, "PYTHONPATH": str(paths.import_root())},
-            files={JOB: json.dumps(asdict(todo), indent=1).encode()},
+            environment={**passed_on, "PYTHONPATH": str(paths.import_root())},
+            files={JOB: json.dumps(asdict(board_job), indent=1).encode()},
             stands_in=() if board.stand_in is None else (f"no board: {board.stand_in}",),
             own=True,
         )
 
     @contextmanager
     def beside(self, target: Target, job: Job) -> Iterator[Sequence[Companion]]:
-        """One run at a time has the board."""
+        """Holds the board's lock: one run at a time uses it."""
         board, lab = _settings(target), _lab(target)
         folder = paths.state_dir() / "boards"
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,27 +115,27 @@ class _Board:
             ) from None
 
 
-_TOOLS = {"OpenOCDDriver": "openocd"}  # what labgrid's drivers start
+_TOOLS = {"OpenOCDDriver": "openocd"}  # programs that labgrid's drivers start
 
 
 def what_board_lacks(target: Target) -> tuple[str, ...]:
-    """What this machine lacks to drive a target's board, as sentences. Serial ports that are named
-    by their device alone are looked at."""
+    """What this machine lacks to drive a target's board, as sentences. Of serial ports only those
+    named by their device are checked."""
     board, lab = _settings(target), target.file.parent / _settings(target).labgrid
-    found = []
+    lacking = []
     if SIMULATOR.find(target) is None:
-        found.append('labgrid is not installed: pip install "executorch-hil[board]"')
+        lacking.append('labgrid is not installed: pip install "executorch-hil[board]"')
     if not lab.is_file():
-        return (*found, f"there is no labgrid environment {lab}")
+        return (*lacking, f"there is no labgrid environment {lab}")
     text = lab.read_text()
     for port in map(Path, re.findall(r"^\s*port:\s*(/dev/\S+)\s*$", text, re.MULTILINE)):
         if not port.exists():
-            found.append(f"{port} is not there: plug the board in")
+            lacking.append(f"{port} is not there: plug the board in")
         elif not os.access(port, os.R_OK | os.W_OK):
-            found.append(f"{port} may not be opened: join its group, {port.group()}")
+            lacking.append(f"{port} may not be opened: join its group, {port.group()}")
     tools = [tool for driver, tool in _TOOLS.items() if f"{driver}:" in text] + [*board.flash[:1]]
-    found += [f"{tool} is not installed" for tool in tools if shutil.which(tool) is None]
-    return tuple(found)
+    lacking += [f"{tool} is not installed" for tool in tools if shutil.which(tool) is None]
+    return tuple(lacking)
 
 
 def _lab(target: Target) -> Path:

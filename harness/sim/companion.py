@@ -1,11 +1,9 @@
-"""What works beside QEMU for one guest: the model of an NPU, and the gdbstub hooks.
+"""Runs beside QEMU for one guest: the model of an NPU, and the gdbstub hooks.
 
-An Ethos-U is a model that works in the guest's DDR, which is memory without a name that we share
-with QEMU: the guest has no file that it could cut short, and nothing is left of it when the run is
-over. The model is a process of its own, which ends when the simulator does, whatever it is doing.
-The bundled runner reaches it by its doorbell; a program with ethos-u-core-driver, or with
-SYS_HEAPINFO, is served by gdbstub hooks (harness/sim/gdbstub).
-"""
+The model of an Ethos-U works in the guest's DDR, anonymous memory shared with QEMU: there is no
+file that the guest could truncate, and nothing is left after the run. The model is a process of its
+own, which ends with the simulator. The bundled runner reaches it by its doorbell; a program with
+ethos-u-core-driver, or with SYS_HEAPINFO, is served by gdbstub hooks (harness/sim/gdbstub)."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from harness.config.npu import Npu
     from harness.config.target import Region
 
-MEMORY = "ddr"  # what QEMU calls the memory that is shared
+MEMORY = "ddr"  # QEMU's name of the shared memory
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class ModelledNpu:
 
 
 def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
-    """Of a target and its simulator, which says where a model of an NPU works."""
+    """The NPU of a target, with the memory that its simulator shares; None without either."""
     if npu is None or ram is None:
         return None
     return ModelledNpu(npu.product, npu.macs, ram.origin, ram.size)
@@ -53,8 +51,8 @@ def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
 
 class NpuRunner(Companion):
     """Runs the guest's command streams on the model of the NPU, counts them, and keeps the first
-    failure. ``run``: None on a board without one, whose programs may have the driver all the same.
-    ``memory``: of QEMU's guest, shared with the model."""
+    failure. ``run``: None on a board without an NPU, whose programs may still have the driver.
+    ``memory``: QEMU's guest memory, shared with the model."""
 
     def __init__(self, run: Run | None, memory: SharedMemory | None = None) -> None:
         if memory is not None:
@@ -77,11 +75,11 @@ class NpuRunner(Companion):
             outcome = _NO_NPU if self._run is None else self._run(commands, regions)
         except NpuModelFailed as error:
             outcome = self._broken(error.message)
-        except Exception as error:  # a boundary: the guest is told, and so is the record
+        except Exception as error:  # a boundary: guest and record get the message
             outcome = self._broken(f"{type(error).__name__}: {error}")
         finally:
             self.busy = False
-        if outcome is STOPPED:  # the run is over, and nothing went wrong with the job
+        if outcome is STOPPED:  # the run has ended; the job did not fail
             return outcome
         if outcome.result is not Result.OK:
             result = NpuResult[outcome.result.name]
@@ -89,7 +87,7 @@ class NpuRunner(Companion):
         return outcome
 
     def refuse(self, message: str) -> None:
-        """The guest was ended, for it asked for what it will not get."""
+        """Records that the guest was ended: its request cannot be served."""
         self.stuck = message
         self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, message))
 
@@ -121,8 +119,8 @@ def served(
     work: Path,
     counted: CountedOperators | None = None,
 ) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
-    """While the block runs, the guest in ``work`` has what it asks for. ``heap``: the answer to
-    SYS_HEAPINFO."""
+    """While the block runs, serves the NPU and the host calls of the guest in ``work``. ``heap``:
+    the answer to SYS_HEAPINFO."""
     with ExitStack() as stack:
         runner, memory, process = NpuRunner(None), None, None
         if npu is not None:
@@ -138,7 +136,7 @@ def served(
             hooks = (Hooks(program, heap, driven, counted),)
             stack.callback(_finish, hooks[0], runner)
         if process is not None:
-            stack.callback(process.stop)  # first, so that nobody above waits for a job
+            stack.callback(process.stop)  # first, so that no callback above waits for a job
         yield runner, (runner, *hooks)
 
 

@@ -1,4 +1,5 @@
-"""Arm's FVPs. Parameter names are data of the target; nothing here was run on a real one."""
+"""Runs Arm's FVPs. Parameter names are data of the target; nothing here was tested on a real
+FVP."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from harness.system import toolchain
 from harness.system.toolchain import Tool
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
-# this name in the guest's directory makes SYS_EXIT_EXTENDED, and so an exit status, usable.
+# this name in the guest's directory enables SYS_EXIT_EXTENDED, and with it an exit status.
 FEATURES_FILE = ":semihosting-features"
 FEATURES = b"SHFB\x01"
 
@@ -29,7 +30,7 @@ _EULA = (
 
 
 def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The user's own statement that the licence is accepted; we record it and never make it."""
+    """The user's statement that the licence is accepted; the harness records it, never makes it."""
     for name, accepted in _EULA:
         if environ.get(name) in accepted:
             return f"{name}={environ[name]}"
@@ -62,7 +63,7 @@ class _Fvp:
         )
 
     def beside(self, target: Target, job: Job) -> nullcontext[tuple[()]]:
-        return nullcontext(())  # it has an NPU of its own
+        return nullcontext(())  # it has its own NPU
 
 
 def _settings(target: Target) -> Fvp:
@@ -74,7 +75,7 @@ SIMULATOR: Simulator = _Fvp()
 
 
 class CommandLineTooLong(UsageError):
-    """Both in characters; ``limit`` is the FVP's."""
+    """``length`` and ``limit`` (the FVP's) in characters."""
 
     def __init__(self, length: int, limit: int) -> None:
         super().__init__(
@@ -115,7 +116,7 @@ def argv(
 
 
 def command_line(arguments: Sequence[str], limit: int) -> str:
-    """The guest's words in one string. The FVP cuts a longer one off without a word."""
+    """The guest's arguments as one string. The FVP truncates a longer one silently."""
     spaced = [word for word in arguments if not word or set(word) & set(" \t\"'")]
     if spaced:
         raise UsageError(f"the FVP's semihosting command line cannot carry {spaced[0]!r}")
@@ -126,17 +127,17 @@ def command_line(arguments: Sequence[str], limit: int) -> str:
 
 
 def python_library(executable: Path) -> dict[str, str]:
-    """11.27 models want the libpython that comes with them, and some its libfmt.
+    """The environment of 11.27 models: they need their own libpython, and some their libfmt.
 
     <root>/python/lib on the library path, PYTHONHOME=<root>/python, <root>/fmtplib; set for the
     model's process only.
     """
     root = _root(executable)
     libraries = [str(p) for p in (root / "python" / "lib", root / "fmtplib") if p.is_dir()]
-    found = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
+    environment = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
     if (root / "python" / "lib").is_dir():
-        found["PYTHONHOME"] = str(root / "python")
-    return found
+        environment["PYTHONHOME"] = str(root / "python")
+    return environment
 
 
 def _root(executable: Path) -> Path:

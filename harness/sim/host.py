@@ -1,7 +1,7 @@
 """The runner as a native program of this machine.
 
-An Ethos-U of its is the functional model in a process of its own, reached by the doorbell's files
-in the runner's directory (``targets/runner/ethosu/doorbell.h``).
+Its Ethos-U is the functional model in a process of its own, reached by the doorbell's files in the
+runner's directory (``targets/runner/ethosu/doorbell.h``).
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class _Host:
 
 @contextmanager
 def _with_npu(npu: ModelledNpu, work: Path) -> Iterator[Sequence[Companion]]:
-    place = work / MEMORY_FILE
+    link = work / MEMORY_FILE
     with modelled(npu) as (memory, process):
         runner = NpuRunner(process)
         runner.descriptors = (memory.descriptor,)
-        place.symlink_to(memory.path)
+        link.symlink_to(memory.path)
         try:
             with serving(work, memory, npu.identity, runner.run):
                 yield (runner,)
                 process.stop()  # so that the service does not wait for a job
         finally:
-            place.unlink(missing_ok=True)
+            link.unlink(missing_ok=True)
 
 
 SIMULATOR: Simulator = _Host()

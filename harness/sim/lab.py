@@ -1,7 +1,7 @@
 """Runs one program on a board of a labgrid environment: a process, started by ``harness.sim.board``
 in the run's directory. Its output is the console of the run, its exit status the runner's.
 
-What went wrong is said in a line that begins with "hil: ", which the grammar of logs knows.
+A failure is reported in a line that begins with "hil: ", which the log parser knows.
 """
 
 from __future__ import annotations
@@ -35,29 +35,31 @@ SERIAL_LOG = "serial.log"  # every byte of the line
 _IMAGE, _FIRMWARE = "program.hex", "firmware.elf"
 
 
-class Trouble(Exception):
-    """Why there is no result, in a sentence of ours."""
+class LabProblem(Exception):
+    """Why there is no result, as a sentence."""
 
 
 class Board:
-    """A board of a labgrid environment, with power when it is made."""
+    """A board of a labgrid environment; creating it switches the power on. Raises LabProblem."""
 
     def __init__(self, job: BoardJob) -> None:
         self._job = job
         self.target = Environment(job.lab).get_target(job.board.role)
         if self.target is None:
-            raise Trouble(f"the board cannot be driven: {job.lab} has no target {job.board.role!r}")
+            raise LabProblem(
+                f"the board cannot be driven: {job.lab} has no target {job.board.role!r}"
+            )
         self._power, self._reset = self._driver(PowerProtocol), self._driver(ResetProtocol)
         self._bootstrap = self._driver(BootstrapProtocol)
         if self._bootstrap is None and not job.board.flash:
-            raise Trouble(
+            raise LabProblem(
                 f"the board cannot be driven: {job.lab} has no driver that flashes, and the target "
                 "no command for it (`flash`)"
             )
         if self._power is not None:
             self._power.on()
             if hasattr(self._power, "get") and not self._power.get():
-                raise Trouble("the board cannot be driven: its power stays off")
+                raise LabProblem("the board cannot be driven: its power stays off")
         self._console = self.target.get_driver(ConsoleProtocol)
         self._log = Path(SERIAL_LOG)
         self._log.write_bytes(b"")
@@ -69,12 +71,12 @@ class Board:
             return None
 
     def flash(self, file: str) -> None:
-        """The board starts anew afterwards."""
+        """Flashes a file; the board restarts afterwards."""
         board = self._job.board
         signal.setitimer(signal.ITIMER_REAL, board.flash_seconds)
         if board.flash:
-            words = [word.format(file=file) for word in board.flash]
-            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            argv = [argument.format(file=file) for argument in board.flash]
+            subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
         else:
             self._bootstrap.load(file)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -88,22 +90,24 @@ class Board:
             self.flash(str(Path(_IMAGE).absolute()))
 
     def read(self, seconds: float) -> bytes:
-        """What there is; nothing when nothing came in time."""
+        """The received bytes; b"" when none came in time."""
         try:
             data = bytes(self._console.read(size=1, timeout=max(seconds, 0.01)))
         except TIMEOUT:
             return b""
         except OSError as error:
-            raise Trouble(f"the serial line broke off: {error}; is the cable in place?") from error
+            raise LabProblem(
+                f"the serial line broke off: {error}; is the cable in place?"
+            ) from error
         with self._log.open("ab") as log:
             log.write(data)
         return data
 
 
 def run(board: Board, job: BoardJob) -> int:
-    """The runner's exit status; its outputs are files then. A line that was damaged gets a second
-    try. Raises Trouble."""
-    shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools go by the suffix
+    """Runs the program and writes its outputs to files. Returns the runner's exit status. Repeats
+    the run once after a damaged line. Raises LabProblem."""
+    shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools decide by the suffix
     board.flash(str(Path(_FIRMWARE).absolute()))
     board.flash(str(_write_image(job)))
     try:
@@ -114,7 +118,7 @@ def run(board: Board, job: BoardJob) -> int:
     try:
         return _listen(board, job)
     except LineDamaged as damage:
-        raise Trouble(
+        raise LabProblem(
             f"the board's console was damaged twice, {damage}; look at cable, ground and speed "
             f"({SERIAL_LOG} has the bytes)"
         ) from damage
@@ -128,14 +132,14 @@ def _write_image(job: BoardJob) -> Path:
 
 
 def _listen(board: Board, job: BoardJob) -> int:
-    """Raises LineDamaged, Trouble."""
+    """Reads one run of the board. Raises LineDamaged, LabProblem."""
     reader, files = FrameReader(job.run), dict[str, bytes]()
     answer = time.monotonic() + job.board.answer_seconds
     try:
         while True:
             data = board.read(job.stall if reader.began else answer - time.monotonic())
             if reader.began and not data:
-                raise Trouble(f"the board said nothing for {job.stall:g} s")
+                raise LabProblem(f"the board said nothing for {job.stall:g} s")
             for _, kind, content in reader.feed(data):
                 if kind == "L":
                     sys.stdout.buffer.write(content + b"\n")
@@ -149,7 +153,7 @@ def _listen(board: Board, job: BoardJob) -> int:
             if not reader.began and time.monotonic() > answer:
                 raise _no_answer(reader, job)
     except BoardRestarted as restart:
-        raise Trouble(
+        raise LabProblem(
             f"the board began again after {restart}; look at its supply, and at what may reset it "
             "(watchdog, brown-out, debugger)"
         ) from restart
@@ -159,18 +163,18 @@ def _no_answer(reader: FrameReader, job: BoardJob) -> Exception:
     if reader.spoilt is not None:
         return missing_beginning(reader.spoilt)
     if reader.other_run is not None:
-        return Trouble(
+        return LabProblem(
             f"the board runs another program image ({reader.other_run}) than was flashed "
             f"({job.run}); does flashing report success without writing?"
         )
-    return Trouble(
+    return LabProblem(
         f"the board did not answer within {job.board.answer_seconds:g} s ({reader.received} bytes "
         "came that no runner sends); look at power, wiring, and the speed of the line"
     )
 
 
 def _late(*_: object) -> None:
-    raise Trouble("the board cannot be driven: flashing it took too long")
+    raise LabProblem("the board cannot be driven: flashing it took too long")
 
 
 def main(file: str) -> int:
@@ -180,11 +184,11 @@ def main(file: str) -> int:
     try:
         board = Board(job)
         return run(board, job)
-    except Trouble as trouble:
-        print(f"hil: {trouble}")
-    except Exception as error:  # a boundary: drivers of labgrid raise what they like
-        what = f"{type(error).__name__}: {error}".replace("\n", " ")
-        print(f"hil: the board cannot be driven: {what}")
+    except LabProblem as problem:
+        print(f"hil: {problem}")
+    except Exception as error:  # a boundary: labgrid's drivers raise anything
+        text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        print(f"hil: the board cannot be driven: {text}")
     finally:
         if board is not None:
             board.target.cleanup()

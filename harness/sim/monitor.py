@@ -1,6 +1,6 @@
-"""Ask QEMU's monitor, over a connection that it inherits: QMP, and through it the monitor for
-people. QEMU 7.2: "info registers", "x", and query-replay, which has the instructions that -icount
-has counted whether or not a replay is recorded (replay/replay-debugging.c)."""
+"""Queries QEMU's monitor over an inherited connection: QMP, and through it the human monitor. QEMU
+7.2: "info registers", "x", and query-replay, which has the instructions counted by -icount even
+when no replay is recorded (replay/replay-debugging.c)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pexpect.fdpexpect import fdspawn
 from harness.sim.simulator import Companion
 
 _NEGOTIATE = "qmp_capabilities"  # before any other command
-_SECONDS = 0.5  # for each answer; a run that hangs shall not make us hang
+_SECONDS = 0.5  # for each answer: a hanging QEMU must not block the harness
 _REGISTER = re.compile(r"\b(R\d{2}|XPSR|PC|X\d{2}|SP)=([0-9a-f]{8,16})\b")
 _WORD = re.compile(r"0x([0-9a-f]{8})\b")
 _STACK_WORDS = 256
@@ -25,7 +25,7 @@ _NAMES = {"r15": "pc", "r14": "lr", "r13": "sp"}
 
 @dataclass(frozen=True)
 class WaitingThread:
-    """A thread of Zephyr's that waits for an object of the kernel. ``holder``: of a mutex."""
+    """A Zephyr thread that waits for a kernel object. ``holder``: of a mutex."""
 
     name: str
     waits_for: str
@@ -36,7 +36,7 @@ class WaitingThread:
 @dataclass(frozen=True)
 class CpuState:
     """Registers by name ("pc", "lr", "sp", "r00"...) and the words the stack pointer points to.
-    ``silent``: instructions since it last said something, where that ended the run."""
+    ``silent``: instructions since its last output, if that limit ended the run."""
 
     registers: dict[str, int]
     stack: tuple[int, ...]
@@ -48,7 +48,7 @@ class Monitor(Companion):
     def __init__(self) -> None:
         self._near, self._far = socket.socketpair()
         self._answers = fdspawn(self._near.fileno(), timeout=_SECONDS)
-        self._asked = 0
+        self._requests = 0
         self.descriptors = (self._far.fileno(),)
         self.words = (
             *("-chardev", f"socket,id=monitor,fd={self._far.fileno()}"),
@@ -59,31 +59,31 @@ class Monitor(Companion):
         self._far.close()
 
     def ask(self, command: str) -> str:
-        """What the monitor for people answers; "" when it does not come in time."""
-        said = self._execute("human-monitor-command", {"command-line": command})
-        return said if isinstance(said, str) else ""
+        """The human monitor's answer; "" when it does not come in time."""
+        answer = self._execute("human-monitor-command", {"command-line": command})
+        return answer if isinstance(answer, str) else ""
 
     def memory(self, address: int, count: int) -> tuple[int, ...]:
-        """Words of the guest's memory; fewer, or none, where it cannot be read."""
+        """Words of the guest's memory; fewer or none if it cannot be read."""
         return tuple(words_of(self.ask(f"x /{count}wx {address:#x}")))
 
     def instructions(self) -> int:
-        """Executed so far; 0 where they are not counted, or the answer does not come in time."""
+        """The number executed so far; 0 if it is not counted or the answer is late."""
         replay = self._execute("query-replay", {})
         return int(replay.get("icount", 0)) if isinstance(replay, dict) else 0
 
     def _execute(self, command: str, arguments: dict[str, str]) -> Any:
-        """What a command of QMP returns; None when it is refused or not answered in time."""
-        if self._asked == 0 and command != _NEGOTIATE:
+        """The result of a QMP command; None when it is refused or not answered in time."""
+        if self._requests == 0 and command != _NEGOTIATE:
             self._execute(_NEGOTIATE, {})
-        self._asked += 1
-        request = {"execute": command, "arguments": arguments, "id": self._asked}
+        self._requests += 1
+        request = {"execute": command, "arguments": arguments, "id": self._requests}
         try:
             self._answers.send(json.dumps(request).encode())
             while True:  # the greeting, events and answers that came too late
                 self._answers.expect_exact(b"\n")
                 answer = json.loads(self._answers.before)
-                if answer.get("id") == self._asked:
+                if answer.get("id") == self._requests:
                     return answer.get("return")
         except (OSError, EOF, TIMEOUT, ValueError):
             return None
@@ -94,7 +94,7 @@ class Monitor(Companion):
 
 
 def cpu_state(monitor: Monitor, silent: int | None = None) -> CpuState | None:
-    """What the CPU does right now; None when the monitor does not answer in time."""
+    """The CPU's current state; None when the monitor does not answer in time."""
     registers = _registers(monitor.ask("info registers"))
     if "pc" not in registers:
         return None
@@ -102,12 +102,12 @@ def cpu_state(monitor: Monitor, silent: int | None = None) -> CpuState | None:
     return CpuState(registers, tuple(words_of(stack)), silent)
 
 
-def _registers(said: str) -> dict[str, int]:
-    found = {name.lower(): int(value, 16) for name, value in _REGISTER.findall(said)}
-    return {_NAMES.get(name, name): value for name, value in found.items()}
+def _registers(text: str) -> dict[str, int]:
+    values = {name.lower(): int(value, 16) for name, value in _REGISTER.findall(text)}
+    return {_NAMES.get(name, name): value for name, value in values.items()}
 
 
-def words_of(said: str) -> list[int]:
+def words_of(text: str) -> list[int]:
     """The values of ``x /wx`` lines: "30007f00: 0x00000000 0x10000abd ..."."""
-    rows = (line.partition(": ")[2] for line in said.splitlines() if ": 0x" in line)
+    rows = (line.partition(": ")[2] for line in text.splitlines() if ": 0x" in line)
     return [int(word, 16) for row in rows for word in _WORD.findall(row)]

@@ -1,4 +1,4 @@
-"""One process of a run: the simulator, from its start to its end, with whoever works beside it."""
+"""Runs one process of a run: the simulator, from start to end, with its companions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from harness.system.quota import QUOTA, Excess, mend_modes
 
 @dataclass(frozen=True)
 class ProcessRun:
-    """What came of one process. What its companions know is complete when they have ended."""
+    """The result of one process. Complete when its companions have ended."""
 
     launch: Launch
     argv: tuple[str, ...]  # the simulator's
@@ -38,7 +38,7 @@ class ProcessRun:
 
     @property
     def stop(self) -> Stop:
-        """What the program wrote too much of may also have been found when it had ended."""
+        """That the program wrote too much may only show after its end."""
         return self.ended.stop if self.excess is None else Stop.OUTPUT_LIMIT
 
     @property
@@ -48,7 +48,7 @@ class ProcessRun:
 
     @property
     def exit_status(self) -> int | None:
-        """None when a signal or one of our limits ended it."""
+        """None when a signal or a limit of the harness ended it."""
         return self._status[0]
 
     @property
@@ -57,7 +57,7 @@ class ProcessRun:
 
     @property
     def guest_status(self) -> int | None:
-        """What the guest is known to have ended itself with."""
+        """The guest's exit status, if a companion knows it."""
         return next((c.status for c in self.companions if c.status is not None), None)
 
     @property
@@ -66,8 +66,8 @@ class ProcessRun:
 
     @property
     def _status(self) -> tuple[int | None, int | None]:
-        """Through bubblewrap a status may stand for a signal, if it is not the guest's own. Both
-        None: the guest ended, and nobody knows how the runner did."""
+        """Through bubblewrap a status may stand for a signal, unless it is the guest's own. Both
+        None: the guest ended, and the runner's status is unknown."""
         status = self.ended.status
         if self.launch.has_shell and status == 0:
             return self.guest_status, None
@@ -78,7 +78,7 @@ class ProcessRun:
 
 
 class GuestWatch(Watch):
-    """Watches a simulator with its ``companions``. ``monitor``: QEMU's. To be closed afterwards."""
+    """Watches a simulator with its ``companions``. ``monitor``: QEMU's. Close it afterwards."""
 
     def __init__(
         self, launch: Launch, companions: Sequence[Companion], output: Callable[[bytes], object]
@@ -108,8 +108,8 @@ def run_process(
     watch: GuestWatch,
     require_confinement: bool | None = None,
 ) -> ProcessRun:
-    """Run a simulator in ``work`` to its end; its output goes to ``console``.
-    ``require_confinement`` None: as ``confine.required`` has it.
+    """Runs a simulator in ``work`` to its end; its output goes to ``console``.
+    ``require_confinement`` None: ``confine.required`` decides.
 
     Raises InfraError when it could not be run.
     """
@@ -117,14 +117,16 @@ def run_process(
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
     environment = {**ENVIRONMENT, **launch.environment}
-    own = () if watch.monitor is None else watch.monitor.words  # they name a descriptor of ours
-    others = (one for one in watch.companions if one is not watch.monitor)
-    argv = (*launch.argv, *(word for one in others for word in one.words))  # as anybody may run it
+    own = (
+        () if watch.monitor is None else watch.monitor.words
+    )  # they name a descriptor of the harness
+    others = (c for c in watch.companions if c is not watch.monitor)
+    argv = (*launch.argv, *(word for c in others for word in c.words))  # a user can run it
     with (
         disk_errors(f"running {Path(launch.argv[0]).name}"),
         _walls(launch, work) as walls,
     ):
-        inherited = (number for one in watch.companions for number in one.descriptors)
+        inherited = (number for c in watch.companions for number in c.descriptors)
         ended = run(
             [*walls.prefix, *argv, *own],
             cwd=work,
@@ -154,11 +156,11 @@ def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
 
 
 def _check_walls(confined: bool, status: int | None, console: Path) -> None:
-    """Bubblewrap says why it did not start the program; that is no run at all."""
+    """Raises InfraError with bubblewrap's message when it did not start the program."""
     if not confined or status != 1:
         return
     with console.open("rb") as file:
-        said = file.read(500)
-    if said.startswith(b"bwrap: "):
-        message = said.decode("utf-8", "replace").splitlines()[0]
+        beginning = file.read(500)
+    if beginning.startswith(b"bwrap: "):
+        message = beginning.decode("utf-8", "replace").splitlines()[0]
         raise InfraError(f"the simulator could not be confined: {message}", path=console)

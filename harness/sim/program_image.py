@@ -1,5 +1,5 @@
-"""A program image: what a board runs, flashed apart from its firmware (ports/program_image.h has
-the layout), and the Intel HEX file by which every flashing tool takes it."""
+"""Makes program images, which boards run and which are flashed apart from the firmware
+(ports/program_image.h has the layout), and Intel HEX files, which every flashing tool accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIGNMENT = 32  # as the runner's other ports place files
 
 
 def make_image(run: str, arguments: Sequence[str], files: Mapping[str, bytes], room: int) -> bytes:
-    """``run``: the digits by which the board says what it runs. Raises UsageError."""
+    """``run``: the digits by which the board identifies the image. Raises UsageError."""
     line = " ".join(arguments).encode() + b"\0"
     start = _HEAD.size + _MIDDLE.size + _FILE.size * len(files)
     table, content = b"", line
@@ -44,12 +44,12 @@ def intel_hex(address: int, data: bytes) -> str:
 def _records(address: int, data: bytes) -> Iterator[str]:
     upper = -1
     for offset in range(0, len(data), 32):
-        place = address + offset
+        position = address + offset
         # A record must not cross 64 KiB; images begin at a multiple of 32 bytes.
-        if place >> 16 != upper:
-            upper = place >> 16
+        if position >> 16 != upper:
+            upper = position >> 16
             yield _record(0, 4, upper.to_bytes(2, "big"))
-        yield _record(place & 0xFFFF, 0, data[offset : offset + 32])
+        yield _record(position & 0xFFFF, 0, data[offset : offset + 32])
 
 
 def _record(offset: int, kind: int, data: bytes) -> str:

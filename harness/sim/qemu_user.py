@@ -1,5 +1,5 @@
-"""QEMU in user mode: the runner of a Linux target as a process of this machine, its instructions
-those of a named CPU. There is no guest: system calls are answered by the kernel here."""
+"""QEMU in user mode: runs the runner of a Linux target as a process of this machine, with the
+instructions of a named CPU. There is no guest: this machine's kernel handles the system calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
-# To the Linux port: what the kernel counts of this process is the emulator's.
+# For the Linux port: the kernel's counts of this process are those of the emulator.
 _EMULATED = {"HIL_EMULATED": "1"}
 
 
@@ -25,7 +25,7 @@ class _QemuUser:
         return toolchain.require(_settings(target).executable)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
-        # Where a path below it is there, that is meant (QEMU's -L).
+        # QEMU's -L: a path that exists below ``root`` replaces this machine's.
         root = () if job.root is None else ("-L", str(job.root))
         words = ("-cpu", _settings(target).cpu, *root, str(job.elf))
         return Launch(

@@ -1,12 +1,12 @@
-"""The files of a run: their names, what a guest is given and told, and what it leaves.
+"""The files of a run: their names, the guest's inputs and command line, and the files it leaves.
 
 The guest sees the files of ``work``, its current directory. Its command line has the names of its
 inputs and, for each input set, the base of its outputs; the runner appends ``-<n>.bin``. Names are
 short because an FVP's command line is.
 
-The guest may do anything in that directory, so nothing is written through what is found there: a
-link could lead out. In a run of several processes each has a directory of its own below ``work``,
-where the others cannot see it.
+The guest may do anything in that directory, so nothing is written through files found there: a link
+could lead out. In a run of several processes each has its own directory below ``work``, which the
+others cannot see.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def output_base(input_set: int) -> str:
 
 
 def output_name(base: str, index: int) -> str:
-    """As the runner names output ``index`` of the set whose base is ``base``."""
+    """The runner's name of output ``index`` of the set with this ``base``."""
     return f"{base}-{index}.bin"
 
 
@@ -59,8 +59,8 @@ def runner_arguments(
 def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
     """The command line of ExecuTorch's runner for input set ``number`` with ``count`` inputs.
 
-    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which wants at
-    least seven words, so at least one input.
+    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which needs at
+    least seven arguments, so at least one input.
     """
     inputs = (word for index in range(count) for word in ("-i", input_name(number, index)))
     return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
@@ -82,7 +82,7 @@ def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
 
 
 def written_outputs(work: Path, input_set: int) -> Iterator[Path]:
-    """The outputs of a set that are there, in order, up to the first that is not."""
+    """The existing outputs of a set, in order, up to the first missing one."""
     files = (work / output_name(output_base(input_set), index) for index in count())
     for file in files:
         if file.is_symlink() or not file.is_file():  # a guest may leave anything
@@ -91,8 +91,8 @@ def written_outputs(work: Path, input_set: int) -> Iterator[Path]:
 
 
 def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
-    """Its bytes, of ``expected`` ones no more, and how many it has; None when it is no file of its
-    own. A guest may leave anything: a link, a FIFO, two gigabytes of nothing."""
+    """At most ``expected`` bytes of the file, and its size; None unless it is a regular file. A
+    guest may leave anything: a link, a FIFO, two gigabytes of zeros."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -108,11 +108,11 @@ def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
 
 
 def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> frozenset[Path]:
-    """A directory with files in it, by name: copies, for the guest may write to what it finds.
-    What was put there.
+    """Makes a directory with these files, by name. Copies them, as the guest may write to them.
+    Returns the files.
 
-    ``path`` must not exist yet, so whatever else is found in it was made by this run. OSError,
-    here and below, when the disk does not play along.
+    ``path`` must not exist yet, so every other file in it is made by this run. This function and
+    those below raise OSError.
     """
     path.mkdir(parents=True)
     for name, source in copies.items():
@@ -123,13 +123,13 @@ def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> 
 
 
 def move_outputs(guest: Path, input_set: int, to: Path) -> None:
-    """The outputs of a set, into a directory that no guest has."""
+    """Moves the outputs of a set into a directory that no guest can reach."""
     for path in list(written_outputs(guest, input_set)):
         path.rename(to / path.name)
 
 
 def clear(guest: Path, placed: Iterable[Path]) -> None:
-    """Away with what was put there, and with the directory when nothing else is in it."""
+    """Removes the placed files, and the directory if it is empty then."""
     for path in placed:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -140,7 +140,7 @@ def clear(guest: Path, placed: Iterable[Path]) -> None:
 
 
 def discard(work: Path, placed: Set[Path]) -> None:
-    """Remove what a guest left: there was too much of it to keep."""
+    """Removes the files of a guest that wrote too much."""
     for entry in os.scandir(work):
         if Path(entry.path) not in placed or entry.is_dir(follow_symlinks=False):
             remove(Path(entry.path))

@@ -1,8 +1,8 @@
-"""What a board says over its serial line: frames with numbers and checksums
-(targets/runner/ports/serial_frames.h), and what is wrong with them. Pure.
+"""Reads a board's serial line: frames with numbers and checksums
+(targets/runner/ports/serial_frames.h), and their damage. Pure.
 
-Only what stands behind the beginning of the expected run counts: a board may have said anything
-before, and an older program may still run while the next one is flashed.
+Only frames after the beginning of the expected run count: a board may have sent anything before,
+and an older program may still run while the next one is flashed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class LineDamaged(Exception):
-    """Bytes were lost or changed: which frame was expected, and at which byte of the line."""
+    """Bytes were lost or changed; the message has the expected frame and the byte of the line."""
 
 
 class BoardRestarted(Exception):
@@ -93,10 +93,10 @@ class FrameReader:
             raise missing_beginning(self.received)
         return None
 
-    def _damaged(self, what: str) -> None:
-        """Ignored before the beginning: a board may have said anything."""
+    def _damaged(self, problem: str) -> None:
+        """Ignored before the beginning: a board may have sent anything."""
         if self.began:
-            raise LineDamaged(f"frame {self._next} at byte {self.received}: {what}")
+            raise LineDamaged(f"frame {self._next} at byte {self.received}: {problem}")
 
 
 def _parsed(line: bytes) -> Frame | None:
@@ -111,8 +111,8 @@ def missing_beginning(offset: int) -> LineDamaged:
 
 
 def add_part(files: dict[str, bytes], content: bytes) -> None:
-    """Takes the part of an output file that a frame brings. Raises ValueError for what the runner
-    does not send."""
+    """Adds the part of an output file in a frame. Raises ValueError for a part that no runner
+    sends."""
     match = _FILE.fullmatch(content)
     if match is None:
         raise ValueError("not a part of an output file")

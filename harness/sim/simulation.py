@@ -1,4 +1,4 @@
-"""Firmware and a program with inputs -> Transcript, on the simulator that was chosen.
+"""Runs a program with inputs on a firmware and the chosen simulator; returns a Transcript.
 
 Layout of a run's directory::
 
@@ -6,10 +6,9 @@ Layout of a run's directory::
     work/          the guest's current directory, the only place it can write to:
                    the program, inputs and outputs (run_files.py has their names)
 
-Our runner takes all input sets in one process. ExecuTorch's takes one, so there it is a process
-for each, side by side, every one in a directory of its own (work/s0, work/s1, …); their outputs end
-up in ``work`` and their consoles in one, as if they had run one after another until one of them
-did not end well.
+Our runner takes all input sets in one process. ExecuTorch's takes one, so each set has its own
+process, side by side, in its own directory (work/s0, work/s1, …). Their outputs end up in ``work``
+and their consoles in one, as if they had run one after another until one of them did not end well.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from harness.system.settings import settings
 
 
 class _Firmware(Protocol):
-    """What is needed of a Firmware."""
+    """The part of a Firmware that a run needs."""
 
     @property
     def elf(self) -> Path: ...
@@ -71,11 +70,11 @@ class _Firmware(Protocol):
 
 
 class NoInputs(UsageError):
-    """``program`` takes none, and ExecuTorch's runner does not start without."""
+    """``program`` takes no input, and ExecuTorch's runner does not start without one."""
 
     def __init__(self, program: Path) -> None:
         super().__init__(
-            f"{program.name} is to run without an input, and ExecuTorch's runner wants one",
+            f"{program.name} is to run without an input, and ExecuTorch's runner needs one",
             hint="give its inputs with -i, or run it with the bundled runner",
             path=program,
         )
@@ -83,8 +82,7 @@ class NoInputs(UsageError):
 
 @dataclass(frozen=True)
 class _Part:
-    """What one process runs, and where: the input sets ``numbers``. ``files``: what it is given,
-    by name."""
+    """The work of one process: the input sets ``numbers``. ``files``: its inputs, by name."""
 
     numbers: Sequence[int]
     files: Mapping[str, Path]
@@ -95,7 +93,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Done:
-    """``placed``: the files that it was given."""
+    """``placed``: the files that were copied into its directory."""
 
     part: _Part
     placed: frozenset[Path]
@@ -105,7 +103,7 @@ class _Done:
 
     @property
     def ended_well(self) -> bool:
-        """Nothing speaks against going on with the next one. Judging is another matter."""
+        """Whether the next process may follow. Judging is another matter."""
         process, observation = self.process, self.observation
         return (
             (process.stop, process.exit_status, process.signal) == (Stop.EXITED, 0, None)
@@ -127,14 +125,12 @@ def simulate(
     limit_factor: float | None = None,
     require_confinement: bool | None = None,
 ) -> Transcript:
-    """Run ``program`` once on each set of input files, as the firmware takes them.
+    """Runs ``program`` once on each set of input files.
 
-    ``run_dir/work`` must not exist yet, so whatever is found in it was made by this run. A run
-    that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
-    which are of each process, are multiplied by ``limit_factor``; None takes
-    ``limit_factor`` of the settings. With ``profile`` instructions are counted, by operator.
-    ``require_confinement``: as in ``run_process``.
-    """
+    ``run_dir/work`` must not exist yet, so that every file in it is made by this run. A run that
+    ends badly is a Transcript; a run that could not start raises InfraError. The limits of each
+    process are multiplied by ``limit_factor``; None: that of the settings. With ``profile``
+    instructions are counted, by operator. ``require_confinement``: as in ``run_process``."""
     limits = chosen.target.limits.scaled(limit_factor or settings().limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
     run = partial(_run, chosen, require_confinement)
@@ -163,7 +159,7 @@ def _run(chosen: Chosen, require_confinement: bool | None, part: _Part) -> _Done
 
 
 class _Watch(GuestWatch):
-    """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
+    """Parses the output: ends the run at a fatal line, and reads the CPU's state at a limit."""
 
     def __init__(self, part: _Part, companions: Sequence[Companion]) -> None:
         self.parser = LogParser()
@@ -236,7 +232,8 @@ def _parts(
 
 
 def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list[_Done]:
-    """Up to the first, in order, that does not end well; what has not begun by then does not."""
+    """Results up to the first, in order, that does not end well; processes not begun then never
+    run."""
     done = []
     with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1), "process") as pool:
         for future in [pool.submit(run, part) for part in parts]:

@@ -1,8 +1,8 @@
-"""The protocol of all simulators: how one is started for a run and what works beside it, and which
-one is picked.
+"""The protocol of all simulators (how one is started, and what runs beside it), and the choice of
+one.
 
-A simulator is the object ``SIMULATOR`` of the module that bears its name. It is chosen once, and
-everything later asks the choice.
+A simulator is the object ``SIMULATOR`` of the module with its name. It is chosen once, in a
+``Chosen``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.system.toolchain import Tool
 class Job:
     """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
 
-    ``environment``: of a native program, by its build variant. ``counted``: operators whose
+    ``environment``: for a native program, from its build variant. ``counted``: operators whose
     instructions are counted through the gdb stub, for a runner that does not count them itself.
     ``root``: the root file system with the ELF's shared libraries.
     """
@@ -46,17 +46,15 @@ class NpuResult(Word):
     """Why the model of an NPU did not run a command stream to its end."""
 
     FAULT = "fault"  # the NPU itself would stop
-    REFUSED = "refused"  # the guest's request is wrong
-    UNSUPPORTED = "unsupported"  # the model does not know it
+    REFUSED = "refused"  # the guest's request is invalid
+    UNSUPPORTED = "unsupported"  # the model does not support it
     BROKEN = "broken"  # the model failed
 
 
 @dataclass(frozen=True)
 class NpuStop:
-    """A command stream that the NPU's model did not run to its end.
-
-    ``offset``: bytes of the command stream that were read.
-    """
+    """A command stream that the NPU's model did not run to its end. ``offset``: bytes of it that
+    were read."""
 
     job: int  # counted from 1
     result: NpuResult
@@ -66,13 +64,13 @@ class NpuStop:
 
 @dataclass(frozen=True)
 class NpuUse:
-    """What a model of an NPU beside the simulator was asked for."""
+    """How much a guest used the model of an NPU."""
 
     jobs: int
     stop: NpuStop | None = None  # the first
 
     def after(self, jobs: int) -> NpuUse:
-        """The same when ``jobs`` came before."""
+        """The use when ``jobs`` earlier jobs are counted too."""
         stop = None if self.stop is None else replace(self.stop, job=self.stop.job + jobs)
         return replace(self, jobs=self.jobs + jobs, stop=stop)
 
@@ -81,13 +79,12 @@ class NpuUse:
 class Launch:
     """How to start a simulator for one run.
 
-    ``readable``: what it must be able to read, besides the system. ``licence``: how the user said
-    that the simulator's licence is accepted. ``stands_in``: what of the firmware is not run but
-    done by someone else, in sentences. ``memory_bytes``: it has no use for more of its own.
-    ``cpu_seconds``: after so much of the CPU it is ended. ``has_shell``: the guest's shell says how
-    the runner ended, of which the simulator's own end says nothing. ``forks``: it starts processes.
-    ``own``: a process of the harness, in which no guest runs: it is not confined, and ends by
-    itself when nothing comes.
+    ``readable``: files that it must read, besides the system's. ``licence``: how the user accepted
+    the simulator's licence. ``stands_in``: sentences about parts of the firmware that are emulated
+    and not run. ``memory_bytes``: the most that it needs. ``cpu_seconds``: its limit of CPU time.
+    ``has_shell``: the guest's shell reports how the runner ended; the simulator's own status does
+    not. ``forks``: it starts processes. ``own``: a process of the harness without a guest; it is
+    not confined, and ends by itself when it receives nothing.
     """
 
     argv: tuple[str, ...]
@@ -105,11 +102,11 @@ class Launch:
 
 
 class Companion:
-    """Something that works beside the simulator while a guest runs.
+    """Something that runs beside the simulator while a guest runs.
 
-    ``words`` are more of the simulator's arguments, ``descriptors`` what it inherits for them.
-    ``busy``: it computes for the guest right now, which is not idle then, however still it is.
-    ``status``: what the guest ended itself with, known afterwards; None when nobody can tell.
+    ``words``: further arguments of the simulator. ``descriptors``: those it inherits for them.
+    ``busy``: it computes for the guest now, so a silent guest is not stalled. ``status``: the
+    guest's exit status, known afterwards; None when it is unknown.
     """
 
     words: tuple[str, ...] = ()
@@ -118,10 +115,10 @@ class Companion:
     status: int | None = None
 
     def started(self, read_end: int) -> None:
-        """The simulator has its descriptors. ``read_end``: of the pipe that it writes to."""
+        """Called when the simulator has its descriptors. ``read_end``: of its output pipe."""
 
     def use(self) -> NpuUse | None:
-        """None: it has no NPU."""
+        """The use of its NPU; None without one."""
         return None
 
 
@@ -137,13 +134,13 @@ class Simulator(Protocol):
         """The program that simulates this target; None when it is not installed."""
 
     def require(self, target: Target) -> Tool:
-        """The same. ToolMissing, with how to get it."""
+        """As ``find``. Raises ToolMissing, with a hint how to install it."""
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
-        """UsageError: the job's ELF cannot be run on it."""
+        """How to start it. Raises UsageError for an ELF that it cannot run."""
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
-        """While the block runs, the guest has what the simulator itself lacks."""
+        """While the block runs, provides what the simulator itself lacks."""
 
 
 AUTO = "auto"
@@ -153,8 +150,8 @@ AUTO = "auto"
 class Chosen:
     """A simulator for a target.
 
-    ``target`` is as it is there: memory, CPU and build options of what the simulator has.
-    ``differences``: what of the board it does not have. ``tool`` is None when it is not installed.
+    ``target``: with the memory, CPU and build options of this simulator. ``differences``: features
+    of the board that it lacks. ``tool`` is None when it is not installed.
     """
 
     simulator: Simulator
@@ -167,36 +164,36 @@ class Chosen:
         return self.simulator.name
 
     def require(self) -> Tool:
-        """Raises ToolMissing, with how to get it."""
+        """Raises ToolMissing, with a hint how to install it."""
         return self.tool or self.simulator.require(self.target)
 
 
 def pick(target: Target, wanted: str = AUTO) -> Chosen:
     """The simulator for a target; AUTO is the first of the target's order that is installed.
 
-    One that was asked for by name is never replaced by another. Unknown: the target has none
-    of this name.
+    A simulator requested by name is never replaced by another. Raises Unknown when the target has
+    none of this name.
     """
     name = _named(target, wanted) if wanted != AUTO else _first_installed(target)
-    there = simulator(name)
-    return Chosen(there, target.on(name), target.differences(name), there.find(target))
+    chosen = simulator(name)
+    return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target))
 
 
 def simulator(name: SimulatorName) -> Simulator:
-    """The object behind a name: SIMULATOR of the module that bears it."""
-    found: Simulator = import_module(f"harness.sim.{name}").SIMULATOR
-    return found
+    """The object SIMULATOR of the module with this name."""
+    instance: Simulator = import_module(f"harness.sim.{name}").SIMULATOR
+    return instance
 
 
 def available_simulators(target: Target) -> tuple[SimulatorName, ...]:
-    """Those of the target's simulators that are installed."""
+    """The target's simulators that are installed."""
     return tuple(
         name for name in target.simulators.names if simulator(name).find(target) is not None
     )
 
 
 def missing_policy(environ: Mapping[str, str] = os.environ) -> FvpPolicy:
-    """What a missing FVP means: as the settings have it, else "fail" in CI and "skip" at a desk.
+    """What a missing FVP means: the setting, else "fail" in CI and "skip" at a desk.
 
     Raises SettingsError.
     """
@@ -205,7 +202,7 @@ def missing_policy(environ: Mapping[str, str] = os.environ) -> FvpPolicy:
 
 
 def skip_without_fvp(chosen: Chosen) -> None:
-    """FvpMissing when the run would need an FVP that is not installed."""
+    """Raises FvpMissing when the run needs an FVP that is not installed."""
     if chosen.name is not SimulatorName.FVP or chosen.tool is not None:
         return
     try:

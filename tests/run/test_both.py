@@ -188,7 +188,7 @@ def test_exec_without_an_input_is_refused(builds: Builds, checkout: Path, tmp_pa
     program = tmp_path / "program" / "program.pte"
     done = hil("exec", TARGET, program, "--simulator", "qemu", "--executorch", checkout)
     assert done.exit_code == 2
-    assert "ExecuTorch's runner wants one" in done.output
+    assert "ExecuTorch's runner needs one" in done.output
 
 
 COMMANDS = (

@@ -1,10 +1,10 @@
-"""Gdbstub hooks: host calls of a guest that are done here, through QEMU's gdb stub.
+"""Gdbstub hooks: emulate host calls of a guest through QEMU's gdb stub.
 
-A program that was built for an Arm FVP expects what the model has and QEMU has not. One breakpoint
-stands at each place where it asks, and it goes on with the answer.
+A program that was built for an Arm FVP expects services of the model that QEMU lacks. Each call has
+a breakpoint; there the answer is set, and the program continues.
 
-QEMU is started with ``-S`` and waits for the first word on its gdb stub, a socket that it inherits.
-So nobody has to poll for it.
+QEMU is started with ``-S`` and waits for the first packet on its gdb stub, an inherited socket, so
+polling is not needed.
 
 QEMU writes the console to a pipe that the transcript reader owns. While the guest is stopped in the
 gdb stub, everything it printed is already in that pipe, so a line written now appears in order.
@@ -83,8 +83,8 @@ class Hooks(Companion):
         self._server = self._executor.submit(self._serve)
 
     def finish(self) -> None:
-        """When QEMU has ended, or did not start. Raises StubError or GuestStuck when that is why
-        QEMU was ended."""
+        """Call it when QEMU has ended or did not start. Raises the StubError or GuestStuck for
+        which QEMU was ended."""
         with suppress(OSError):
             self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
         self._executor.shutdown()
@@ -95,7 +95,7 @@ class Hooks(Companion):
             self.status = self._server.result()
 
     def _serve(self) -> int | None:
-        """The status that the program ended itself with; None when QEMU ended in another way."""
+        """The program's own exit status; None when QEMU ended in another way."""
         stub, counter, driver = Stub(self._near), None, None
         if self._counted is not None:
             counter = InstructionCounter(stub, self._counted, self._write_line)
@@ -113,7 +113,7 @@ class Hooks(Companion):
         return None
 
     def _write_line(self, text: str) -> None:
-        """Onto the console. Dropped if the pipe is full or the reader has gone."""
+        """Writes to the console. Dropped if the pipe is full or the reader has ended."""
         # Opened for each line and closed at once: end-of-file must come from QEMU alone.
         with suppress(BlockingIOError):
             pipe = os.open(f"/proc/self/fd/{self._console}", os.O_WRONLY | os.O_NONBLOCK)
@@ -143,9 +143,9 @@ class HookLoop:
         self._hooks: dict[int, Callable[[], None]] = {}
 
     def run(self, driver: Driver | None) -> None:
-        """Until TargetEnded. ``driver`` does the program's calls of its NPU driver.
+        """Runs until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
 
-        Raises StubError, GuestStuck: the program waits for what will not come.
+        Raises StubError, and GuestStuck when the program waits for ever.
         """
         for call in self._program.heap_calls:
             self._hooks[call.address] = partial(self._heap_info, call, self._heap.block())
@@ -160,40 +160,40 @@ class HookLoop:
         self._resume(None)
 
     def call_back(self, name: str, *arguments: int) -> None:
-        """Call a function of the program while it waits in another one."""
+        """Calls a function of the program while it waits in another one."""
         if name not in self._program.callbacks:
             return
         stub = self._stub
-        here, back = stub.register(PC), stub.register(LR)
+        waiting_at, return_address = stub.register(PC), stub.register(LR)
         for number, value in enumerate(arguments):
             stub.set_register(number, value)
-        stub.set_register(LR, here | 1)  # a breakpoint is there
+        stub.set_register(LR, waiting_at | 1)  # it has a breakpoint
         stub.set_register(PC, self._program.callbacks[name])
-        self._resume((here & ~1, stub.register(SP)))
-        stub.set_register(LR, back)
+        self._resume((waiting_at & ~1, stub.register(SP)))
+        stub.set_register(LR, return_address)
 
     def _resume(self, until: tuple[int, int] | None) -> None:
         """Runs the hooks until the core is at this address with this stack pointer."""
         stub = self._stub
         while True:
             stub.resume()
-            place = stub.register(PC) & ~1
-            if until is not None and until == (place, stub.register(SP)):
+            address = stub.register(PC) & ~1
+            if until is not None and until == (address, stub.register(SP)):
                 return
-            if place not in self._hooks:
-                raise StubError(f"the core stopped at 0x{place:x}, where there is no hook")
-            self._hooks[place]()
+            if address not in self._hooks:
+                raise StubError(f"the core stopped at 0x{address:x}, where there is no hook")
+            self._hooks[address]()
 
     def _driver_call(self, driver: Driver, name: str) -> None:
         give_back(self._stub, driver.call(name, partial(argument, self._stub)))
 
     def _begins(self, counter: InstructionCounter) -> None:
-        """An instruction begins; the first time it is also seen where they return to."""
+        """An instruction begins. The first time, sets a breakpoint at the return address too."""
         stub = self._stub
-        back = stub.register(LR) & ~1
-        if back not in self._hooks:
-            self._hooks[back] = partial(self._returns, counter)
-            stub.breakpoint(back)
+        return_address = stub.register(LR) & ~1
+        if return_address not in self._hooks:
+            self._hooks[return_address] = partial(self._returns, counter)
+            stub.breakpoint(return_address)
         counter.enter()
         stub.step_over(stub.register(PC) & ~1)
 
@@ -208,21 +208,21 @@ class HookLoop:
             return
         stub.write(stub.word(stub.register(1)), block)
         stub.set_register(0, 0)
-        behind = stub.register(LR) if call.tail else call.address + call.size
-        stub.set_register(PC, behind & ~1)
+        following = stub.register(LR) if call.tail else call.address + call.size
+        stub.set_register(PC, following & ~1)
 
 
 def argument(stub: Stub, number: int) -> int:
-    """Of the function that is being called: Arm AAPCS32, four words in registers, the rest on
-    the stack."""
+    """An argument of the called function. Arm AAPCS32: four words in registers, the rest on the
+    stack."""
     if number < 4:
         return stub.register(number)
     return stub.word(stub.register(SP) + 4 * (number - 4))
 
 
 def give_back(stub: Stub, result: int) -> None:
-    """Return from the function at whose first instruction the core is; r1 is the caller's to lose,
-    and half of a result of 64 bits."""
+    """Returns from the function at whose first instruction the core is. r1 is half of a 64-bit
+    result, and the callee may always change it."""
     stub.set_register(0, result)
     stub.set_register(1, result >> 32)
     stub.set_register(PC, stub.register(LR) & ~1)

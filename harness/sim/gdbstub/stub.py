@@ -1,4 +1,4 @@
-"""A conversation with QEMU's debugger interface (GDB's remote serial protocol).
+"""A client of QEMU's debugger interface (GDB's remote serial protocol).
 
 Source: "Debugging with GDB", appendix E; QEMU docs, "GDB usage".
 """
@@ -16,7 +16,7 @@ _READ = 65536
 
 
 class TargetEnded(Exception):
-    """The program, or QEMU, is gone. ``status``: the program's own, when QEMU said it."""
+    """The program or QEMU has ended. ``status``: the program's own, if QEMU reported it."""
 
     def __init__(self, status: int | None = None) -> None:
         super().__init__(status)
@@ -24,41 +24,41 @@ class TargetEnded(Exception):
 
 
 class StubError(InfraError):
-    """The stub said no, or nothing that is understood."""
+    """The stub refused a command, or its reply is not understood."""
 
     kind = "debugger_interface"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"QEMU's debugger interface: {what}")
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"QEMU's debugger interface: {problem}")
 
 
 class Stub:
-    """A conversation over ``near``; it begins with the core stopped."""
+    """A connection over ``near``; the core is stopped at first."""
 
     def __init__(self, near: socket.socket) -> None:
         self._near = near
         self._received = b""
 
     def open(self) -> None:
-        """Only after its description was read does QEMU give single registers."""
-        self._ask("qSupported:xmlRegisters=arm")
-        self._ask("qXfer:features:read:target.xml:0,ffb")
+        """Reads the target description: only then does QEMU return single registers."""
+        self._command("qSupported:xmlRegisters=arm")
+        self._command("qXfer:features:read:target.xml:0,ffb")
 
     def breakpoint(self, address: int) -> None:
         self._expect_ok(f"Z0,{address:x},2")
 
     def resume(self) -> None:
-        """Run to the next breakpoint. Raises TargetEnded when the program ends before it."""
+        """Runs to the next breakpoint. Raises TargetEnded when the program ends before it."""
         self._run("c")
 
     def step_over(self, address: int) -> None:
-        """Do the instruction at a breakpoint, where the core is."""
+        """Executes the instruction at the breakpoint where the core is."""
         self._expect_ok(f"z0,{address:x},2")
         self._run("s")
         self.breakpoint(address)
 
     def kill(self) -> None:
-        """End QEMU; there is no reply."""
+        """Ends QEMU; there is no reply."""
         with suppress(OSError):
             self._near.sendall(b"$k#6b")
 
@@ -72,19 +72,19 @@ class Stub:
         return int.from_bytes(self.read(address, 4), "little")
 
     def read(self, address: int, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            count = min(_CHUNK, size - len(found))
-            found += bytes.fromhex(self._data(f"m{address + len(found):x},{count:x}"))
-        return found
+        data = b""
+        while len(data) < size:
+            count = min(_CHUNK, size - len(data))
+            data += bytes.fromhex(self._data(f"m{address + len(data):x},{count:x}"))
+        return data
 
     def write(self, address: int, data: bytes) -> None:
-        for at in range(0, len(data), _CHUNK):
-            part = data[at : at + _CHUNK]
-            self._expect_ok(f"M{address + at:x},{len(part):x}:{part.hex()}")
+        for offset in range(0, len(data), _CHUNK):
+            part = data[offset : offset + _CHUNK]
+            self._expect_ok(f"M{address + offset:x},{len(part):x}:{part.hex()}")
 
     def _run(self, command: str) -> None:
-        reply = self._ask(command)
+        reply = self._command(command)
         while reply[:1] not in (b"T", b"S"):
             if reply[:1] == b"W":
                 raise TargetEnded(int(reply[1:3], 16))
@@ -93,17 +93,17 @@ class Stub:
             reply = self._receive()  # output of the target, for a debugger's console
 
     def _data(self, text: str) -> str:
-        reply = self._ask(text)
+        reply = self._command(text)
         if not reply or reply[:1] == b"E":
             raise StubError(f"{text} was answered {reply.decode('ascii', 'replace')!r}")
         return reply.decode("ascii")
 
     def _expect_ok(self, text: str) -> None:
-        reply = self._ask(text)
+        reply = self._command(text)
         if reply != b"OK":
             raise StubError(f"{text[:40]} was answered {reply.decode('ascii', 'replace')!r}")
 
-    def _ask(self, text: str) -> bytes:
+    def _command(self, text: str) -> bytes:
         body = text.encode("ascii")
         try:
             self._near.sendall(b"$%b#%02x" % (body, sum(body) & 0xFF))
@@ -130,6 +130,6 @@ class Stub:
             self._received += data
 
     def _acknowledge(self) -> None:
-        """Whoever has said that it ends may be gone already, and what it said counts."""
+        """QEMU may have closed the socket after its last reply, which still counts."""
         with suppress(OSError):
             self._near.sendall(b"+")

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from harness.config.target import Limits, Linux
-from harness.sim.guest.console import Closed, GuestConsole, Trouble, without_kernel
+from harness.sim.guest.console import Closed, GuestConsole, GuestProblem, without_kernel
 
 LINUX = Linux(hostname="board", prompt="# ")
 LIMITS = Limits(host=5.0, stall=5.0, boot=5.0, shell=5.0)
@@ -118,16 +118,16 @@ def test_a_login_that_is_refused(guest: Guest, answer: bytes) -> None:
         guest.say(answer)
 
     playing(act)
-    with pytest.raises(Trouble, match="refuses the login of root"):
+    with pytest.raises(GuestProblem, match="refuses the login of root"):
         guest.console().log_in()
 
 
 def test_a_guest_that_says_nothing(guest: Guest) -> None:
-    with pytest.raises(Trouble, match=r"did not come to its login prompt within 0\.3 s"):
+    with pytest.raises(GuestProblem, match=r"did not come to its login prompt within 0\.3 s"):
         guest.console(SHORT).log_in()
-    with pytest.raises(Trouble, match=r"did not come to the end of `sync` within 0\.3 s"):
+    with pytest.raises(GuestProblem, match=r"did not come to the end of `sync` within 0\.3 s"):
         guest.console(SHORT).command("sync", 0.3)
-    with pytest.raises(Trouble, match=r"did not power off within 0\.3 s"):
+    with pytest.raises(GuestProblem, match=r"did not power off within 0\.3 s"):
         guest.console(SHORT).power_off()
 
 
