@@ -112,7 +112,8 @@ class Store:
                         self.notes.append(f"the store {self._shown} has a damaged {entry.key}")
                         fs.rm_file(file)
         except HarnessError as error:
-            self.notes.append(error.message)
+            if error.message not in self.notes:  # it was gone before the run, too
+                self.notes.append(error.message)
 
     @contextmanager
     def _files(self) -> Iterator[tuple[Any, str]]:
