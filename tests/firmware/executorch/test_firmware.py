@@ -295,7 +295,7 @@ def test_a_script_without_a_region_to_be_moved(small: Source) -> None:
     text = script.read_text()
     for region in ("BROM", "ITCM", "BRAM"):
         script.write_text(re.sub(rf"\b{region}\b", f"MY{region}", text))
-        with pytest.raises(StepFailed, match=f"has no memory region {region} to be moved"):
+        with pytest.raises(StepFailed, match=f"has no memory region {region}: a board"):
             built(small, U85)
 
 
