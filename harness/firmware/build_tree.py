@@ -1,12 +1,11 @@
-"""A build tree that stays, so that after an edit only what depends on it is built.
+"""A persistent build tree: after an edit only the files that depend on it are built.
 
-ninja compares times of files, so that it does not see: a file that is put in place with an old time
-(``mv``, ``cp -p``, ``rsync -t``); one that was edited while it was compiled, whose object is
-newer; and what no rule names (the files of a glob, in a checkout also linker scripts and code
-generators). A program of such a tree would stand for sources that it was not made from. Here the
-time of the last *change* (ctime, which nobody sets) says which files to look at, and where ninja
-could be deceived the tree is begun from nothing, which is quick with ccache.
-"""
+Ninja compares times of files, so it misses a file that is replaced by one with an old time (``mv``,
+``cp -p``, ``rsync -t``); a file edited while it was compiled, whose object is newer; and files that
+no rule names (those of a glob, in a checkout also linker scripts and code generators). A program of
+such a tree would not match its sources. Here the time of the last *change* (ctime, which no tool
+sets) selects the files to check. If ninja could miss a change, the tree is built from nothing,
+which is quick with ccache."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _CLOCK = ".clock"
 
 
 class SourcesChanged(InfraError):
-    """They were edited while they were built, so that nobody knows what the ELF holds."""
+    """The sources were edited during the build, so that the ELF's content is unknown."""
 
     def __init__(self, sources: str, place: Path | None = None) -> None:
         super().__init__(
@@ -40,9 +39,9 @@ class SourcesChanged(InfraError):
 class BuildTree:
     """The build is in ``place``/build, its logs are in ``place``.
 
-    ``facts``, plain data: a tree that was made with others is of no use. ``sources``: every file
-    that the build may read now; one that comes or goes is a reason to begin from nothing.
-    ``known``: whether ninja has a rule that reads the file.
+    ``facts``: plain data; a tree with other facts is not reused. ``sources``: every file that the
+    build may read now; an added or removed one restarts the build from nothing. ``known``: whether
+    ninja has a rule that reads the file.
     """
 
     place: Path
@@ -56,10 +55,10 @@ class BuildTree:
 
     @contextmanager
     def building(self, error: SourcesChanged) -> Iterator[bool]:
-        """While the block builds in ``folder``. Gives whether ninja can go on there; if not, it is
-        empty. The caller has the lock of ``place``.
+        """The block builds in ``folder``. Yields whether ninja can continue there; if not, it is
+        empty. The caller holds the lock of ``place``.
 
-        Raises ``error`` when the sources did not stand still, also in place of a BuildError.
+        Raises ``error`` when the sources changed meanwhile, also in place of a BuildError.
         """
         in_use(self.place)
         began, before = self._now(), self._inputs()
@@ -80,7 +79,7 @@ class BuildTree:
         self._settle(before, began)
 
     def _now(self) -> int:
-        """The time as files get it, which is behind the clock's by some milliseconds."""
+        """The time that new files get, some milliseconds behind the clock's."""
         clock = self.place / _CLOCK
         clock.touch()
         return clock.stat().st_mtime_ns
@@ -112,7 +111,7 @@ class BuildTree:
         return all(self.known(path) and mtime > began for path, mtime in changed)
 
     def _settle(self, inputs: _Inputs, began: int) -> None:
-        """After a build that ended by itself, and whose sources stood still."""
+        """Stores the state after a build that ended by itself with unchanged sources."""
         state = {"facts": self.facts, "names": inputs.names, "began": began}
         write_whole(self.place / _STATE, json.dumps(state))
 

@@ -43,8 +43,8 @@ REGION = "HIL_REGION_"  # begins the CMake options of the memory map
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
 
-    ``checkout``: what it was built from, of a source that needs one. ``sources``: digest of the
-    files that the bundled one was built from. ``notes``: for a record.
+    ``checkout``: the one it was built from, if the source needs one. ``sources``: digest of the
+    bundled runner's source files. ``notes``: for a record.
     """
 
     directory: Path
@@ -54,7 +54,7 @@ class Firmware:
     toolchain_id: str
     build_id: str  # hex, from the ELF's note; also printed by the bundled runner
     elf_sha256: str
-    seconds: float  # what building it took
+    seconds: float  # of its build
     options: dict[str, str] = field(default_factory=dict)
     source: FirmwareSource = field(default_factory=lambda: source_named(BUNDLED))
     checkout: CheckoutFacts | None = None
@@ -63,12 +63,12 @@ class Firmware:
 
     @property
     def one_set_per_process(self) -> bool:
-        """Each start takes one input set, not any number of them."""
+        """Whether each start takes only one input set."""
         return self.source.one_set_per_process
 
     @property
     def takes_flags(self) -> bool:
-        """ExecuTorch's runner for Linux has a command line of its own."""
+        """Whether it has the command line of ExecuTorch's runner for Linux."""
         return self.source.takes_flags(self._port)
 
     @property
@@ -77,12 +77,12 @@ class Firmware:
 
     @property
     def printed_build_id(self) -> str | None:
-        """None where the runner does not print it."""
+        """The build id; None if the runner does not print it."""
         return self.build_id if self.source.prints_build_id else None
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """Whose arithmetic its kernels follow; a checkout's are ExecuTorch's C++."""
+        """The arithmetic of its kernels; a checkout's are ExecuTorch's C++."""
         return built_with(self.options)
 
     @property
@@ -98,13 +98,13 @@ class Firmware:
 
     @property
     def images(self) -> tuple[Path, ...]:
-        """Every ELF file of it."""
+        """All its ELF files, the program first."""
         libraries = () if self.root is None else sorted(self.root.rglob("*.so"))
         return (self.elf, *libraries)
 
     @property
     def stored_bytes(self) -> int | None:
-        """The size of the file as a board stores it, where the port makes such a file."""
+        """The size of the file that a board stores; None if the port makes no such file."""
         stripped = self.directory / STRIPPED
         return stripped.stat().st_size if stripped.is_file() else None
 
@@ -115,7 +115,7 @@ class Firmware:
 
     @property
     def regions(self) -> tuple[Region | MapRegion, ...]:
-        """The memory it was linked for; a simulator may have less of it than the board. A
+        """The memory regions that it was linked for; a simulator may have less than the board. A
         checkout and Zephyr have their own linker scripts, whose regions are in the map.
 
         Raises UsageError when the map cannot be read.
@@ -128,7 +128,7 @@ class Firmware:
 
 
 def _apart(regions: Sequence[MapRegion]) -> tuple[MapRegion, ...]:
-    """Without those that another one covers: Zephyr's ITCM is also its FLASH."""
+    """The regions without those that another one covers: Zephyr's ITCM is also its FLASH."""
     kept: list[MapRegion] = []
     for region in regions:
         end = region.origin + region.size
@@ -154,11 +154,11 @@ def obtain(
     progress: Progress,
     variant: str | None = None,
 ) -> Firmware:
-    """The firmware of a key, from the cache or by ``build``, which is given an empty directory;
-    one process builds, others wait.
+    """The firmware of a key, from the cache or by ``build``, which gets an empty directory; one
+    process builds, others wait.
 
-    Firmware of an equal key may have been built for another target. Raises what ``build`` does,
-    DiskError, LockHeld.
+    Another target may have built the firmware of this key. Raises what ``build`` does, DiskError,
+    LockHeld.
     """
     directory = paths.cache_dir("firmware") / key
     name = variant or target.default_variant
@@ -183,8 +183,8 @@ def obtain(
 
 
 def read_firmware(directory: Path) -> Firmware | None:
-    """The Firmware that a directory describes, whose files somebody else has checked, but for the
-    ELF's digest; None when there is none."""
+    """The Firmware in a directory; None when there is none. Checks only the ELF's digest; the
+    caller has checked the other files."""
     try:
         stamp = read_json(directory / STAMP)
         source = source_named(stamp.pop("source"))
@@ -196,7 +196,7 @@ def read_firmware(directory: Path) -> Firmware | None:
 
 
 def stamp_of(firmware: Firmware) -> dict[str, Any]:
-    """What ``firmware.json`` says, as plain data."""
+    """The content of ``firmware.json``, as plain data."""
     stamp = {**asdict(firmware), "source": firmware.source.name}
     del stamp["directory"]
     return stamp
@@ -205,12 +205,12 @@ def stamp_of(firmware: Firmware) -> dict[str, Any]:
 def described(
     directory: Path, target: str, toolchain_id: str, options: Mapping[str, str], **facts: Any
 ) -> Firmware:
-    """The runner that was built in ``directory``, whose name is its key. ``facts``: more fields of
-    it. Raises BuildError for an ELF without its build id."""
+    """The runner built in ``directory``, whose name is its key. ``facts``: further fields. Raises
+    BuildError for an ELF without a build id."""
     elf = directory / RUNNER
-    given = {"variant": "", "seconds": 0.0, **facts}  # which ``obtain`` knows
-    if "build_id" not in given:
-        given["build_id"] = build_id(elf)
+    fields = {"variant": "", "seconds": 0.0, **facts}  # ``obtain`` sets the first two
+    if "build_id" not in fields:
+        fields["build_id"] = build_id(elf)
     return Firmware(
         directory=directory,
         target=target,
@@ -218,7 +218,7 @@ def described(
         toolchain_id=toolchain_id,
         elf_sha256=sha256_of(elf),
         options=dict(options),
-        **given,
+        **fields,
     )
 
 
@@ -227,10 +227,10 @@ def build_id(elf: Path) -> str:
     from harness.formats.elf import read_elf
 
     try:
-        found = read_elf(elf).build_id
+        identity = read_elf(elf).build_id
     except MalformedFile as error:
         raise BuildError(f"{elf} is not an ELF file: {error.what}", path=elf) from error
-    if found is None:
+    if identity is None:
         hint = "link it with -Wl,--build-id=sha1"
         raise BuildError(f"{elf} has no build id", hint=hint, path=elf)
-    return found
+    return identity

@@ -1,12 +1,11 @@
 """Lays the runner's pools out for a program: how large each is, and in which region.
 
-What a program takes is in its ``.pte``, what there is in the target's memory map. Most programs
-share the firmware with the target's ``default_pools``. A pool that is too small gets the next power
-of two, so that few firmware are built, or no more than it needs where the region has no more. The
-NPU's memory mode says where weights and scratch lie. Buffers that only the CPU touches lie in SRAM
-where they fit, else in DDR, where ExecuTorch's own runner always has them (its Corstone linker
-scripts, ``method_allocator_sec``).
-"""
+A program's needs are in its ``.pte``, the available memory in the target's memory map. Most
+programs share the firmware with the target's ``default_pools``. A pool that is too small gets the
+next power of two, so that few firmware are built, or its exact need if the region has no more. The
+NPU's memory mode decides where weights and scratch are. Buffers of the CPU alone are in SRAM if
+they fit, else in DDR, where ExecuTorch's own runner always has them (its Corstone linker scripts,
+``method_allocator_sec``)."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ _IO_ROW = struct.Struct("<9i")  # of a table of a delegate's tensors (size/vela.
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """The bytes that a program takes of each pool of the runner."""
+    """The bytes that a program needs in each pool of the runner."""
 
     file: int = 0
     method: int = 0
@@ -58,9 +57,9 @@ NOTHING = MemoryNeeds()
 
 
 class DoesNotFit(HarnessError):
-    """``region``: where ``missing`` bytes are missing; it has ``size`` bytes, and ``needed`` are
-    what lies there. "" for the pool that the target's file fixes. ``instead``: targets that have
-    the room."""
+    """``region``: lacks ``missing`` bytes; it has ``size`` bytes, and ``needed`` are those for each
+    pool in it. "" for a pool that the target's file fixes. ``instead``: targets with enough
+    room."""
 
     kind = "memory"
     verdict = Verdict.OVER_BUDGET
@@ -94,9 +93,8 @@ class DoesNotFit(HarnessError):
 
 
 def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
-    """What a ``.pte`` takes of the runner's pools on a target, counted as the runner allocates; its
-    size alone for a file that does not keep to the format, of which the runner says what is wrong.
-    """
+    """The needs of a ``.pte`` in the runner's pools on a target, counted as the runner allocates.
+    For a file that violates the format, its size alone: the runner reports the damage."""
     content = pte.read_bytes()
     size = _aligned(len(content), _FILE_ALIGNMENT)
     try:

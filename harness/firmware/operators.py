@@ -1,9 +1,9 @@
-"""Which kernels and backends of a program a firmware's ELF files lack, before anything is run.
+"""Finds the kernels and backends of a program that a firmware's ELF files lack, before a run.
 
 Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), and a
-backend under its id ("EthosUBackend"), so the name is a string of the ELF; ExecuTorch's and ours
-do. A name that only another string ends with is taken for one: then the runner itself says what
-it lacks.
+backend under its id ("EthosUBackend"), so the name is a string of the ELF, in ExecuTorch's runners
+and the harness's. A name that is only the end of another string counts too: then the runner itself
+reports what it lacks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.system.progress import Progress, silent
 
 @dataclass(frozen=True)
 class Needs:
-    """What a program wants of a runner: operators ("namespace::name.overload"), backends by id."""
+    """A program's needs: operators ("namespace::name.overload"), and backends by id."""
 
     operators: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
@@ -86,8 +86,8 @@ class BackendMissing(RunnerLacks):
 def equipped(
     firmware: Firmware, request: BuildRequest, pte: Path, progress: Progress = silent
 ) -> Firmware:
-    """The firmware. Where it lacks kernels or memory of a program that its source can add, one of
-    ``request`` with them. Raises as ``require``, and DoesNotFit."""
+    """The firmware, or one of ``request`` with the missing kernels or memory, if its source can add
+    them. Raises what ``require`` does, and DoesNotFit."""
     source, needs = firmware.source, needs_of(pte)
     added = {
         **source.options_for(_lacking(firmware.images, needs).operators),
@@ -107,15 +107,15 @@ def require_possible(
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Raises OperatorMissing or DoesNotFit, before any build, for a program that no firmware of
-    the source can run on the target. ``origins``: as of a Program."""
+    the source can run on the target. ``origins``: those of a Program."""
     if missing := source.without_kernel(needs_of(pte).operators, target):
         raise OperatorMissing(pte, Needs(missing), source, origins)
     source.larger_pools({}, target, pte)
 
 
 def require(images: Sequence[Path], needs: Needs, source: FirmwareSource) -> None:
-    """Raises RunnerLacks, with all their names, when none of the ELF files of a firmware, its
-    program first, has a kernel or a backend."""
+    """Raises RunnerLacks, with all names, for kernels and backends in none of a firmware's ELF
+    files (its program first)."""
     missing = _lacking(images, needs)
     if missing.operators:
         raise OperatorMissing(images[0], missing, source)
@@ -130,8 +130,8 @@ def _lacking(images: Sequence[Path], needs: Needs) -> Needs:
 
 
 def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``wanted`` with which no string of an ELF file's loaded sections ends: the linker
-    lets a string share the end of a longer one."""
+    """The names that end no string of the ELF file's loaded sections: the linker lets a string
+    share the end of a longer one."""
     wanted = tuple(dict.fromkeys(wanted))
     if not wanted:
         return ()
@@ -143,8 +143,8 @@ def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
 
 
 def needs_of(pte: Path) -> Needs:
-    """What a ``.pte`` calls; nothing for a file that does not keep to the format, which the runner
-    refuses with a better message."""
+    """The operators and backends of a ``.pte``; nothing for a file that violates the format, as the
+    runner refuses it with a better message."""
     operators: list[str] = []
     backends: list[str] = []
     try:
@@ -157,7 +157,7 @@ def needs_of(pte: Path) -> Needs:
 
 
 def plans_in(pte: Path) -> Sequence[Table]:
-    """The execution plans of a ``.pte``; none of another file. Raises MalformedFile, as reading
-    them may."""
+    """The execution plans of a ``.pte``; none for another file. Raises MalformedFile; reading the
+    plans may raise it too."""
     content = pte.read_bytes()
     return plans_of(content) if content[4:6] == b"ET" else ()

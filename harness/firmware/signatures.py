@@ -1,9 +1,10 @@
-"""Arguments of ExecuTorch's own operators: as a version declares them, as a program passes them.
+"""Compares arguments of ExecuTorch's operators: as a version declares them, as a program passes
+them.
 
 The wrapper of a kernel is generated from the operator's schema in a YAML file of ExecuTorch. It
-counts a call's arguments, outputs included and the returned value once more, and takes each for
-the type that the schema says (``codegen/gen.py``, cff6f4dd32). Operators without a schema there
-are torch's, and are not looked at.
+counts a call's arguments, outputs included and the returned value once more, and reads each as the
+type in the schema (``codegen/gen.py``, cff6f4dd32). Operators without a schema there
+are torch's, and are not checked.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _DECLARED_IN = (
 _FUNCTION = re.compile(r"^- func: ([\w:.]+)\((.*)\) *-> ", re.MULTILINE)
 _TYPE = re.compile(r"(?:^|, )([A-Za-z]\w*(?:\([^)]*\))?[\w\[\]?]*) \w")
 _ALIAS = re.compile(r"\([^)]*\)|\d+(?=\])")  # of "Tensor(a!)", "int[2]"
-# What a value of a type may be: members of the union KernelTypes in schema/program.fbs. Of other
-# types nothing is known; an optional one may also be Null.
+# The possible values of a type: members of the union KernelTypes in schema/program.fbs. Other types
+# are not checked; an optional one may also be Null.
 _VALUES = {
     "Tensor": {"Tensor"},
     "Tensor[]": {"TensorList"},
@@ -50,8 +51,8 @@ Signatures = Mapping[str, tuple[str, ...]]
 
 def declared(root: Path) -> Signatures:
     """The types of the arguments of each operator that the ExecuTorch in ``root`` (a checkout, the
-    wheel's package) declares, outputs last; nothing of a file that it does not have."""
-    found = {}
+    wheel's package) declares, outputs last; a missing file declares nothing."""
+    signatures = {}
     for file in _DECLARED_IN:
         try:
             text = (root / file).read_text("utf-8")
@@ -59,13 +60,13 @@ def declared(root: Path) -> Signatures:
             continue
         for name, arguments in _FUNCTION.findall(text):
             types = tuple(_ALIAS.sub("", each) for each in _TYPE.findall(arguments))
-            found[name if "::" in name else f"aten::{name}"] = types
-    return found
+            signatures[name if "::" in name else f"aten::{name}"] = types
+    return signatures
 
 
 def arguments_in(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Each operator that a ``.pte`` calls, with what its arguments are (members of KernelTypes),
-    once; nothing for a file that does not keep to the format."""
+    """Each operator that a ``.pte`` calls, with the kinds of its arguments (members of
+    KernelTypes), once; nothing for a file that violates the format."""
     calls: list[tuple[str, tuple[str, ...]]] = []
     try:
         for plan in plans_in(pte):
@@ -83,15 +84,15 @@ def arguments_in(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
 
 @dataclass(frozen=True)
 class Misfit:
-    """``operator``: its whole name; ``text``: what about it does not fit, a predicate."""
+    """``operator``: its full name. ``text``: what does not fit, as a predicate."""
 
     operator: str
     text: str
 
 
 def first_misfit(pte: Path, written: Signatures, read: Signatures) -> Misfit | None:
-    """The first call of a program that a firmware would refuse or misread. ``written``: what the
-    exporter declares, nothing when it is not known; ``read``: what the firmware's version does."""
+    """The first call of a program that a firmware would refuse or misread. ``written``:
+    the exporter's declarations, nothing when unknown. ``read``: those of the firmware's version."""
     for operator, given in arguments_in(pte):
         if (types := read.get(operator)) is None:
             if operator in written:

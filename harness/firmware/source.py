@@ -1,11 +1,12 @@
-"""Where a runner under test comes from: what each source can do, and how to find the sources.
+"""The sources of a runner under test: what each can do, and how to find them.
 
 A source is the object ``SOURCE`` of a module in ``harness.firmware.sources``; the module's name is
-its name in ``--firmware``, in records and in references. No other module asks which one it has.
+its name in ``--firmware``, in records and in references. No other module depends on which one it
+has.
 
 A checkout is named by ``--executorch DIR``, by ``$EXECUTORCH_ROOT``, or by ``executorch`` of the
-user's settings (``harness.system.settings``). Only the option also asks for the checkout's
-firmware; with the others ``--firmware`` has to.
+user's settings (``harness.system.settings``). Only the option also selects the checkout's
+firmware; with the others ``--firmware`` must.
 """
 
 from __future__ import annotations
@@ -35,10 +36,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """The runner that is wanted. ``target``: as it is on ``simulator`` (``Chosen.target``).
-
-    ``checkout``: for a source that needs one. ``options`` (CMake's) and ``variant``
-    are of the bundled runner's build.
+    """The requested runner. ``target``: with the memory of ``simulator`` (``Chosen.target``).
+    ``checkout``: for a source that needs one. ``options`` (CMake's) and ``variant``: of the bundled
+    runner's build.
     """
 
     target: Target
@@ -49,14 +49,14 @@ class BuildRequest:
 
 
 class FirmwareSource(ABC):
-    """One source. The attributes given here hold for a runner that is not the harness's own."""
+    """One source. The defaults hold for a runner that is not the harness's own."""
 
     name: str
     runner = "ExecuTorch's runner"  # in messages
     kernel_hint: str  # what to do about a missing kernel
     backend_hint: str  # and about a missing backend
     extra_backends: tuple[str, ...] = ()  # that no runner of a single file has
-    offer = ""  # how to propose this source to somebody who wants one of them
+    offer = ""  # how to propose this source to a user who needs one of these backends
     schema_hint = "export with the checkout, too: --exporter checkout"  # if it misreads programs
     needs_checkout = False
     one_set_per_process = False  # each start takes one input set
@@ -69,11 +69,11 @@ class FirmwareSource(ABC):
 
     @abstractmethod
     def key(self, request: BuildRequest) -> str:
-        """The name in the cache of what ``build`` gives, built or not."""
+        """The cache key of the firmware of ``build``, built or not."""
 
     @abstractmethod
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
-        """From the cache or built now; one process builds, others wait.
+        """The firmware, from the cache or built now; one process builds, others wait.
 
         Raises BuildError, LinkError, ToolMissing, InfraError, UsageError (no such runner).
         """
@@ -83,27 +83,28 @@ class FirmwareSource(ABC):
         """The directory that ``build`` builds in, whether it exists or not."""
 
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
-        """What a build must be given to have kernels for operators that it lacks otherwise."""
+        """The build options that add kernels for these operators."""
         return {}
 
     def without_kernel(self, operators: Sequence[str], target: Target) -> tuple[str, ...]:
-        """Those that no build for a target has a kernel for, as far as that is known before one."""
+        """The operators without a kernel in any build for the target, as far as known before a
+        build."""
         return ()
 
     def larger_pools(
         self, options: Mapping[str, str], target: Target, pte: Path
     ) -> Mapping[str, str]:
-        """What a build must be given to have memory for a program; nothing where ``options``, those
-        of a firmware, give enough. Raises DoesNotFit when the target has too little."""
+        """The build options that give memory for a program; none if a firmware's ``options`` give
+        enough. Raises DoesNotFit when the target has too little."""
         return {}
 
     def schema_root(self, checkout: Path | None) -> Path:
-        """The folder of ExecuTorch whose schemas the runner reads programs by."""
+        """The folder of the ExecuTorch whose schemas the runner uses to read programs."""
         return executorch_package()
 
     def arguments(self) -> Mapping[str, tuple[str, ...]]:
-        """The names of the arguments that its kernels take, by operator, where ``schema_root`` need
-        not say it: another release than the kernels were written for may be installed."""
+        """The names of its kernels' arguments, by operator, if ``schema_root`` may differ: another
+        release than the kernels were written for may be installed."""
         return {}
 
     def takes_flags(self, port: str | None) -> bool:
@@ -134,11 +135,11 @@ def source_named(name: str) -> FirmwareSource:
 
 @dataclass(frozen=True)
 class CheckoutFacts:
-    """What a record says of a checkout under test.
+    """The facts in a record about a checkout under test.
 
-    ``diff_sha256`` is of the edits that are not committed, "" where there are none. ``platform``:
-    who gave start-up, linker script and libraries ("hil" or "sdk"). ``notes``: what differs from
-    ExecuTorch's own build. ``parts``: those that are not what the checkout asks for.
+    ``diff_sha256``: of the uncommitted edits, "" without any. ``platform``: the source of start-up,
+    linker script and libraries ("hil" or "sdk"). ``notes``: differences to ExecuTorch's own build.
+    ``parts``: those that are not the versions the checkout names.
     """
 
     path: str
@@ -152,7 +153,7 @@ class CheckoutFacts:
 
     @property
     def short(self) -> str:
-        """As people write it: "cff6f4dd+edits, cmsis-nn 1234abcd"."""
+        """For messages: "cff6f4dd+edits, cmsis-nn 1234abcd"."""
         return ", ".join((shown(self.commit, edited=self.dirty), *self.parts))
 
 
@@ -198,8 +199,8 @@ ROOT_VARIABLE = "EXECUTORCH_ROOT"
 
 @dataclass(frozen=True)
 class FirmwareChoice:
-    """``sources``: whose firmware, in order. ``root``: the folder of the checkout, when a source
-    needs one; ``parts``: local folders for what its build would download."""
+    """``sources``: those of the firmware, in order. ``root``: the checkout's folder, if a source
+    needs one. ``parts``: local folders in place of the downloads of its build."""
 
     sources: tuple[FirmwareSource, ...] = field(default_factory=lambda: (source_named(BUNDLED),))
     root: Path | None = None
@@ -239,7 +240,7 @@ def choose(
     environ: Mapping[str, str] = os.environ,
     directory: Path | None = None,
 ) -> FirmwareChoice:
-    """The firmware that ``--firmware``, ``--executorch`` and ``--part`` ask for together.
+    """The firmware that ``--firmware``, ``--executorch`` and ``--part`` select together.
 
     Raises NoCheckout, and UsageError for a part or settings that are malformed.
     """
@@ -276,10 +277,10 @@ def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:
 
 
 class Arithmetic(Word):
-    """Whose arithmetic operators follow where ExecuTorch's C++ and its Python definitions differ.
+    """The arithmetic of operators where ExecuTorch's C++ and its Python definitions differ.
 
-    What ships is the C++, with CMSIS-NN below it; the Python definitions are what the exporter's
-    own tests hold a lowered program against. Where the two differ is in ``export/by_design``.
+    The C++, on top of CMSIS-NN, is what ships; the exporter's own tests compare a lowered program
+    with the Python definitions. ``export/by_design`` lists the differences.
     """
 
     CMSIS_NN = "cmsis-nn"
@@ -290,10 +291,10 @@ OPTION = "HIL_ARITHMETIC"  # of the runner's CMake
 
 
 def build_options(wanted: Arithmetic | None) -> dict[str, str]:
-    """What builds our runner so; nothing when the target is to decide."""
+    """The CMake options of the bundled runner for an arithmetic; none when the target decides."""
     return {} if wanted is None else {OPTION: str(wanted)}
 
 
 def built_with(options: Mapping[str, str]) -> Arithmetic:
-    """Of a runner that these CMake options made."""
+    """The arithmetic of a runner with these CMake options."""
     return Arithmetic(options.get(OPTION, Arithmetic.CMSIS_NN))

@@ -1,9 +1,9 @@
-"""The commands of a build, by CMake and ninja: each bounded in time, with a log of its own, of
-which a failure is the first error, as the right kind of error.
+"""Runs the commands of a build (CMake and ninja), each bounded in time and with its own log. A
+failure raises the log's first error as the fitting exception.
 
-Equal compilations are made once, whatever the tree: ccache in front of the compilers, where there
-is one. It is no part of what decides a build: code and data are the same with and without it.
-Debug information names the tree's own headers otherwise, so that the build id may differ.
+Ccache in front of the compilers, if installed, makes equal compilations once, whatever the tree. It
+is not part of a firmware's key: code and data are the same with and without it. Only debug
+information names the tree's headers otherwise, so the build id may differ.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from harness.system.progress import Progress, silent
 
 _BUILD_SECONDS = 1800.0
 _SILENT_SECONDS = 300.0
-_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # none of them changes the result
 _KILLED = re.compile(
     r"^.*(?:Killed signal terminated program|internal compiler error: Killed"
     r"|terminated with signal 9|unable to execute command: Killed|\bsh: .*\bKilled\b"
     r"|out of memory allocating|memory exhausted|Cannot allocate memory|std::bad_alloc).*",
     re.MULTILINE,
 )
-# ninja's block of a command that failed: what it made, the command, what that printed.
+# ninja's block of a failed command: its outputs, the command, what it printed.
 _FAILED = re.compile(
     r"^ *FAILED: .*\n(?P<command>.*)\n(?P<printed>(?:(?! *(?:\[\d+/|FAILED: |ninja: )).*\n)*)",
     re.MULTILINE,
@@ -47,7 +47,7 @@ _UNUSED = re.compile(
 )
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
 _OWN_FOLDERS = ("executorch", "linux", "runner")
-_ROOM = 64 << 20  # bytes; what compilers on all processors write at once has room
+_ROOM = 64 << 20  # bytes; enough for the files that all compilers write at once
 _MOST = 20  # failures of one link that a record keeps
 
 
@@ -60,8 +60,9 @@ def run_step(
     environment: Mapping[str, str] | None = None,
     places: Mapping[str, str] | None = None,
 ) -> None:
-    """One command of a build, its output in ``<step>.log``, bounded in time. ``places``: folders
-    as the build names them, and as an error's message should."""
+    """Runs one command of a build, bounded in time, with its output in ``<step>.log``. ``places``:
+    for an error's message, folder names of the build and the names to show instead. Raises
+    StepError."""
     log = directory / f"{step}.log"
 
     def watch(data: bytes) -> None:
@@ -101,7 +102,7 @@ class FailedStep:
 
 
 class StepError(HarnessError):
-    """What a failed step said. ``log_line``: of the first error, from 1, if one was found."""
+    """A failed step. ``log_line``: of the first error, from 1, if one was found."""
 
     def __init__(
         self, message: str, failed: FailedStep, line: int | None, *, hint: str | None = None
@@ -119,29 +120,29 @@ class StepDiskFull(StepError, InfraError):
 
 
 class StepKilled(StepError, InfraError):
-    """Somebody killed a part of the build, or it got no memory."""
+    """A part of the build was killed, or got no memory."""
 
     kind = "build_killed"
 
-    def __init__(self, what: str, failed: FailedStep, line: int | None) -> None:
-        said = f"something was killed while the runner was built (out of memory?): {what.strip()}"
-        super().__init__(said, failed, line)
+    def __init__(self, victim: str, failed: FailedStep, line: int | None) -> None:
+        text = f"something was killed while the runner was built (out of memory?): {victim.strip()}"
+        super().__init__(text, failed, line)
 
 
 class StepFailed(StepError, BuildError):
-    """CMake or a compiler refused something. ``stop``: why, as data, where it is known."""
+    """CMake or a compiler reported an error. ``stop``: its cause, as data, if it is known."""
 
     stop: dict[str, Any] | None = None
 
 
 class LinkFailed(StepError, LinkError):
-    """``failures``: why, one summary each, when they could be explained."""
+    """``failures``: a summary of each, if they could be explained."""
 
     failures: list[dict[str, Any]] | None = None
 
 
 def diagnose(text: str, failed: FailedStep) -> StepError:
-    """The error to raise for a step whose log says ``text``: what failed first, why, what to do."""
+    """The error to raise for a step with this log ``text``: first failure, cause and fix."""
     # Only a failure pays for the import.
     from harness.link.build_failure import BuildFailureKind, build_failure
     from harness.link.diagnose.explain import explain_lines
@@ -154,36 +155,35 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     if failed.signal is not None:
         return StepKilled(f"the {failed.step} step, by signal {failed.signal}", failed, None)
     if failed.free < _ROOM and (unwritten := _NO_BUILD_FILE.search(text)):
-        said = f"the disk has {failed.free >> 10} KiB left, and CMake could not write build.ninja"
-        return StepDiskFull(said, failed, _line(text, unwritten))
+        left = f"the disk has {failed.free >> 10} KiB left, and CMake could not write build.ninja"
+        return StepDiskFull(left, failed, _line(text, unwritten))
     output = f"the whole output is in {failed.log}"
     links = () if failed.step == "configure" else lines_of(text)
-    if found := explain_lines(links, failed.log, silent).failures:
-        hint = f"{found[0].cause} {found[0].fix} ({output})"
-        linked = LinkFailed(found[0].text.strip(), failed, found[0].line, hint=hint)
-        linked.failures = [failure.summary() for failure in found[:_MOST]]
-        return linked
+    if failures := explain_lines(links, failed.log, silent).failures:
+        first = failures[0]
+        hint = f"{first.cause} {first.fix} ({output})"
+        link_failed = LinkFailed(first.text.strip(), failed, first.line, hint=hint)
+        link_failed.failures = [failure.summary() for failure in failures[:_MOST]]
+        return link_failed
     stop = build_failure(text)
     not_known = stop is None or stop.kind is BuildFailureKind.NOT_KNOWN
     if not_known and (block := _silent_compiler(text)):
         if failed.free < _ROOM:  # ninja has deleted what did not fit
-            said = (
-                f"the disk has {failed.free >> 10} KiB left, and a compiler failed without a word"
-            )
-            return StepDiskFull(said, failed, _line(text, block))
+            left = f"the disk has {failed.free >> 10} KiB left, and a compiler failed silently"
+            return StepDiskFull(left, failed, _line(text, block))
         return StepKilled(block[0].partition("\n")[0], failed, _line(text, block))
     if stop is None:
         message = f"the {failed.step} step failed and its log does not say why"
         return StepFailed(message, failed, None)
     if stop.kind in (BuildFailureKind.COMPILE, BuildFailureKind.NOT_KNOWN):
-        return StepFailed(stop.text, failed, stop.line)  # it speaks for itself
+        return StepFailed(stop.text, failed, stop.line)  # the message needs no hint
     error = StepFailed(stop.cause, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
     error.stop = stop.summary()
     return error
 
 
 def _silent_compiler(text: str) -> re.Match[str] | None:
-    """A compiler or linker that failed and does not say why: it was killed, or its driver was."""
+    """A compiler or linker that failed without a message: it or its driver was killed."""
     blocks = (block for block in _FAILED.finditer(text) if _COMPILER.search(block["command"]))
     return next((block for block in blocks if not _SAYS_WHY.search(block["printed"])), None)
 
@@ -193,7 +193,7 @@ def _line(text: str, match: re.Match[str]) -> int:
 
 
 def unused_options(text: str) -> tuple[str, ...]:
-    """Options that CMake was given and nothing asked for: a misspelt name."""
+    """Options that no CMake file reads, such as a misspelt name."""
     return tuple(name for block in _UNUSED.findall(text) for name in block.split())
 
 
@@ -218,11 +218,11 @@ def ninja(tree: Path, *targets: str) -> tuple[str, ...]:
 def build_with_cmake(
     source: Path, directory: Path, options: Mapping[str, str], name: str, progress: Progress
 ) -> None:
-    """Builds the runner of ``source`` in ``directory`` and leaves there what ``products`` gives.
+    """Builds the runner of ``source`` in ``directory`` and leaves the files of ``products`` there.
 
-    Raises what ``run_step`` does, and BuildError for options that nothing asks for.
+    Raises what ``run_step`` does, and BuildError for options that no CMake file reads.
     """
-    # a compiler's current directory has no links: what cmake/options.cmake maps away is that one
+    # without links, as a compiler's current directory is: cmake/options.cmake maps that path away
     tree = (directory / "build").resolve()
     tree.mkdir()
     progress(f"{name}: configuring the runner")
@@ -244,20 +244,20 @@ def build_with_cmake(
 
 
 def toolchain_file(port: str) -> Path | None:
-    """Ours for the compilers of a port; None where it has the host's."""
+    """The harness's CMake toolchain file of a port; None for a port with the host's compilers."""
     name = _TOOLCHAINS.get(port)
     return None if name is None else paths.data_root() / "cmake" / "toolchains" / name
 
 
 def own_digest() -> str:
-    """Of all of ours that the build of somebody else's runtime may read."""
+    """The digest of all files of the harness that a build of another runtime may read."""
     root = paths.data_root()
     folders = (root / "cmake", *(root / "targets" / name for name in _OWN_FOLDERS))
     return content_digest([file for folder in folders for file in files_below(folder)], root)
 
 
 def products(program: str, *, stripped: bool = False) -> dict[str, str]:
-    """What a build leaves of ``program``, with the names in a Firmware's directory."""
+    """The files that a build of ``program`` leaves, with their names in a Firmware's directory."""
     made = {program: RUNNER, f"{program}.map": f"{RUNNER}.map"}
     return {**made, f"{program}.stripped": STRIPPED} if stripped else made
 
@@ -271,19 +271,19 @@ def take(tree: Path, made: Mapping[str, str], directory: Path) -> None:
 
 
 def launchers(*languages: str) -> dict[str, str]:
-    """CMake's options for the languages of a project; none where there is no ccache."""
-    found = toolchain.find("ccache")
+    """CMake's options that put ccache before the compilers; none if it is not installed."""
+    tool = toolchain.find("ccache")
     return {
-        f"CMAKE_{language}_COMPILER_LAUNCHER": str(found.path)
+        f"CMAKE_{language}_COMPILER_LAUNCHER": str(tool.path)
         for language in languages
-        if found is not None
+        if tool is not None
     }
 
 
 def ccache(tree: Path) -> dict[str, str]:
-    """What ccache is told: ``tree``, where the build is, does not count (BASEDIR), nor does the
-    current directory (NOHASHDIR), which the compilers are told to leave out. ``$CCACHE_DIR`` names
-    another place for what it keeps."""
+    """Ccache's environment: it ignores the build's folder ``tree`` (BASEDIR) and the current
+    directory (NOHASHDIR), which the compilers leave out of their outputs. ``$CCACHE_DIR`` names
+    another folder for its cache."""
     return {
         "CCACHE_DIR": os.environ.get("CCACHE_DIR") or str(paths.cache_dir("ccache")),
         "CCACHE_BASEDIR": str(tree),

@@ -1,4 +1,4 @@
-"""The payload of ExecuTorch's ``EthosUBackend``: what it holds, checked before it is used.
+"""The payload of ExecuTorch's ``EthosUBackend``: its contents, checked before use.
 
 ``harness/formats`` has the two containers, Vela's blocks and the driver actions around the
 commands; what they mean for a run, and the errors of this room, are here.
@@ -57,7 +57,7 @@ class Blob:
     outputs: tuple[IoTensor, ...]
 
     def own_region(self, number: int) -> int:
-        """Bytes of a region that is only for inputs or outputs; 0: there is none."""
+        """Bytes of a region for inputs or outputs alone; 0 without one."""
         tensors = (*self.inputs, *self.outputs)
         return max((t.offset + t.size for t in tensors if t.region == number), default=0)
 
@@ -72,7 +72,7 @@ class Actions:
 
 
 def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blob:
-    """``named_data`` holds what blocks with the external flag refer to by key."""
+    """``named_data``: the data, by key, to which blocks with the external flag refer."""
     blocks = _blocks(data, named_data or {})
     missing = [name for name in _REQUIRED if name not in blocks]
     if missing:
@@ -99,7 +99,7 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
 def read_actions(commands: bytes) -> Actions:
     """The first command stream of ``Blob.commands``; Vela writes no more.
 
-    BlobError: its container is malformed. Unsupported: it is for no NPU that there is.
+    Raises BlobError for a malformed container, Unsupported for an NPU that does not exist.
     """
     try:
         stream = next(ethosu.command_streams(commands), None)
@@ -118,7 +118,7 @@ def read_actions(commands: bytes) -> Actions:
 
 
 def find_blobs(data: bytes) -> list[bytes]:
-    """Every Vela stream inside a larger file such as a ``.pte``; a bare stream gives itself."""
+    """Every Vela stream inside a larger file such as a ``.pte``; of a bare stream, the stream."""
     try:
         return [data[start:end] for start, end in ethosu.find_streams(data)]
     except MalformedFile as error:

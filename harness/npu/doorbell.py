@@ -97,7 +97,7 @@ class Identity:
 
     @classmethod
     def of(cls, product: str, macs: int) -> Identity:
-        """KeyError: there is no such NPU."""
+        """Raises KeyError for an NPU that does not exist."""
         return cls(CONFIG_WORDS[product, macs], ID_WORDS[product])
 
 
@@ -107,14 +107,14 @@ Run = Callable[[memoryview, Sequence["memoryview | None"]], Outcome]
 
 
 class Refused(Exception):
-    """The guest's request makes no sense; the text goes to the guest."""
+    """The guest's request is invalid; the guest gets the text."""
 
 
 class SharedMemory:
     """The guest's RAM: an anonymous file in memory that takes only the space that is used.
 
     It is sealed, so that nobody who gets hold of it can make it shorter than what is mapped here.
-    Raises OSError where there is no memory to be had.
+    Raises OSError when memory is not available.
     """
 
     def __init__(self, size: int, base: int = DDR_BASE) -> None:
@@ -134,7 +134,7 @@ class SharedMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Views that were given out stay valid while somebody holds them."""
+        """Existing views stay valid while they are referenced."""
         self._view = None
         os.close(self.descriptor)
 

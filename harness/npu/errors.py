@@ -1,4 +1,4 @@
-"""What can be wrong with a blob or a stream. Each error has the byte ``offset`` of it."""
+"""Errors of blobs and streams. Each has the byte ``offset`` of the problem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.core.verdict import ExitCode, Verdict
 
 
 class EthosUError(HarnessError):
-    """Base: what the compiler wrote cannot be run. ``place`` says what the offset counts in."""
+    """Base: the compiler's output cannot be run. ``place``: what the offset counts in."""
 
     kind = "ethosu"
     verdict = Verdict.FAULT
@@ -74,7 +74,7 @@ def check_limit(what: str, asked: int, limit: int, unit: str, offset: int) -> No
 
 
 class Unsupported(EthosUError):
-    """Valid perhaps, but nobody has confirmed what the hardware does with it."""
+    """Perhaps valid, but the hardware's behaviour is not confirmed."""
 
     kind = "ethosu_unsupported"
 

@@ -290,7 +290,7 @@ class Executor:
 
 
 def _part(job: Job, part: str) -> tuple[str, int]:
-    """The name of what a job reads or writes, and its region."""
+    """The name of a job's input or output, and its region."""
     copy = job.copy
     if copy is not None:
         regions = {"kSource": copy.source_region, "kTarget": copy.target_region}

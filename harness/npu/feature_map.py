@@ -70,7 +70,7 @@ class FeatureMap:
 
     @property
     def size(self) -> int:
-        """Bytes of its elements."""
+        """The bytes of its elements."""
         return math.prod(self.shape) * self.bytes
 
 

@@ -1,4 +1,4 @@
-"""What all generations have: fields of registers, and what jobs are made of."""
+"""Shared by all generations: fields of registers, and the parts of jobs."""
 
 from __future__ import annotations
 

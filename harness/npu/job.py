@@ -1,4 +1,4 @@
-"""What an operation of the NPU is, as plain values with the names of ``kernel/jobs.h``.
+"""An operation of the NPU as plain values with the names of ``kernel/jobs.h``.
 
 ``u55`` and ``u85`` make a job from registers, after every check of them. What has another shape
 here than in the structure is in a table of ``kernel_library``.

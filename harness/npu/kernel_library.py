@@ -61,7 +61,7 @@ class Layouts:
     types: dict[str, dict[str, str]]  # of the fields of a structure, as they are named in C++
 
     def fill(self, kind: str, target: Any, value: object) -> None:
-        """Writes ``value`` to a structure that is all 0. What is None stays 0."""
+        """Writes ``value`` to a zeroed structure; None stays 0."""
         for name, field in self.types[kind].items():
             content = _content(value, name)
             if content is None:

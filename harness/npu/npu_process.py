@@ -1,4 +1,4 @@
-"""The NPU's model in a process of its own, which can be ended whatever it is doing.
+"""Runs the NPU's model in a process of its own, which can be ended at any time.
 
 A guest decides what the model works on, and for how long. Here that is somebody else's time and
 memory: ``stop`` ends a job at once, and a job that kills its process kills nothing else.
@@ -79,7 +79,7 @@ class NpuProcess:
             raise NpuModelFailed(f"its process ended with status {status}") from error
 
     def stop(self) -> None:
-        """End it, and whatever it has started. Nothing of it is left."""
+        """Ends the process and its children."""
         self._stopped = True
         self._process.end()
 

@@ -73,7 +73,7 @@ class Operation:
 
 
 def decode_at(words: Sequence[int], at: int, names: RegisterSet) -> tuple[Write | Operation, int]:
-    """What stands at word ``at``, and the index of the word after it."""
+    """The operation at word ``at``, and the index of the word after it."""
     word, offset = words[at], 4 * at
     opcode, kind, parameter = word & 0x3FF, word >> 14 & 3, word >> 16
     if word & 0x3C00:

@@ -194,7 +194,7 @@ def _second(registers: Registers, shape: tuple[int, int, int], scale: Scale) -> 
 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
-    """Raises Unsupported for what nobody has confirmed."""
+    """Raises Unsupported for behaviour that is not confirmed."""
     if operation.name == "CONV":
         return _prepare_convolution(registers, config, depthwise=False)
     if operation.name == "DEPTHWISE":

@@ -216,7 +216,7 @@ _BILINEAR, _REPLICATE, _NEAREST = range(3)  # RESIZE
 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
-    """Raises Unsupported for what nobody has confirmed."""
+    """Raises Unsupported for behaviour that is not confirmed."""
     if operation.name == "CONV" and operation.parameter & 1:
         return _prepare_matmul(registers)
     if operation.name in ("CONV", "DEPTHWISE"):

@@ -43,8 +43,8 @@ class Overlay:
 
 
 def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
-    """Make or mend the overlay in ``folder``. ``platform``: what serves as each board of
-    ``core_platform``; None takes the SDK's own."""
+    """Makes or repairs the overlay in ``folder``. ``platform``: the folder used as each board of
+    ``core_platform``; None: the SDK's own."""
     parts, overlay = checkout.parts, Overlay(folder)
     root = overlay.checkout
     _links(root, {e.name: e for e in checkout.root.iterdir()} | {"third-party": None, ".git": None})
@@ -58,23 +58,24 @@ def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
 
 
 def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
-    """The SDK's own platform is written against the whole of its ``core_software``, which it finds
-    by ``..``: through a link that would be the user's, without the parts that were given."""
+    """The SDK's own platform needs its whole ``core_software``, which it finds by ``..``: through a
+    link that would be the user's folder, without the given parts."""
     parts = checkout.parts
     own = {name: parts[name].folder for name in _SOFTWARE if name in parts}
-    there = parts.get("core_platform")
-    if platform is not None or there is None:
+    sdk_platform = parts.get("core_platform")
+    if platform is not None or sdk_platform is None:
         _links(sdk / "core_platform" / "targets", dict.fromkeys(_BOARDS, platform))
         _links(sdk / "core_software", own)
         return
-    beside = there.folder.parent / "core_software"
+    beside = sdk_platform.folder.parent / "core_software"
     software = {e.name: e for e in beside.iterdir()} if beside.is_dir() else {}
-    _copy(there, sdk / "core_platform", (".git",))
+    _copy(sdk_platform, sdk / "core_platform", (".git",))
     _links(sdk / "core_software", software | own)
 
 
 def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
-    """Exactly the links that are wanted; what has no target (None) is left alone if it is there."""
+    """Makes exactly the wanted links; an entry without a target (None) is left alone if it
+    exists."""
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():
         if entry.is_symlink() and wanted.get(entry.name) is None:
@@ -88,8 +89,8 @@ def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
 
 
 def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
-    """A copy of a part without some of its folders, made again when the part is another. Killed
-    at any moment, the stamp is of what is there, or not there."""
+    """Copies a part without some of its folders, again when the part changes. The stamp always
+    matches the copy, even if the process is killed."""
     stamp = to.with_name(f".{to.name}.identity")
     if to.is_dir() and stamp.is_file() and stamp.read_text() == part.identity:
         return
