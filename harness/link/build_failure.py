@@ -179,7 +179,8 @@ def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
                 end = _end_of_traceback(lines, index)
             elif _PARAGRAPH.match(line.text):
                 end = _end_of_paragraph(lines, index)
-            yield Statement(line.number, _as_gcc(_joined(lines[index:end])))
+            block = [line] if end == index + 1 else lines[index:end]
+            yield Statement(line.number, _as_gcc(_joined(block)))
         index = end
 
 

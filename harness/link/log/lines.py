@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple, overload
 
 from harness.core.plain import without_controls
 from harness.link.facts import read_facts
@@ -38,22 +40,48 @@ _GLUED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)  # a log may have a million
-class Line:
+class Line(NamedTuple):
     number: int  # in the log, from 1
     text: str
 
 
-def lines_of(text: str) -> list[Line]:
+class Lines(Sequence[Line]):
+    """A log may have a million lines: held as texts and numbers they take a third less memory than
+    as objects, which are made when a line is looked at."""
+
+    def __init__(self, numbered: Iterable[tuple[int, str]]) -> None:
+        self._numbers, self._texts = array("L"), list[str]()
+        for number, text in numbered:
+            self._numbers.append(number)
+            self._texts.append(text)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[Line]:
+        return map(Line._make, zip(self._numbers, self._texts, strict=True))
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            pairs = zip(self._numbers[index], self._texts[index], strict=True)
+            return list(map(Line._make, pairs))
+        return Line(self._numbers[index], self._texts[index])
+
+
+def lines_of(text: str) -> Lines:
     """Every line that has text, in order, cleaned.
 
     A carriage return inside a line starts it again, as on a terminal. The text before it is kept
     as a line of its own, because progress bars and compilers share the terminal.
     """
-    return list(_cleaned(text.split("\n")))
+    return Lines(_cleaned(text.split("\n")))
 
 
-def read_lines(path: Path) -> tuple[list[Line], bool]:
+def read_lines(path: Path) -> tuple[Lines, bool]:
     """``lines_of`` a log of unknown origin, UTF-16 from PowerShell or UTF-8 with damage kept, and
     whether it ends in the middle of a line. Never the whole of a large file beside its lines."""
     with path.open("rb") as file:
@@ -63,10 +91,10 @@ def read_lines(path: Path) -> tuple[list[Line], bool]:
         cut = b"\n" not in file.read() and size > 0
     encoding = "utf-16" if wide else "utf-8-sig"
     with path.open(encoding=encoding, errors="replace", newline="\n") as text:
-        return list(_cleaned(text)), cut
+        return Lines(_cleaned(text)), cut
 
 
-def _cleaned(raw_lines: Iterable[str]) -> Iterator[Line]:
+def _cleaned(raw_lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(raw_lines, 1):
         for part in raw.rstrip("\n").split("\r"):
             plain = without_controls(part)
@@ -77,7 +105,7 @@ def _cleaned(raw_lines: Iterable[str]) -> Iterator[Line]:
                 if "**" in clean:
                     clean = _BOLD.sub("", clean)
                 if clean:
-                    yield Line(number, _english(clean))
+                    yield number, _english(clean)
 
 
 @dataclass(frozen=True)
