@@ -1,4 +1,4 @@
-"""A checkout of ExecuTorch that exports: its Python, with the compiled parts of the wheel.
+"""A checkout of ExecuTorch as the exporter: its Python, with the compiled parts of the wheel.
 
 A file of the checkout counts if a wheel would carry it: Python, and what
 ``[tool.setuptools.package-data]`` of ExecuTorch's ``pyproject.toml`` names (at cff6f4dd32). No
@@ -94,14 +94,15 @@ class CheckoutExporter:
     facts: ExporterFacts
 
     def confirm(self) -> None:
-        """Raises InfraError if the checkout was edited since: nobody knows what made a program."""
+        """Raises InfraError if the checkout was edited since: a program's sources are then
+        unknown."""
         if read_sources(self.root).identity() != self.sources:
             message = "the checkout changed while it exported"
             raise InfraError(message, hint="run it again", path=self.root)
 
 
 def find_exporter(folder: Path) -> CheckoutExporter:
-    """The checkout in ``folder`` as an exporter; its environment is made when it is not there.
+    """The checkout in ``folder`` as an exporter; makes its environment if it does not exist.
 
     Raises UsageError (no checkout), ExporterIncomplete, ExporterMissing, GitFailed, DiskError.
     """
@@ -134,7 +135,7 @@ def _version(root: Path) -> str:
 
 
 def _pinned(root: Path) -> str:
-    """What ``torch_pin.py`` says; it is read, not run."""
+    """The version in ``torch_pin.py``, which is parsed, not run."""
     try:
         found = _TORCH.search((root / _PIN).read_text("utf-8"))
     except (OSError, ValueError):
@@ -228,7 +229,7 @@ def _compiled(package: Path) -> Iterator[str]:
 
 
 def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -> Path:
-    """The folder to put on ``PYTHONPATH``, made now unless it is there; whole, or absent.
+    """The folder for ``PYTHONPATH``; makes it if it does not exist, whole or not at all.
 
     Raises DiskError.
     """
@@ -252,7 +253,7 @@ def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -
                     (temporary / file).symlink_to(wheel / name)
             temporary.rename(place)
         except OSError:
-            if not place.is_dir():  # else another process was faster, with the same
+            if not place.is_dir():  # otherwise another process made the same folder first
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -264,7 +265,7 @@ def _link(package: Path, links: Mapping[str, Path], version: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     for name, source in links.items():
         (package / name).symlink_to(source)
-    # A package that is whole by itself: without this file Python would go on looking for the
-    # rest of it in the installed wheel, and mix the two.
+    # Without this file it would be a namespace package: Python would look for the rest of it in the
+    # installed wheel, and mix the two.
     (package / "__init__.py").touch()
     (package / "version.py").write_text(f"__version__ = {version!r}\ngit_version = None\n")

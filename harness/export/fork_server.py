@@ -1,7 +1,7 @@
 """A process that has imported torch and ExecuTorch, and answers each request by a fork of itself.
 
-The imports take seconds, a fork milliseconds; and whatever a model's file does to its process, the
-next request has one that is as the imports left it. ``child/main.py`` is the other side.
+The imports take seconds, a fork milliseconds. Whatever a model's file does to its process, the next
+request gets a process as the imports left it. ``child/main.py`` is the other side.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Output:
         self._kept, self._dropped = bytearray(), 0
 
     def collect(self, descriptor: int) -> None:
-        """What is in the pipe now. A flood is read in portions, so that time limits still hold."""
+        """Reads what is in the pipe now. Reads a flood in portions, so that time limits still
+        hold."""
         for _ in range(64):
             try:
                 data = os.read(descriptor, 1 << 16)
@@ -113,7 +114,7 @@ class ForkServer:
             self._stack = stack.pop_all()
 
     def wait_ready(self) -> None:
-        """Raises Stopped, and the HarnessError for which nothing can be exported."""
+        """Raises Stopped, and the HarnessError that prevents every export."""
         started = time.monotonic()
         while (message := self._wait(started, _START_SECONDS)) is None:
             pass
@@ -122,9 +123,9 @@ class ForkServer:
     def call(
         self, request: tuple[Any, ...], seconds: float, on_stage: Callable[[str], None]
     ) -> Any:
-        """What the function gives: ``request`` is its name and its arguments.
+        """The function's result. ``request``: its name and its arguments.
 
-        Raises Stopped, and what the function raised.
+        Raises Stopped, and the function's own exception.
         """
         started, status, result = time.monotonic(), None, None
         self.output.clear()
@@ -159,11 +160,12 @@ class ForkServer:
     def _wait(
         self, started: float, seconds: float, answers: Answers | None = None
     ) -> dict[str, Any] | None:
-        """Until there is something to read, or a short time. What the process itself says."""
+        """Waits a short time for something to read. Returns a message of the process itself, or
+        None."""
         if time.monotonic() - started > seconds:
             raise Stopped(f"did not finish within {seconds:.0f} s and was ended")
-        open_ = [] if answers is None or answers.ended else [answers.connection]
-        wait([self._control, self._printed, *open_], _TICK_SECONDS)
+        unfinished = [] if answers is None or answers.ended else [answers.connection]
+        wait([self._control, self._printed, *unfinished], _TICK_SECONDS)
         statuses = self._statuses.available()
         self.output.collect(self._printed)
         if statuses:
@@ -180,7 +182,7 @@ class ForkServer:
         return self._process.poll() is not None
 
     def close(self) -> int:
-        """Ends the process and its fork. Its status."""
+        """Ends the process and its fork. Returns its status."""
         self._stack.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)

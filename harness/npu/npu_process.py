@@ -41,7 +41,7 @@ class NpuModelFailed(InfraError):
     kind = "npu_model"
 
 
-# Of a job that was not done to its end, for somebody called ``stop``.
+# The outcome of a job that ``stop`` ended.
 STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
 
 

@@ -16,7 +16,7 @@ from harness.npu.feature_map import ELEMENTS
 from harness.npu.job import Job, Window
 
 UNITS = 1 << 33  # of all commands: about a minute
-LOOPING = 1 << 26  # of a stream with branches, whose end nobody knows: some seconds
+LOOPING = 1 << 26  # of a stream with branches, whose length is unknown: some seconds
 OPERATIONS = 5 << 17  # of a stream without branches
 DISTINCT = 3 << 13  # of those; each is kept, in some 6 KiB
 KEPT = 1 << 29  # bytes of weights and scales of all commands, as they stand and as they are kept

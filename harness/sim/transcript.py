@@ -1,4 +1,4 @@
-"""Transcript: what is known about one run, enough to judge it again without a simulator."""
+"""Transcript: all data of one run that a verdict needs, to judge it again without a simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.system.quota import Excess
 
 @dataclass(frozen=True)
 class SimulatorFacts:
-    """Which simulator gave the result, and whether it could touch anything else."""
+    """The simulator of the result, and whether it was confined."""
 
     name: SimulatorName
     version: str
@@ -25,15 +25,15 @@ class SimulatorFacts:
     unconfined_reason: str | None  # or what the confinement lacks
     argv: tuple[str, ...]
     environment: dict[str, str]  # all of the child's environment
-    eula: str | None = None  # how the user said that an FVP's licence is accepted
-    differences: tuple[str, ...] = ()  # what of the board it does not have
+    eula: str | None = None  # how the user accepted an FVP's licence
+    differences: tuple[str, ...] = ()  # features of the board that it lacks
 
 
 @dataclass(frozen=True)
 class Ending:
     """How the simulator's process ended.
 
-    ``exit_status`` is None when a signal or one of our limits ended it, and when it is not known.
+    ``exit_status`` is None when a signal or a limit ended it, and when it is unknown.
     ``native``: the process was the runner itself, no simulator. ``where``: what the CPU was doing
     when a limit ended the run.
     ``excess``: what the guest wrote too much of; then its files are gone. ``console_complete`` is

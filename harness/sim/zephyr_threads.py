@@ -1,7 +1,7 @@
-"""Which threads of a Zephyr guest wait for what, from its memory while it still lives.
+"""Finds which threads of a Zephyr guest wait for which object, from the running guest's memory.
 
-Threads, mutexes and what else they wait for are objects of the ELF; where in them the kernel keeps
-its state is in the DWARF (Zephyr include/zephyr/kernel/thread.h, kernel_structs.h).
+Threads, mutexes and other kernel objects are objects of the ELF; the DWARF has the offsets of their
+state (Zephyr include/zephyr/kernel/thread.h, kernel_structs.h).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PREFIXES = ("_k_thread_obj_", "z_")
 
 
 def waiting_threads(monitor: Monitor, elf: Path) -> tuple[WaitingThread, ...]:
-    """None where the ELF is no Zephyr with debug information."""
+    """The waiting threads; ``()`` unless the ELF is Zephyr with debug information."""
     layout = structs(elf, _UNITS, {*_THREAD, "k_mutex"})
     return tuple(_waiting(monitor, read_elf(elf), layout)) if layout.keys() >= _THREAD else ()
 

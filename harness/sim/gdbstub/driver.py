@@ -1,4 +1,4 @@
-"""The functions of ethos-u-core-driver, done here instead of in the program that calls them.
+"""Emulates the functions of ethos-u-core-driver, in place of the program's own.
 
 Names, arguments, results and messages are those of its public header and source
 (include/ethosu_driver.h, src/ethosu_driver.c). The NPU has done its work when the function that
@@ -30,7 +30,7 @@ _COMPARED = ("product", "macs_per_cc", "cmd_stream_version", "num_axi_sram", "nu
 
 
 class GuestStuck(Exception):
-    """The program asked for what it will not get, and would wait for it for ever."""
+    """The program's request cannot be served, and it would wait for ever."""
 
 
 class DriverError(Exception):
@@ -62,7 +62,8 @@ def read_payload(data: bytes) -> ethosu.CommandStream:
 
 
 def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
-    """The CONFIG and ID registers against what the stream was compiled for."""
+    """Compares the CONFIG and ID registers with those the stream was compiled for. Raises
+    DriverError."""
     lines = list(_differences(npu[0], optimizer[0]))
     major, minor, patch = ethosu.architecture(npu[1])
     wanted_major, wanted_minor, wanted_patch = ethosu.architecture(optimizer[1])
@@ -98,7 +99,7 @@ Argument = Callable[[int], int]  # the n-th word of a call's arguments
 
 
 class GuestMemory:
-    """What is shared is read and written in place; the rest is copied by the debugger interface."""
+    """Reads and writes shared memory in place; copies the rest through the debugger interface."""
 
     def __init__(self, stub: Stub, shared: SharedMemory | None = None) -> None:
         self._stub = stub
@@ -117,7 +118,7 @@ class GuestMemory:
         return memoryview(bytearray(self._before[address]))
 
     def commit(self, address: int, view: memoryview) -> None:
-        """Only what has changed is written, since that takes time."""
+        """Writes only what has changed: writing is slow."""
         before = self._before.pop(address, None)
         if before is None:
             return
@@ -144,7 +145,7 @@ class GuestMemory:
 
 @dataclass(frozen=True)
 class _Job:
-    """What ``ethosu_wait`` has to tell."""
+    """The data for ``ethosu_wait``."""
 
     outcome: Outcome
     user_argument: int
@@ -175,7 +176,7 @@ class Driver:
         self._jobs: dict[int, _Job] = {}  # driver -> what was started and not waited for
 
     def call(self, name: str, argument: Argument) -> int:
-        """The result goes to r0, and to r1 where it has 64 bits."""
+        """Performs a call. Returns the result for r0, and for r1 if it has 64 bits."""
         if name.startswith(_PMU):
             return 0
         return _FUNCTIONS[name](self, argument)

@@ -1,14 +1,14 @@
-"""What an ELF asks of whoever runs it on QEMU, read from its bytes and its symbol table.
+"""Finds the host calls that an ELF needs on QEMU, from its bytes and its symbol table.
 
-SYS_HEAPINFO is answered as the FVPs do. QEMU 7.2 makes up a stack of its own (it says stack base
-0x80000 to a program in ITCM), and newlib's start-up takes that for its stack pointer. The models
-say what their parameters say, and 0 means: as the program was linked. (Arm, "Semihosting for
-AArch32 and AArch64", SYS_HEAPINFO; newlib, libgloss/arm/crt0.S.)
+SYS_HEAPINFO is answered as the FVPs do. QEMU 7.2 invents a stack (for a program in ITCM the answer
+is stack base 0x80000), and newlib's start-up uses that as its stack pointer. The models answer with
+their parameters, where 0 means: as the program was linked. (Arm, "Semihosting for AArch32 and
+AArch64", SYS_HEAPINFO; newlib, libgloss/arm/crt0.S.)
 
-Also instructions per operator of ExecuTorch's runner, which counts none itself.
-``Method::execute_instruction`` runs one instruction of a program; the core is stopped where it
-begins and where it returns, and the board's system counter is read. While the core stands still
-the counter does, too, and our start-up code makes it count instructions (QEMU with ``-icount
+Also counts instructions per operator of ExecuTorch's runner, which counts none itself.
+``Method::execute_instruction`` runs one instruction of a program; the core is stopped at its begin
+and its return, and the board's system counter is read. The counter stops with the core, and the
+harness's start-up code makes it count instructions (QEMU with ``-icount
 shift=5``; registers: Arm SSE-300 Technical Reference Manual, system counter control frame).
 The counts are written to the console as the bundled runner prints its own (``op_ticks``).
 """
@@ -72,10 +72,10 @@ class Code:
 
 
 def heap_calls(code: Sequence[Code]) -> tuple[HeapCall, ...]:
-    """Where a program may ask for it: 0x16 is loaded, comes into r0, and not far behind is a
-    semihosting call or the call of a function that begins with one.
+    """Where a program may call SYS_HEAPINFO: 0x16 is loaded, gets into r0, and shortly after
+    follows a semihosting call or the call of a function that begins with one.
 
-    Whether r0 is 0x16 then has to be looked at when the program is there.
+    Whether r0 really is 0x16 must be checked when the program gets there.
     """
     found: set[HeapCall] = set()
     for piece in code:
@@ -91,7 +91,8 @@ def heap_calls(code: Sequence[Code]) -> tuple[HeapCall, ...]:
 
 
 def _followed(piece: Code, at: int, starts: Set[int]) -> Iterator[HeapCall]:
-    """Go on from the loading of 0x16, in a straight line, to the first call that has it in r0.
+    """Follows the code from the loading of 0x16, in a straight line, to the first call with it in
+    r0.
 
     The instructions are those of the Armv8-M Architecture Reference Manual, part C2.
     """
@@ -173,12 +174,12 @@ class Program:
 
     @property
     def needs_hooks(self) -> bool:
-        """It asks for something that the gdbstub hooks do."""
+        """Whether it needs something that the gdbstub hooks do."""
         return bool(self.functions or self.heap_calls or self.instruction is not None)
 
 
 def read_program(path: Path) -> Program:
-    """Of any file: what is no 32-bit Arm ELF asks for nothing. Raises SymbolsMissing."""
+    """Reads any file: one that is not a 32-bit Arm ELF needs nothing. Raises SymbolsMissing."""
     try:
         stat = path.stat()
     except OSError:
@@ -193,11 +194,11 @@ def _read(path: Path, _mtime: int, _size: int) -> Program:
         elf = read_elf(path)
         return program_of(elf, path) if elf.machine_number == EM_ARM else Program()
     except (MalformedFile, OSError):
-        return Program()  # whoever loads it says what is wrong with it
+        return Program()  # its loader reports the damage
 
 
 def counted(program: Program, path: Path) -> Program:
-    """With the place where ExecuTorch's runtime runs one of its instructions, if it has a name."""
+    """Adds the address where ExecuTorch's runtime runs an instruction, if it has a symbol."""
     named = dict(_functions(read_elf(path)))
     return replace(program, instruction=named.get(FUNCTION))
 
@@ -231,7 +232,7 @@ def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class CountedOperators:
-    """The operators of a program's instructions, which are counted for one input set."""
+    """The operators of a program's instructions, to be counted for one input set."""
 
     input_set: int
     operators: tuple[str, ...]

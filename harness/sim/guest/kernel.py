@@ -1,10 +1,9 @@
-"""What a Linux guest is made of besides the runner: Debian's kernel with the modules that it needs,
-its shell, and for an NPU that is a program on the host the module of ours that reaches it.
+"""Prepares the parts of a Linux guest besides the runner: Debian's kernel with the modules it
+needs, its shell, and the harness's kernel module for an NPU that is a program on the host.
 
-That module is built from targets/linux/ethosu as any module is that is not the kernel's (Linux,
-Documentation/kbuild/modules.rst), with Debian's headers of that very kernel, which are unpacked
-for it and gone afterwards. The same packages, sources and compiler make the same bytes.
-"""
+That module is built from targets/linux/ethosu like any out-of-tree module (Linux,
+Documentation/kbuild/modules.rst), with Debian's headers of that kernel, which are unpacked for it
+and removed afterwards. The same packages, sources and compiler make the same bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ class Kernel:
 
 
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
-    """The kernel with ``modules`` and all that they need; with ``npu`` also our driver of one.
+    """The kernel with ``modules`` and their dependencies; with ``npu`` also the harness's driver.
 
     Raises NoGuestPackages, NotInKernel, DriverNotBuilt, ToolMissing, InfraError.
     """
@@ -82,7 +81,7 @@ def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
 
 
 def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> dict[str, Any]:
-    """``sources``: of the module of ours, if it is to be built."""
+    """``sources``: of the harness's module, if it is to be built."""
     given = packages()
     whole = place / "unpacked"
     for name in (KERNEL, SHELL):
@@ -96,7 +95,7 @@ def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> 
     content = {f"{name}.ko": module for name, module in found.items()}
     if sources:
         parts = [given[name] for name in (HEADERS, COMMON, KBUILD)]
-        # Not below our own directories: make cannot do with a space in a path.
+        # Not below the harness's directories: make fails with a space in a path.
         with tempfile.TemporaryDirectory(prefix="hil-driver-") as folder:
             content[_FILE] = driver(parts, version, sources, Path(folder))
     for name, module in content.items():
@@ -105,7 +104,7 @@ def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> 
 
 
 def unpack(package: Path, folder: Path) -> None:
-    """All files of a package below ``folder``. Raises InfraError for what is none."""
+    """Unpacks a package below ``folder``. Raises InfraError for another kind of file."""
     try:
         call((toolchain.locate("dpkg-deb"), "-x", package, folder), _SECONDS)
     except CallFailed as error:
@@ -113,7 +112,7 @@ def unpack(package: Path, folder: Path) -> None:
 
 
 def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, bytes]:
-    """The content of modules, each behind those that it depends on."""
+    """The content of modules, each after those that it depends on."""
     (tree,) = (p for parent in ("lib", "usr/lib") for p in (whole / parent / "modules").glob("*"))
     files = {
         path.name.split(".")[0].replace("-", "_"): path
@@ -146,14 +145,14 @@ def _built_in(tree: Path) -> list[str]:
 
 
 def depends(module: bytes) -> list[str]:
-    """What a module says that it needs: "depends=a,b" in its .modinfo (Linux, scripts/mod)."""
+    """The modules that a module needs: "depends=a,b" in its .modinfo (Linux, scripts/mod)."""
     match = re.search(rb"\0depends=([\w,-]*)\0", module)
     names = match[1].decode().split(",") if match else []
     return [name.replace("-", "_") for name in names if name]
 
 
 class DriverNotBuilt(InfraError):
-    """``said``: the last of what its build said."""
+    """``said``: the last output of its build."""
 
     def __init__(self, why: str, said: str) -> None:
         super().__init__(f"the guest's kernel module cannot be built: {why}: {said}")

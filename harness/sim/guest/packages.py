@@ -1,10 +1,9 @@
-"""Debian's packages that a Linux guest is made of: fetched once, without root, and kept.
+"""Fetches Debian's packages for a Linux guest, once and without root, and caches them.
 
-``docker/guest-packages.txt`` names them. They come from where this machine's own packages come
-from, through apt with a state of its own, so that nothing is installed here and no architecture is
-added. ``guest_packages`` of the settings names a folder that has them already. From then on no
-network is asked.
-"""
+``docker/guest-packages.txt`` lists them. They come from this machine's package archives, through
+apt with its own state, so that nothing is installed here and no architecture is added.
+``guest_packages`` of the settings may name a folder that has them already. Afterwards no network is
+needed."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ _HOW = (
 
 
 class NoGuestPackages(InfraError):
-    """``step`` of fetching them failed; ``said``: the last of what it said."""
+    """``step`` of fetching them failed; ``said``: its last output."""
 
     def __init__(self, step: str, said: str) -> None:
         super().__init__(f"the packages of the Linux guest: {step}: {said}", hint=_HOW)
@@ -50,7 +49,7 @@ def wanted_packages() -> tuple[str, ...]:
 
 
 def identity() -> list[object]:
-    """Plain data that is another where other packages would be taken."""
+    """Plain data that changes when other packages would be used."""
     given = settings().guest_packages
     if given is None:
         return list(wanted_packages())
@@ -60,7 +59,7 @@ def identity() -> list[object]:
 
 def packages() -> dict[str, Path]:
     """The .deb file of every package of the list, by its name there, which may stand for the newest
-    of many; fetched where they are not kept yet.
+    of many; fetches those that are not cached.
 
     Raises NoGuestPackages, ToolMissing without apt.
     """
@@ -112,7 +111,7 @@ def _with_release(name: str) -> str:
 
 
 def _architecture(name: str) -> str:
-    """What a package's file says it is for. Programs of kbuild run on the machine that builds."""
+    """The architecture in a package's file name. Programs of kbuild run on the building machine."""
     if name == KBUILD:
         return _native()
     return "all" if name == COMMON else _ARCHITECTURE
@@ -136,8 +135,8 @@ class _Apt:
         (folder / "status").touch()
 
     def newest(self, name: str, needed: str) -> tuple[str, str]:
-        """The package itself, or that of the newest kernel which its name stands for: one that
-        the packages so far need, or that it needs itself. And what all of them need."""
+        """The package itself, or the one of the newest kernel that its name stands for: one that
+        the packages so far need, or that it needs itself. Also returns the needs of all."""
         pattern = _with_release(name)
         for _ in range(2):
             found = re.search(pattern, needed)
