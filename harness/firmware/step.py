@@ -177,7 +177,8 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         return StepFailed(message, failed, None)
     if stop.kind in (BuildFailureKind.COMPILE, BuildFailureKind.NOT_KNOWN):
         return StepFailed(stop.text, failed, stop.line)  # the message needs no hint
-    error = StepFailed(stop.cause, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
+    message = stop.text if stop.text in stop.cause else stop.cause  # it says the same at length
+    error = StepFailed(message, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
     error.stop = stop.summary()
     return error
 

@@ -112,7 +112,7 @@ def test_a_silent_compiler_on_a_full_disk_was_not_killed() -> None:
     """ccache and the assembler say nothing, and what they wrote is deleted before anybody looks."""
     error = diagnose(COMPILED, FailedStep("build", Path("b.log"), "host", 1, None, 1712 << 10))
     assert (type(error), error.kind, error.verdict) == (StepDiskFull, "disk_full", Verdict.INFRA)
-    assert error.message == "the disk has 1712 KiB left, and a compiler failed without a word"
+    assert error.message == "the disk has 1712 KiB left, and a compiler failed silently"
     killed = f"{COMPILED}g++: fatal error: Killed signal terminated program cc1plus\n"
     error = diagnose(killed, FailedStep("build", Path("b.log"), "host", 1, None, 1712 << 10))
     assert type(error) is StepKilled
