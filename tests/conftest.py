@@ -15,7 +15,7 @@ from harness.export.fork_server import Sandbox
 from harness.export.process import ExportProcess
 from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
-from harness.run import artifacts
+from harness.run import subjects
 from harness.system.paths import state_dir
 from tests.link.workspace import make_workspace
 
@@ -75,7 +75,7 @@ def _torch_is_imported_once(
         return ExportProcess(exporter, sandbox)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (batch, artifacts):
+        for module in (batch, subjects):
             patch.setattr(module, "ExportProcess", export_process)
         yield
 

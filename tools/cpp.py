@@ -28,7 +28,7 @@ from harness.firmware.step import ccache as compiler_cache
 from harness.firmware.step import launchers
 from harness.npu import kernel_library
 from harness.npu.blob import find_blobs
-from harness.run.artifacts import program_of
+from harness.run.subjects import program_of
 from harness.system import toolchain
 from harness.system.paths import cache_dir, executorch_package, project_root
 from harness.system.progress import silent

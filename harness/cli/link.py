@@ -17,7 +17,7 @@ from harness.link.check import check
 from harness.link.diagnose.explain import Explanation, explain
 from harness.link.failure import Failure
 from harness.link.reduce import reduce_build
-from harness.run.artifacts import tree_of
+from harness.run.subjects import tree_of
 
 
 @click.group()

@@ -54,7 +54,7 @@ class _Group(click.Group):
             return super().main(*args, **kwargs)
         except Exception as error:  # the top-level error handler
             from harness.cli.verb import print_error
-            from harness.system.boundary import as_harness_error
+            from harness.system.unexpected import as_harness_error
 
             print_error(error)
             sys.exit(as_harness_error(error).exit_code)

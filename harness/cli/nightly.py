@@ -130,7 +130,7 @@ class NightOptions:
         """The workers, after a look at the store. Raises what is wrong with either."""
         store = self.shared_store()
         if store is not None:
-            from harness.nightly.shared import Store
+            from harness.nightly.store import Store
 
             Store(store).require()
         if self.scheduler is None or store is None:
@@ -271,7 +271,7 @@ def _find_commits(
     progress: Progress,
 ) -> None:
     """Those of the first new failures, into the history."""
-    from harness.nightly.culprits import culprits
+    from harness.nightly.bisections import culprits
     from harness.nightly.history.compare import compare
 
     root = named_root(options.executorch)

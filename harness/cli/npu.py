@@ -12,7 +12,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, verb
 from harness.config.npu import defects
 from harness.core.errors import UsageError
-from harness.core.plain import counted
+from harness.core.safe_text import counted
 from harness.core.verdict import ExitCode
 from harness.export.estimates import estimates_of
 from harness.export.localise import MOST_TRIES
@@ -20,7 +20,7 @@ from harness.export.program import Program
 from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
-from harness.run.artifacts import Reduced, program_of, reduce_program
+from harness.run.subjects import Reduced, program_of, reduce_program
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.cli.verb import terminal, wants_json
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.system.progress import Progress, silent
 
 if TYPE_CHECKING:

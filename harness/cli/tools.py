@@ -18,7 +18,7 @@ from harness.config.loading import Target, load_targets
 from harness.config.models import known_models, unavailable
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
-from harness.report.console import columns
+from harness.report.safe_console import columns
 from harness.run.prune import Bounds, Kind, bounds, kinds
 from harness.run.prune import prune as bring_within
 from harness.sim.board import what_board_lacks

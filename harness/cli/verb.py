@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import click
 
 from harness.core.errors import HarnessError
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
-from harness.system.boundary import as_harness_error, traceback_of
+from harness.system.unexpected import as_harness_error, traceback_of
 
 if TYPE_CHECKING:
-    from harness.report.console import Terminal
+    from harness.report.safe_console import Terminal
 
 # Of every answer of --json. Within a version a field keeps its name, type and meaning; fields may
 # be added.
@@ -92,7 +92,9 @@ def echo(text: object = "", *, err: bool = False, **style: Any) -> None:
 
 def terminal(**options: Any) -> Terminal:
     """rich's console, to print for a person."""
-    from harness.report.console import Terminal  # rich, which a verb that prints little needs not
+    from harness.report.safe_console import (
+        Terminal,  # rich, which a verb that prints little needs not
+    )
 
     return Terminal(quiet=wants_json(), **options)
 

@@ -1,99 +1,83 @@
-"""The budgets that hold for a case: its target's and its model's; a runner has its target's.
+"""Budgets: the most a figure may be, how much it may grow beyond the accepted one, and how far
+outputs may be off.
 
-The tolerance is one of them. At a desk ``--tolerance`` may replace the one in the files. In CI it
-may only be stricter: what a test is allowed to get wrong has to be reviewed.
+A *hard limit* is where memory ends; `hil accept` cannot exceed it. The *slack* is how much
+``harness.judge.budget_check`` lets an accepted figure grow.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
-from harness.config import strict_yaml
-from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
-from harness.config.case import RUNNER, Case
-from harness.config.loading import load_target
-from harness.config.models import Calibration, Layout, Quantization, find_model
-from harness.config.schema import Data, checked_document
-from harness.core.errors import UsageError
-from harness.system.paths import data_root
-from harness.system.settings import in_ci, settings
+from harness.config.figures import UNLISTED, figure
+from harness.config.known_defects import require_known_defect
+from harness.config.schema import Data, Rule
 
-_EXAMPLE = "for example `budgets: {limits: {pte_bytes: 0x4000}}`"
+SLACK_BYTES = 256
+SLACK_SHARE = 0.005
+# The largest tolerance for outputs. The largest difference that a known rounding ever made is 11
+# steps (docs/decisions/named-differences.md), and 16 are already a sixteenth of the int8 range.
+MOST_TOLERANCE_LSB = 16.0
+
+
+def _budgeted(name: str) -> str:
+    row = figure(name)
+    if row is UNLISTED or not row.gated:
+        raise ValueError(f"{name!r} is not a figure that can have a budget")
+    return name
+
+
+FigureName = Annotated[str, Rule(after=_budgeted)]
+Bytes = Annotated[int, Rule(ge=0)]
+DefectName = Annotated[str, Rule(after=require_known_defect)]
+Steps = Annotated[float, Rule(ge=0, le=MOST_TOLERANCE_LSB)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelFile(Data):
-    """A model's YAML file."""
+class Slack(Data):
+    """How much an accepted figure may grow: by the larger of ``bytes`` and a ``share`` of it."""
 
-    budgets: Budgets = field(default_factory=Budgets)
-    calibration: Calibration = Calibration.FLOAT64
-    quantization: Quantization = Quantization.A8W8
-    layout: Layout = Layout.CHANNELS_LAST
+    bytes: Bytes = SLACK_BYTES
+    share: Annotated[float, Rule(ge=0, lt=1)] = SLACK_SHARE
 
-
-def budgets_of(case: Case) -> Budgets:
-    """The budgets of a case. Those of a catalogue model are in ``<name>.yaml`` in the folder that
-    the setting ``budgets`` names (default: ``budgets`` beside the settings), those of a user's
-    model file beside it."""
-    if case.model == RUNNER:
-        return load_target(case.target).budgets
-    model, present = read_model_file(_file_of(case.model))
-    theirs = {name: getattr(model.budgets, name) for name in present}
-    return load_target(case.target).budgets.merged(theirs)
+    def limit(self, accepted: int) -> int:
+        return accepted + max(self.bytes, int(accepted * self.share))
 
 
-def settings_of(model: str) -> ModelFile:
-    """What the model's YAML file says. Raises TargetError."""
-    return read_model_file(_file_of(model))[0]
+@dataclass(frozen=True, kw_only=True)
+class Budgets(Data):
+    """The ``budgets`` of a target's or a model's YAML::
 
+        budgets:
+          limits: {pte_bytes: 65536, elf_ITCM: 0x80000}
+          slack: {bytes: 256, share: 0.005}
+          slacks: {elf_ITCM: {bytes: 0, share: 0.0}}
+          tolerance_lsb: 1
+          accept_known_defects: [cat-of-channels-last]
 
-def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
-    """A model's YAML file, and the names of the budget fields in it.
-
-    Raises TargetError with file and line if the file is malformed.
+    ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
+    ``tolerance_lsb`` is how many steps of its scale an output may be off; every report repeats it.
+    ``accept_known_defects``: known defects of ExecuTorch that may pass with a note.
     """
-    if not path.exists():
-        return ModelFile(), ()
-    document = strict_yaml.read(path)
-    return checked_document(ModelFile, document, _EXAMPLE), tuple(document.data.get("budgets", ()))
 
+    limits: dict[FigureName, Bytes] = field(default_factory=dict)
+    slack: Slack = field(default_factory=Slack)
+    slacks: dict[FigureName, Slack] = field(default_factory=dict)
+    tolerance_lsb: Steps = 0.0
+    accept_known_defects: tuple[DefectName, ...] = ()
 
-def tolerance_of(
-    case: Case, budgets: Budgets, asked: float | None, environ: Mapping[str, str] = os.environ
-) -> float:
-    """How far, in LSB, outputs may be from the expected ones. ``asked``: the value of
-    ``--tolerance``, or None; ``budgets``: the case's.
+    def slack_of(self, figure: str) -> Slack:
+        return self.slacks.get(figure, self.slack)
 
-    Raises UsageError if it is too large, or in CI larger than the reviewed one.
-    """
-    if asked is None:
-        return budgets.tolerance_lsb
-    if not 0 <= asked <= MOST_TOLERANCE_LSB:  # also refuses NaN
-        raise UsageError(
-            f"a tolerance of {asked:g} LSB is not between 0 and {MOST_TOLERANCE_LSB:g}",
-            hint="a larger difference is no matter of rounding: find the cause, or accept the "
-            "outputs as the case's truth (`hil accept --truth`)",
-            asked=asked,
-        )
-    reviewed, path = budgets.tolerance_lsb, _file_of(case.model)
-    if asked > reviewed and in_ci(environ):
-        raise UsageError(
-            f"{case.id}: --tolerance {asked:g} is refused in CI ($CI is set), where the reviewed "
-            f"tolerance holds, {reviewed:g} LSB",
-            hint=f"write `budgets: {{tolerance_lsb: {asked:g}}}` into {path} and have it reviewed",
-            path=path,
-            asked=asked,
-            reviewed=reviewed,
-        )
-    return asked
-
-
-def _file_of(model: str) -> Path:
-    source = find_model(model)
-    if source.file is not None:
-        return source.file.with_suffix(".yaml")
-    said = settings()
-    return (said.budgets or (said.folder or data_root()) / "budgets") / f"{source.name}.yaml"
+    def merged(self, model: Mapping[str, Any]) -> Budgets:
+        """Combined with the budgets of a model's file (``harness.config.case_budgets``): of two hard
+        limits the smaller one; of everything else the model's, if it has one."""
+        theirs = model.get("limits", {})
+        limits = {
+            name: min(b[name] for b in (self.limits, theirs) if name in b)
+            for name in {*self.limits, *theirs}
+        }
+        slacks = {**self.slacks, **model.get("slacks", {})}
+        return replace(self, **{**model, "limits": limits, "slacks": slacks})

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeVar
 
-from harness.config.budget import Budgets, Steps
+from harness.config.budgets import Budgets, Steps
 from harness.config.fvp import Fvp
 from harness.config.npu import DIRECT, Npu
 from harness.config.schema import Data, Rule, Text

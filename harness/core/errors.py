@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode, Verdict
 
 

@@ -23,10 +23,10 @@ from harness.export.fork_server import TEMPORARY, Sandbox
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
-from harness.system.boundary import as_harness_error
 from harness.system.confine import NotConfined, what_lacks
 from harness.system.files import MALFORMED
 from harness.system.progress import Progress, silent
+from harness.system.unexpected import as_harness_error
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter

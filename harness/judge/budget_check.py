@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.config.budget import Budgets
+from harness.config.budgets import Budgets
 from harness.config.figures import MeasuredIn, gated_figures
 from harness.core.verdict import Word
 

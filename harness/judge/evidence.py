@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
+from harness.config.budgets import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
 from harness.export.program import TensorSpec
 from harness.judge.executorch_defects import ProgramDefect

@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from harness.core.plain import counted
+from harness.core.safe_text import counted
 
 Value = str | int | float | bool | None
 Operator = tuple[Value, ...]  # its name, then its parts

@@ -13,7 +13,7 @@ from shlex import join
 from typing import Any, TypeVar
 
 from harness.core.errors import MalformedFile, UsageError
-from harness.core.plain import counted
+from harness.core.safe_text import counted
 from harness.formats import archive as ar
 from harness.formats.elf import read_elf
 from harness.link.build import FailedLink, failing_link

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.core.verdict import Word
 from harness.log.events import Doubt, Item, Kind, Stage, StopReason
 

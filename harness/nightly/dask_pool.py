@@ -24,9 +24,9 @@ from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job
 from harness.run.record import exact_harness_revision
 from harness.sim.simulator import AUTO
-from harness.system.boundary import as_harness_error
 from harness.system.progress import Progress
 from harness.system.toolchain import find_fvp
+from harness.system.unexpected import as_harness_error
 
 _START = "`dask scheduler` prints its URL, tcp://HOST:8786; a worker is `dask worker --nthreads 1`"
 

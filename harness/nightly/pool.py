@@ -21,13 +21,13 @@ from harness.core.errors import InfraError
 from harness.firmware.source import source_named
 from harness.nightly.history.model import Night, Row
 from harness.nightly.history.rows import row_of
-from harness.nightly.shared import Store, entries_of
+from harness.nightly.store import Store, entries_of
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
-from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.tied_process import die_with_parent
+from harness.system.unexpected import as_harness_error
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def _failing() -> Iterator[None]:
     """The boundary of a fixture: whatever goes wrong fails the test in a sentence; a defect of the
     harness shows its traceback, too."""
-    from harness.system.boundary import Unforeseen, as_harness_error
+    from harness.system.unexpected import Unforeseen, as_harness_error
 
     try:
         yield
@@ -94,7 +94,7 @@ def hil_program(
     result does not wait for the last export.
     """
     from harness.export.batch import ExportOptions
-    from harness.run.artifacts import export_cases
+    from harness.run.subjects import export_cases
 
     with _failing():
         exported = export_cases(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
 
 if TYPE_CHECKING:

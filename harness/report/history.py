@@ -18,7 +18,7 @@ from harness.nightly.history.compare import Comparison
 from harness.nightly.history.flaky import Flaky
 from harness.nightly.history.groups import short
 from harness.nightly.history.model import Row
-from harness.report.console import say
+from harness.report.safe_console import say
 from harness.report.summary import RunSummary, by_note
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")

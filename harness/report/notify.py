@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import After

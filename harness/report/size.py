@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.console import Console
 
-from harness.core.plain import workflow_command
-from harness.report.console import columns
+from harness.core.safe_text import workflow_command
+from harness.report.safe_console import columns
 from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, group, shown

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.report.templates import filled
 from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, worst_first
 from harness.system.files import disk_errors, write_whole

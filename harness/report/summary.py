@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.plain import as_markdown
+from harness.core.safe_text import as_markdown
 from harness.run.record import RunRecord
 from harness.system.files import disk_errors
 

@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from harness.core.plain import as_markdown, plain
+from harness.core.safe_text import as_markdown, plain
 
 
 def filled(

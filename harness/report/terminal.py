@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.core.plain import counted
+from harness.core.safe_text import counted
 from harness.judge.console_log import JudgedLog
 from harness.report.causes import advice
-from harness.report.console import columns, say
+from harness.report.safe_console import columns, say
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord

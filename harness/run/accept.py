@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.config.budgets import budgets_of
 from harness.config.case import RUNNER, Case, parse_case
+from harness.config.case_budgets import budgets_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason

@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from harness.config.budget import Budgets
+from harness.config.budgets import Budgets
 from harness.config.case import Case, parse_case
 from harness.config.schema import checked
 from harness.core.errors import HarnessError, NotThere, UsageError

@@ -15,9 +15,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.config.budget import Budgets
-from harness.config.budgets import budgets_of
+from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case, is_user_file
+from harness.config.case_budgets import budgets_of
 from harness.config.loading import load_target, load_targets
 from harness.config.matrix import default_matrix, default_models, named_targets
 from harness.config.models import known_models

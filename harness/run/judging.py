@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
+from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.known_defects import Trouble
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason

@@ -18,8 +18,8 @@ from harness.export.program import Program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.firmware.sources.bundled import build
 from harness.judge.reference import ANY_TOOLCHAIN
-from harness.run.artifacts import export_cases
 from harness.run.directory import load_record
+from harness.run.subjects import export_cases
 from harness.sim.simulator import pick
 from harness.size.anatomy import Anatomy
 from harness.size.budgeted_figures import figures_of_firmware, figures_of_program

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
+from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.export.batch import ExportOptions
@@ -34,18 +34,18 @@ from harness.firmware.source import (
 )
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
-from harness.run.artifacts import export_cases
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
 from harness.run.second_opinion import second_opinion
+from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
-from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
+from harness.system.unexpected import as_harness_error
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from harness.firmware.signatures import Signatures, declared, first_misfit
 from harness.firmware.source import FirmwareSource
 from harness.formats.conform import conform
 from harness.formats.schema import PTE, read_schema
-from harness.run.artifacts import export_cases
+from harness.run.subjects import export_cases
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
 

@@ -31,7 +31,6 @@ from harness.log import LogParser, Observation
 from harness.log.parser import parse_processes
 from harness.sim.gdbstub.program import CountedOperators
 from harness.sim.monitor import CpuState, cpu_state
-from harness.sim.one_process import GuestWatch, ProcessRun, run_process
 from harness.sim.run_files import (
     CONSOLE,
     WORK,
@@ -47,6 +46,7 @@ from harness.sim.run_files import (
     runner_arguments,
 )
 from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
+from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import Ending, SimulatorFacts, Transcript
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop

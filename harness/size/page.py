@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import NotThere
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.size.anatomy import Anatomy, Part, PartPath
 from harness.system.files import disk_errors, write_whole
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
-from harness.core.plain import counted
+from harness.core.safe_text import counted
 from harness.export.checkout import CheckoutExporter
 from harness.suites.recorder import KEPT, REQUEST
 from harness.suites.results import Selection, StandinMissing

@@ -19,7 +19,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.run.artifacts import export_cases
+from harness.run.subjects import export_cases
 
 
 @dataclass(frozen=True)

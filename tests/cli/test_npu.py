@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from harness.cli.npu import _print_reduced, npu
 from harness.export.localise import SmallestPart
-from harness.run.artifacts import Reduced
+from harness.run.subjects import Reduced
 from tests.cli.conftest import Exported, Hil
 from tests.npu.assembling import U55_128, blob, cop1, cop2, pool, tensors, words
 

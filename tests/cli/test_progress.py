@@ -14,7 +14,7 @@ from rich.text import Text
 from harness.cli.progress import progress_shown, status_line
 from harness.cli.verb import JSON_VERSION, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
-from harness.report.console import Terminal
+from harness.report.safe_console import Terminal
 
 
 class Clock:

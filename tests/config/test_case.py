@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.budgets import budgets_of
 from harness.config.case import Case, located, parse_case
+from harness.config.case_budgets import budgets_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import UsageError
 from harness.judge.reference import reference_path

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.config import strict_yaml
-from harness.config.budgets import read_model_file
 from harness.config.case import Case
+from harness.config.case_budgets import read_model_file
 from harness.config.loading import load_target
 from harness.export import cache
 from harness.export.program import Program, TensorSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.config.budget import Budgets, Slack
+from harness.config.budgets import Budgets, Slack
 from harness.judge.budget_check import CheckedFigure, State, check
 
 NO_BUDGETS = Budgets()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.config.budget import Budgets, Slack
+from harness.config.budgets import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff

@@ -21,10 +21,10 @@ from harness.npu.blob import find_blobs, read_blob
 from harness.npu.doorbell import Outcome, Result, Run
 from harness.npu.errors import EthosUError, Unsupported
 from harness.npu.model import Network, npu
-from harness.run.artifacts import export_cases
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
+from harness.run.subjects import export_cases
 from harness.sim import companion
 from harness.sim.simulator import pick
 from harness.system.confine import why_not

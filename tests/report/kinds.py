@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import harness.export.failures
-import harness.sim.simulator
-import harness.system.boundary
-import harness.system.confine  # noqa: F401
 from harness.core.errors import HarnessError
 
 

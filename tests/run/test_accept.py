@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.config.budget import Budgets
+from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import ExportError, HarnessError, InfraError, UsageError
 from harness.core.judgement import Cause, Judgement, Reason

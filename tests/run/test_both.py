@@ -29,9 +29,9 @@ from harness.firmware.source import (
     source_named,
 )
 from harness.report.terminal import print_records
-from harness.run.artifacts import firmware_of, tree_of
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
+from harness.run.subjects import firmware_of, tree_of
 from harness.system.progress import silent
 from tests.firmware.executorch.small import small_checkout
 from tools.doubles import double_program, planted_firmware

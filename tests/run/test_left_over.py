@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.budget import Budgets
+from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, propose, reference_path, render

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.budget import Budgets
+from harness.config.budgets import Budgets
 from harness.config.case import Case
 from harness.config.loading import Limits, load_target, target_directories
 from harness.core.errors import UsageError

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.config.budget import Budgets, Slack
+from harness.config.budgets import Budgets, Slack
 from harness.config.case import Case
 from harness.config.target import SimulatorName
 from harness.core.errors import BadModel, ExportError, UsageError

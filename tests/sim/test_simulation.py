@@ -15,7 +15,7 @@ import pytest
 from harness.config.loading import Target, load_target, target_directories
 from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
-from harness.sim import one_process
+from harness.sim import simulator_process
 from harness.sim.run_files import executorch_arguments, runner_arguments
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
@@ -327,7 +327,9 @@ def test_what_cannot_be_confined_is_not_run_where_that_is_required(
     script: Callable[..., Transcript], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when only a part of the walls lacks; otherwise it is run, and the record says so."""
-    monkeypatch.setattr(one_process, "what_lacks", lambda: "no filter for system calls: planted")
+    monkeypatch.setattr(
+        simulator_process, "what_lacks", lambda: "no filter for system calls: planted"
+    )
     monkeypatch.setenv("HIL_REQUIRE_CONFINEMENT", "1")
     with pytest.raises(NotConfined, match="no filter for system calls: planted") as caught:
         script("exit 0")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.budget import Budgets
+from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
 from harness.config.target import Region

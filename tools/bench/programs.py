@@ -22,7 +22,7 @@ from harness.core.errors import InfraError
 from harness.core.verdict import ExitCode
 from harness.export.batch import ExportResult, export
 from harness.export.request import ExportRequest
-from harness.run.artifacts import request_of
+from harness.run.subjects import request_of
 from harness.system.files import sha256_of
 from harness.system.progress import Progress
 

@@ -21,8 +21,8 @@ from harness.core.errors import HarnessError, InfraError
 from harness.export.failures import ImportFailed
 from harness.export.fork_server import TEMPORARY
 from harness.export.wire import answer, error_fields
-from harness.system.boundary import as_harness_error
 from harness.system.tied_process import die_with_parent
+from harness.system.unexpected import as_harness_error
 
 PACKAGE = "executorch"
 _CHILD_STATUS = 70

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, overload
 
-from harness.core.plain import without_controls
+from harness.core.safe_text import without_controls
 from harness.link.facts import read_facts
 
 _PREFIXES = re.compile(

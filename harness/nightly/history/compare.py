@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.core.plain import counted
+from harness.core.safe_text import counted
 from harness.core.verdict import ExitCode, Verdict, exit_code
 from harness.nightly.history.case_state import Delta, Standing, State
 from harness.nightly.history.groups import Group, grouped

@@ -14,7 +14,7 @@ from harness.config.loading import load_target, target_files
 from harness.config.npu import split_mode
 from harness.core.errors import HarnessError
 from harness.core.judgement import Cause
-from harness.core.plain import plain
+from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
 from harness.export.exporter import exporter_label
 from harness.export.program import load_program

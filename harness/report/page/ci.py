@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.config.case import is_user_file
-from harness.core.plain import workflow_command
+from harness.core.safe_text import workflow_command
 from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.groups import Group, short

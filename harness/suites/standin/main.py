@@ -23,18 +23,18 @@ from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.sim.companion import ModelledNpu, NpuRunner, served
 from harness.sim.fvp import FEATURES_FILE
 from harness.sim.gdbstub.program import HeapInfo, Program
-from harness.sim.one_process import ProcessRun, run_process
 from harness.sim.simulator import Companion, Launch, NpuResult
+from harness.sim.simulator_process import ProcessRun, run_process
 from harness.suites.standin import OWN_FAULT, StandinError, machine
 from harness.suites.standin.command_line import Model, Request, Settings, load_fvp_model, parse
 from harness.suites.standin.machine import Application, read_application
 from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
 from harness.suites.standin.watch import ModelWatch, uarts_of
 from harness.system import toolchain
-from harness.system.boundary import Unforeseen, as_harness_error, traceback_of
 from harness.system.confine import what_lacks
 from harness.system.process import Bounds, Stop
 from harness.system.quota import QUOTA
+from harness.system.unexpected import Unforeseen, as_harness_error, traceback_of
 
 RUNNERS_VARIABLE = "HIL_STANDIN_RUNNERS"  # a directory: applications elsewhere are refused
 COMMAND_LINE_LIMIT = 256

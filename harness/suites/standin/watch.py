@@ -15,8 +15,8 @@ from functools import partial
 from threading import Thread
 
 from harness.sim.monitor import words_of
-from harness.sim.one_process import GuestWatch
 from harness.sim.simulator import Companion, Launch
+from harness.sim.simulator_process import GuestWatch
 from harness.suites.standin.command_line import Model, Settings
 from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
 from harness.suites.standin.record import write_all

@@ -20,7 +20,7 @@ from harness.firmware.source import (
     source_names,
     sources_of,
 )
-from harness.nightly import shared
+from harness.nightly import store
 from harness.run.pipeline import RunOptions
 from harness.sim.simulator import pick
 from harness.system.paths import cache_dir
@@ -87,7 +87,7 @@ def test_each_source_can_run_alone_and_beside_the_bundled_one() -> None:
 def test_a_night_can_share_the_firmware_of_every_source(name: str, home: Path) -> None:
     """`hil nightly run --store` with `firmware: wheel` ended in an AssertionError."""
     options = options_of(name, home)
-    program, firmware = shared.entries_of(Case(TARGETS[name], "add"), options)
+    program, firmware = store.entries_of(Case(TARGETS[name], "add"), options)
     assert (program.kind, firmware.kind) == ("programs", "firmware")
     assert re.fullmatch("[0-9a-f]{32}", firmware.key)
     assert firmware.place() is None

@@ -25,9 +25,9 @@ from harness.export.request import LOWERINGS
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
 from harness.firmware.sources.wheel import LIBRARIES, make_plan
-from harness.run.artifacts import export_cases
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord
+from harness.run.subjects import export_cases
 from harness.sim.run_files import WORK, output_base, output_name
 from harness.sim.simulator import pick
 from harness.system import toolchain

@@ -17,8 +17,8 @@ from harness.config.loading import load_target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
-from harness.run.artifacts import export_cases
 from harness.run.pipeline import RunOptions, run_case
+from harness.run.subjects import export_cases
 from harness.sim.simulation import simulate
 from harness.sim.simulator import NpuUse, pick
 from harness.system.process import Stop

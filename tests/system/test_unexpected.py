@@ -9,8 +9,8 @@ import pytest
 
 from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode
-from harness.system.boundary import OutOfMemory, Unforeseen, as_harness_error, traceback_of
 from harness.system.files import DiskError, write_whole
+from harness.system.unexpected import OutOfMemory, Unforeseen, as_harness_error, traceback_of
 
 
 def caught(error: BaseException) -> HarnessError:

@@ -23,8 +23,8 @@ from harness.firmware.source import FirmwareChoice, sources_of
 from harness.firmware.sources.wheel import make_plan
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.pool import Task, work
-from harness.nightly.shared import Entry, Store, StoreFailed, entries_of
-from harness.nightly.shared import _pack as packed
+from harness.nightly.store import Entry, Store, StoreFailed, entries_of
+from harness.nightly.store import _pack as packed
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions
 from harness.system import artifact_cache
@@ -178,7 +178,7 @@ def test_a_url_that_cannot_be_used(url: str, message: str) -> None:
 FILL = """
 import sys
 from pathlib import Path
-from harness.nightly.shared import Entry, Store
+from harness.nightly.store import Entry, Store
 store = Store(sys.argv[1])
 store.share([Entry("programs", sys.argv[2])])
 print(*store.notes)

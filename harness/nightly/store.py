@@ -25,8 +25,8 @@ from harness.core.errors import HarnessError, InfraError
 from harness.export import cache
 from harness.export.batch import ExportOptions
 from harness.firmware.source import BuildRequest, build_options
-from harness.run.artifacts import request_of
 from harness.run.pipeline import RunOptions
+from harness.run.subjects import request_of
 from harness.sim.simulator import pick
 from harness.system import artifact_cache
 from harness.system.files import write_whole

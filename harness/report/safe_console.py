@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from harness.core.plain import plain, without_controls
+from harness.core.safe_text import plain, without_controls
 
 
 class Terminal(Console):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.firmware.source import FirmwareChoice
-from harness.nightly.culprits import culprits
+from harness.nightly.bisections import culprits
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History

@@ -16,9 +16,9 @@ from rich.text import Text
 import harness
 from harness.cli.main import main
 from harness.core.errors import UsageError
-from harness.core.plain import as_markdown, counted, plain
+from harness.core.safe_text import as_markdown, counted, plain
 from harness.log import parse_console
-from harness.report.console import Terminal
+from harness.report.safe_console import Terminal
 from harness.size.anatomy import Anatomy, Part
 from harness.size.page import render_page
 

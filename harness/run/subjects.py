@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.config.budgets import settings_of
 from harness.config.case import RUNNER, Case
+from harness.config.case_budgets import settings_of
 from harness.config.loading import Target, load_target
 from harness.config.models import find_model
 from harness.core.errors import HarnessError, NotThere, UsageError
