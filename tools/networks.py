@@ -41,7 +41,7 @@ bundled runner on QEMU and the functional model of the NPU. The weights are live
 is trained. `python -m tools.networks` writes this page and `networks.json`; a case without a row
 was not run yet. A PASS is exact, in every byte.
 
-On a Cortex-M, ExecuTorch 1.5.1 quantises a `Conv1d` in its explicit layout alone, which
+On a Cortex-M, the wheel quantises a `Conv1d` in its explicit layout alone, which
 `budgets/wav2letter.yaml` chooses; those of the other networks stay float32 there.
 
 """

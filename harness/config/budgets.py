@@ -72,8 +72,8 @@ class Budgets(Data):
         return self.slacks.get(figure, self.slack)
 
     def merged(self, model: Mapping[str, Any]) -> Budgets:
-        """Combined with the budgets of a model's file (``harness.config.case_budgets``): of two hard
-        limits the smaller one; of everything else the model's, if it has one."""
+        """Combined with the budgets of a model's file (``harness.config.case_budgets``): of two
+        hard limits the smaller one; of everything else the model's, if it has one."""
         theirs = model.get("limits", {})
         limits = {
             name: min(b[name] for b in (self.limits, theirs) if name in b)

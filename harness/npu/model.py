@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.formats.ethosu import CONFIG_WORDS, NpuConfig, read_config
-from harness.npu import work_limit
+from harness.npu import workload
 from harness.npu.blob import (
     FAST_SCRATCH,
     INPUTS,
@@ -84,9 +84,9 @@ def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
 
 
 class DecodedStream:
-    """A command stream, decoded once. Raises what ``prepare`` and the limits of ``work`` raise."""
+    """A command stream, decoded once. Raises what ``prepare`` and ``workload`` raise."""
 
-    def __init__(self, actions: Actions, work_limit: int = work_limit.UNITS) -> None:
+    def __init__(self, actions: Actions, work_limit: int = workload.UNITS) -> None:
         self.config = actions.config
         self._words = actions.words
         self._names = register_set(actions.config.product)
@@ -94,7 +94,7 @@ class DecodedStream:
         self._work_limit = work_limit
         self._executor = Executor(self._internal_bytes)
         self._operations = Operations(self._prepare, self.config)
-        self._operations.read(self._words, self._names, work_limit.Work(work_limit))
+        self._operations.read(self._words, self._names, workload.Work(work_limit))
         if not self._operations.branches:
             self._executor.describe(self._operations.jobs)
             self._totals = self._operations.totals()
@@ -117,7 +117,7 @@ class DecodedStream:
     def _interpret(self, memory: Memory) -> Totals:
         """With branches the operations are only known as they come."""
         state, totals, carried = State(), Totals(), Carried()
-        total = work_limit.Work(min(self._work_limit, work_limit.LOOPING))
+        total = workload.Work(min(self._work_limit, workload.LOOPING))
         commands, steps, condition = walk(self._words, self._names, state), 0, None
         while operation := next(commands, None):
             steps += 1
@@ -130,7 +130,7 @@ class DecodedStream:
                 continue
             registers = state.registers(operation.offset)
             job = carried.resolve(self._prepare(operation, registers, self.config))
-            total.add(work_limit.request(job), operation.offset)
+            total.add(workload.request(job), operation.offset)
             result = self._executor.run_one(job, memory)
             if job.output is not None and job.output.map is not None:
                 condition = result
@@ -157,7 +157,7 @@ def _require_known(condition: bool | None, offset: int) -> bool:
 
 
 class Network:
-    """A blob ready to run many times. ``work_limit``: as ``work_limit.Work`` counts.
+    """A blob ready to run many times. ``work_limit``: as ``workload.Work`` counts.
 
     Raises WorkLimit at once when a stream without branches asks for more, else as it runs.
     """
@@ -166,7 +166,7 @@ class Network:
         self,
         data: bytes,
         named_data: Mapping[str, bytes] | None = None,
-        work_limit: int = work_limit.UNITS,
+        work_limit: int = workload.UNITS,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
         self.actions = read_actions(self.blob.commands)

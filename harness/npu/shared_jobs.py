@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.formats.ethosu import NpuConfig
-from harness.npu import work_limit
+from harness.npu import workload
 from harness.npu.blob import REGION_NAMES
 from harness.npu.errors import check_limit
 from harness.npu.executor import Carried
@@ -67,7 +67,7 @@ class _Kind:
     input, second input, output; or both ends of a copy; "": it has none)."""
 
     job: int
-    request: work_limit.Request
+    request: workload.Request
     addresses: Addresses
     drops_accumulators: bool
 
@@ -86,7 +86,7 @@ class Operations:
         self._prepare, self._config = prepare, config
         self._carried = Carried()
 
-    def read(self, words: Sequence[int], names: RegisterSet, total: work_limit.Work) -> None:
+    def read(self, words: Sequence[int], names: RegisterSet, total: workload.Work) -> None:
         """Up to STOP, or the first branch. Raises WorkLimit for what ``total`` does not allow, and
         what ``walk`` and ``prepare`` raise."""
         state, rows = State(), array("q")
@@ -98,9 +98,7 @@ class Operations:
                 self.branches = True
                 return
             self.offsets.append(offset)
-            check_limit(
-                "the stream", len(self.offsets), work_limit.OPERATIONS, "operations", offset
-            )
+            check_limit("the stream", len(self.offsets), workload.OPERATIONS, "operations", offset)
             now = name, parameter, state.changes
             if now != last:
                 last, kind = now, kinds.get((name, parameter, *state.others.values()))
@@ -118,17 +116,17 @@ class Operations:
                 self._carried.drop_accumulators()
         self.places = np.frombuffer(rows, np.int64).reshape(-1, _COLUMNS)
 
-    def _first(self, operation: Operation, state: State, total: work_limit.Work) -> _Kind | None:
+    def _first(self, operation: Operation, state: State, total: workload.Work) -> _Kind | None:
         """None: no other operation may share its job."""
         registers = state.registers(operation.offset)
         job = self._carried.resolve(self._prepare(operation, registers, self._config))
-        request = work_limit.request(job)
+        request = workload.request(job)
         total.add(request, operation.offset)
         self._carried.after(job)
         self.jobs.append(job)
         self._names.append(operation.name)
         what = "operations that are not alike"
-        check_limit("the stream", len(self.jobs), work_limit.DISTINCT, what, operation.offset)
+        check_limit("the stream", len(self.jobs), workload.DISTINCT, what, operation.offset)
         addresses = address_registers(job)
         if addresses is None:
             return None
