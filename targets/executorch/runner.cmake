@@ -60,7 +60,8 @@ function(hil_compile_selected_kernels)
   set(kept "")
   foreach(source IN LISTS sources)
     file(STRINGS "${source}" uses REGEX "(^|[^A-Za-z0-9_])(${pattern})\\(" LIMIT_COUNT 1)
-    if(uses OR NOT source MATCHES "/cpu/op_[^/]+$")
+    file(STRINGS "${source}" operator REGEX "_out\\(" LIMIT_COUNT 1)  # else others may need it
+    if(uses OR NOT operator OR NOT source MATCHES "/cpu/op_[^/]+$")
       list(APPEND kept "${source}")
     else()
       set_property(

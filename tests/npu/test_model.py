@@ -96,7 +96,7 @@ def test_a_loop_may_do_less_than_a_stream_whose_end_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody has to wait a minute for a guest's loop that counts on."""
-    monkeypatch.setattr(model.work, "LOOPING", 50_000)
+    monkeypatch.setattr(model.workload, "LOOPING", 50_000)
     stream = [*words("u85", *COPY), 0x0000_4100, 0]
     with pytest.raises(WorkLimit, match="the limit of the model is 50000"):
         run(blob(cop1(U85_256, stream)), [bytes(256)])

@@ -64,9 +64,9 @@ def test_each_ending_is_told(
     )
     result.assert_outcomes(passed=1, failed=3)
     said = result.stdout.str()
-    assert "FAULT hard_fault: Hard fault. irq=-13" in said
-    assert "INFRA library_missing: " in said
-    assert "HANG stall: no output and no CPU time" in said
+    assert "FAULT hard_fault (console line 10): Hard fault. irq=-13" in said
+    assert "INFRA library_missing (console line 1): " in said
+    assert "HANG stall (console line 9): no output and no CPU time" in said
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [("skip", "skipped"), ("fail", "errors")])

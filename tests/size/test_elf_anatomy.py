@@ -166,7 +166,7 @@ def test_not_a_map(built: Built, tmp_path: Path) -> None:
     [
         (20, "do not start with an ELF header"),
         (60, "table of section headers ends"),
-        (-100, "ends 100 bytes behind"),
+        (-100, "ends 100 bytes past"),
     ],
 )
 def test_truncated(built: Built, tmp_path: Path, keep: int, says: str) -> None:

@@ -173,9 +173,12 @@ def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress)
     progress(what)
     log = plan.manifest.with_name(f"{what.replace(' ', '-')}.log")
     names: list[str] = []
+    begun = b""
 
     def watch(data: bytes) -> None:
-        for project in _PROJECT.findall(data):
+        nonlocal begun
+        whole, newline, begun = (begun + data).rpartition(b"\n")  # data may end within a line
+        for project in _PROJECT.findall(whole + newline):
             names.append(project.decode("utf-8", "replace"))
             progress(f"fetching {names[-1]} {len(names)}/{len(PROJECTS)}")
 

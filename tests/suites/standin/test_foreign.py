@@ -64,7 +64,7 @@ def test_a_program_that_gives_up_is_not_qemu_that_died(
     the debugger interface tells the two apart."""
     elf = guests.newlib(tmp_path / "newlib.elf", STATUS=status)
     done = fvp("-a", elf, *GIVEN, *semihosting())
-    assert f"ended with status {status}; as with the model it is not passed on" in done.stderr
+    assert f"ended with status {status}; as with the model, it is not passed on" in done.stderr
     assert done.returncode == 0
     (tmp_path / "cwd" / ":semihosting-features").write_bytes(b"SHFB\x01")
     assert fvp("-a", elf, *GIVEN, *semihosting()).returncode == status

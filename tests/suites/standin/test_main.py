@@ -141,7 +141,7 @@ def test_a_programs_status_stays_with_the_model(fvp: Fvp, guest: Guest) -> None:
     """As on the real one: 0, whatever the program says, unless the features file is there."""
     done = fvp("-a", guest(STATUS=3), *semihosting())
     assert done.returncode == 0
-    assert "ended with status 3; as with the model it is not passed on" in done.stderr
+    assert "ended with status 3; as with the model, it is not passed on" in done.stderr
 
 
 def test_the_features_file_passes_the_status_on(fvp: Fvp, guest: Guest, tmp_path: Path) -> None:
