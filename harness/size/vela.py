@@ -1,37 +1,27 @@
 """The Ethos-U delegate's blob: commands, weights, scales, and its needs at run time.
 
 A blob that is not a Vela stream (``formats/ethosu.py``) is one opaque part. Of the commands only
-the registers with addresses of constants are followed; nothing is executed. Register numbers:
-``ethosu/vela/ethos_u55_regs`` of ethos-u-vela 5.1.0; the two weight streams that only a U85 has
-come from the register descriptions in its source distribution.
+the registers with addresses of constants are followed; nothing is executed.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
 from harness.core.errors import MalformedFile
 from harness.formats import ethosu
-from harness.formats.ethosu import HEADER_BYTES, VelaBlock, walk
+from harness.formats.ethosu import HEADER_BYTES, walk
+from harness.npu.blob import INPUTS, OUTPUTS, WEIGHTS, read_actions, read_blob
+from harness.npu.errors import EthosUError
+from harness.npu.registers import register_set
+from harness.npu.stream import Write, decode_at
 from harness.size.anatomy import PartPath, Span, Tally, sweep
 
 BACKEND = "EthosUBackend"
 _BLOCKS = {"cmd_data": "command stream", "weight_data": "constants"}
-
-_CONSTANTS = 0  # the region that holds the delegate's weight_data
-_CONV, _DEPTHWISE, _DMA_START = 0x002, 0x003, 0x010
-_WEIGHT_REGION, _SCALE_REGION = 0x128, 0x129
-_WEIGHTS = ((0x020, 0x021), (0x090, 0x091))
-_SCALES = ((0x022, 0x023),)
-_LATER_PAIRS = ((0x092, 0x093), (0x094, 0x095))  # U65: scales of core 1; U85: weights 2 and 3
-_DMA_SRC_REGION, _DMA_DST_REGION = 0x130, 0x131
-_DMA_SRC, _DMA_DST, _DMA_LEN = 0x030, 0x031, 0x032
-_ROW = struct.Struct("<9i")  # of a table of tensors: shape, element size, offset, region
-_INTERNAL = 1 << 8  # the destination is the NPU's own memory
+_NPU_MEMORY = 1 << 8  # DMA0_DST_REGION: the destination is the NPU's own memory
 _USES = ("weights", "scales", "lookup tables", "copied by DMA")  # the first that fits wins
 
 
@@ -68,33 +58,22 @@ def split(blob: memoryview, path: PartPath, tally: Tally) -> DelegateNeeds:
         if block.name == "scratch_size" and block.length == 4 and not block.external:
             scratch = int(struct.unpack("<I", data)[0])
         tally.add((*path, "padding"), block.padding)
-    tally.add((*path, "after the stream"), len(blob) - blocks[-1].end)
-    return DelegateNeeds(scratch, keys, _driver_memory(blob, blocks))
+    end = blocks[-1].end
+    tally.add((*path, "after the stream"), len(blob) - end)
+    return DelegateNeeds(scratch, keys, _driver_memory(bytes(blob[:end]), dict.fromkeys(keys, b"")))
 
 
-def _driver_memory(blob: memoryview, blocks: Sequence[VelaBlock]) -> dict[str, int]:
+def _driver_memory(blob: bytes, named_data: Mapping[str, bytes]) -> dict[str, int]:
     """The memory that the Linux driver provides besides scratch, each in a region of its own."""
-    contents = {b.name: blob[b.data : b.data + b.length] for b in blocks if not b.external}
     try:
-        (stream,) = ethosu.command_streams(contents.get("cmd_data", memoryview(b"")))
-    except (MalformedFile, ValueError):
+        found = read_blob(blob, named_data)
+        requires = read_actions(found.commands).requires
+    except EthosUError:
         return {}
-    if stream.requires is None:
+    if requires is None:
         return {}
-    needs = {
-        "inputs": _region_end(contents, "inputs", 3),
-        "outputs": _region_end(contents, "outputs", 4),
-    }
-    return {**needs, "on-chip cache": stream.requires.cache_bytes}
-
-
-def _region_end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
-    """Where the last tensor of a region ends."""
-    table = blocks.get(name, memoryview(b""))[4:]
-    whole = len(table) // _ROW.size * _ROW.size
-    rows = _ROW.iter_unpack(table[:whole])
-    sizes = (row[7] + prod(row[:7]) for row in rows if row[8] == region)
-    return max(map(int, sizes), default=0)
+    own = {"inputs": found.own_region(INPUTS), "outputs": found.own_region(OUTPUTS)}
+    return {**own, "on-chip cache": requires.cache_bytes}
 
 
 Uses = dict[tuple[int, int], int]  # ``[start, end)`` in the constants: an index into _USES
@@ -111,17 +90,16 @@ def _split_constants(uses: Uses | None, size: int, path: PartPath, tally: Tally)
 
 
 def constant_uses(commands: memoryview) -> Uses | None:
-    """How a ``cmd_data`` block uses the constants; None when it has neither container format."""
-    reader = _CommandReader()
+    """How a ``cmd_data`` block uses the constants; None where its commands cannot be read."""
+    constants = _Constants()
     try:
         for stream in ethosu.command_streams(commands):
-            words = commands[stream.start : stream.start + stream.size]
-            reader.read(
-                [w for (w,) in struct.iter_unpack("<I", words)], stream.npu[0] if stream.npu else 0
-            )
-    except MalformedFile:
+            product = ethosu.product(stream.npu[0]) if stream.npu else None
+            words = struct.unpack_from(f"<{stream.size // 4}I", commands, stream.start)
+            constants.follow(words, product or "")
+    except (MalformedFile, EthosUError):
         return None
-    return reader.spans
+    return constants.uses
 
 
 @dataclass(frozen=True)
@@ -134,70 +112,57 @@ class _Copy:
     source: int
 
 
-class _CommandReader:
+class _Constants:
+    """What becomes of the region WEIGHTS, which holds the delegate's weight_data."""
+
     def __init__(self) -> None:
-        self._is_u85 = False
-        self.spans: Uses = {}
-        self._registers: dict[int, int] = defaultdict(int)
-        self._pairs: dict[int, int] = defaultdict(int)
+        self.uses: Uses = {}
+        self._registers: dict[str, int] = {}
         self._copies: list[_Copy] = []
 
-    def read(self, words: list[int], config: int) -> None:
-        self._is_u85 = ethosu.product(config) == "u85"
-        position = 0
-        while position < len(words):
-            word = words[position]
-            code = word & 0x3FF
-            if word & 0xC000:
-                value = words[position + 1] if position + 1 < len(words) else 0
-                self._pairs[code] = value | (word >> 16 & 0xFF) << 32
-                position += 2
-                continue
-            position += 1
-            if code >= 0x100:
-                self._registers[code] = word >> 16
-            elif code == _DMA_START:
+    def follow(self, words: tuple[int, ...], product: str) -> None:
+        names, at = register_set(product), 0
+        while at < len(words):
+            item, at = decode_at(words, at, names)
+            if isinstance(item, Write):
+                self._registers[item.name] = item.value
+            elif item.name == "DMA_START":
                 self._copy()
-            elif code in (_CONV, _DEPTHWISE):
-                self._convolve()
+            elif item.name in ("CONV", "DEPTHWISE"):
+                for use, kind in enumerate(("WEIGHT", "SCALE")):
+                    self._convolve(use, kind)
+
+    def _get(self, register: str) -> int:
+        return self._registers.get(register, 0)
 
     def _copy(self) -> None:
-        if self._registers[_DMA_SRC_REGION] & 0xFF != _CONSTANTS:
+        if self._get("DMA0_SRC_REGION") & 0xFF != WEIGHTS:
             return
-        source, size = self._pairs[_DMA_SRC], self._pairs[_DMA_LEN]
-        target = self._registers[_DMA_DST_REGION]
-        self._use(2 if target & _INTERNAL else 3, source, size)
-        copy = _Copy(target & 0xFF, self._pairs[_DMA_DST], size, source)
-        if not target & _INTERNAL:
+        source, size = self._get("DMA0_SRC"), self._get("DMA0_LEN")
+        region, start = self._get("DMA0_DST_REGION"), self._get("DMA0_DST")
+        self._use(2 if region & _NPU_MEMORY else 3, source, size)
+        if not region & _NPU_MEMORY:
+            copy = _Copy(region & 0xFF, start, size, source)
             self._copies = [
                 c
                 for c in self._copies
-                if c.region != copy.region
-                or c.start >= copy.start + size
-                or c.start + c.size <= copy.start
+                if c.region != copy.region or c.start >= start + size or c.start + c.size <= start
             ]
             self._copies.append(copy)
 
-    def _convolve(self) -> None:
-        weights = _WEIGHTS + (_LATER_PAIRS if self._is_u85 else ())
-        scales = _SCALES + (() if self._is_u85 else _LATER_PAIRS[:1])
-        for use, region, pairs in (
-            (0, self._registers[_WEIGHT_REGION], weights),
-            (1, self._registers[_SCALE_REGION], scales),
-        ):
-            for base, length in pairs:
-                self._use_anywhere(use, region, self._pairs[base], self._pairs[length])
-
-    def _use_anywhere(self, use: int, region: int, start: int, size: int) -> None:
-        """A use of the constants themselves, or of a copy of them."""
-        if region == _CONSTANTS:
-            self._use(use, start, size)
-            return
-        for copy in self._copies:
-            if copy.region == region and copy.start <= start < copy.start + copy.size:
-                self._use(use, copy.source + start - copy.start, size)
+    def _convolve(self, use: int, kind: str) -> None:
+        """Each core of the NPU has weights of its own, and scales where it has."""
+        region = self._get(f"{kind}_REGION")
+        for core in ("", "1", "2", "3"):
+            start, size = self._get(f"{kind}{core}_BASE"), self._get(f"{kind}{core}_LENGTH")
+            if region == WEIGHTS:
+                self._use(use, start, size)
+                continue
+            for copy in self._copies:
+                if copy.region == region and copy.start <= start < copy.start + copy.size:
+                    self._use(use, copy.source + start - copy.start, size)
 
     def _use(self, use: int, start: int, size: int) -> None:
         key = (start, start + size)
         if size:
-            self.spans[key] = min(use, self.spans.get(key, use))
+            self.uses[key] = min(use, self.uses.get(key, use))

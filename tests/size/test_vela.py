@@ -38,7 +38,7 @@ def test_what_a_driver_of_linux_provides() -> None:
     needs = split(memoryview(made), PLACE, Tally()).memory
     assert needs == {"inputs": 36, "outputs": 9, "on-chip cache": 64}
     cut = blob(cop2(U85_256, [0], cache=64), inputs=one[:-1], outputs=out + b"x")
-    assert split(memoryview(cut), PLACE, Tally()).memory["inputs"] == 0
+    assert split(memoryview(cut), PLACE, Tally()).memory == {}
     assert split(memoryview(blob(cop1(U85_256, [0]))), PLACE, Tally()).memory == {}
 
 
