@@ -16,12 +16,18 @@ import sqlalchemy as sa
 
 from harness.core.errors import UsageError
 from harness.nightly.history.model import Row
-from harness.nightly.history.store import History, HistoryUnreachable, raises_unreachable, shown_url
+from harness.nightly.history.store import (
+    History,
+    HistoryUnreachable,
+    metadata,
+    raises_unreachable,
+    shown_url,
+)
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
 VARIABLE = "HIL_HISTORY"
-HEAD = "0003"  # the newest of migrations/versions
+HEAD = "0001"  # the newest of migrations/versions
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
 _RETRY_S = 30.0  # until a database that was gone is tried again
@@ -42,21 +48,6 @@ class UnknownDatabase(UsageError):
         )
 
 
-class NewerHistory(UsageError):
-    """Made by a newer version of the harness. ``revision``: of its tables."""
-
-    kind = "newer_history"
-
-    def __init__(self, url: str, revision: str) -> None:
-        self.url = url
-        self.revision = revision
-        super().__init__(
-            f"the history at {url} has tables of revision {revision}, which this version of the "
-            f"harness does not know (it knows up to {HEAD})",
-            hint="use the version that wrote it, or a newer one",
-        )
-
-
 def history_url(url: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
     """``--history``, else ``$HIL_HISTORY``, else ``history.db`` in the state directory."""
     return url or environ.get(VARIABLE) or f"sqlite:///{state_dir() / 'history.db'}"
@@ -65,7 +56,8 @@ def history_url(url: str | None = None, environ: Mapping[str, str] = os.environ)
 def open_history(url: str | None = None) -> History:
     """The history at a URL (or ``history_url``), its tables made or brought up to date.
 
-    Raises UnknownDatabase, NewerHistory, HistoryUnreachable, DiskError.
+    Raises UnknownDatabase, HistoryUnreachable, DiskError, and UsageError for a history of a newer
+    version of the harness.
     """
     engine = _engine(history_url(url))
     shown = shown_url(engine)
@@ -113,8 +105,10 @@ def _sqlite(url: sa.URL) -> sa.Engine:
 
 
 def _migrate(engine: sa.Engine, url: str) -> None:
-    if _revision(engine) == HEAD:
-        return
+    """Makes the tables of a new database, and brings those of an older one up to date."""
+    with engine.connect() as connection:
+        if _revision(connection) == HEAD:
+            return
     with _alone(engine) as connection:
         from alembic import command  # takes long, and few calls migrate
         from alembic.config import Config
@@ -123,18 +117,29 @@ def _migrate(engine: sa.Engine, url: str) -> None:
         config = Config()
         config.set_main_option("script_location", str(_MIGRATIONS))
         config.attributes["connection"] = connection
+        found = _revision(connection)
         try:
-            command.upgrade(config, "head")
+            if found is None:
+                metadata.create_all(connection)
+                command.stamp(config, "head")
+            else:
+                command.upgrade(config, "head")
         except CommandError as error:
-            raise NewerHistory(url, _revision(engine) or "?") from error
+            raise UsageError(
+                f"the history at {url} has tables of revision {found}, which this version of the "
+                f"harness does not know (it knows up to {HEAD})",
+                hint="use the version that wrote it, or a newer one",
+                kind="newer_history",
+                url=url,
+                revision=found,
+            ) from error
 
 
-def _revision(engine: sa.Engine) -> str | None:
+def _revision(connection: sa.Connection) -> str | None:
     """None for a database that is no history yet."""
-    with engine.connect() as connection:
-        if not sa.inspect(connection).has_table(_VERSION.name):
-            return None
-        return connection.scalar(sa.select(_VERSION.c.version_num))
+    if not sa.inspect(connection).has_table(_VERSION.name):
+        return None
+    return connection.scalar(sa.select(_VERSION.c.version_num))
 
 
 @contextmanager

@@ -89,21 +89,9 @@ class HistoryUnreachable(InfraError):
         )
 
 
-class UnreadableRow(UsageError):
-    """A row or night that another version wrote, or something else."""
-
-    kind = "unreadable_row"
-
-    def __init__(self, url: str, error: Exception) -> None:
-        self.url = url
-        super().__init__(
-            f"the history at {url} has a row that this version cannot read: {_first_line(error)}",
-            hint="use the version that wrote it",
-        )
-
-
 class History:
-    """``open_history`` makes it. Every method raises HistoryUnreachable and UnreadableRow."""
+    """``open_history`` makes it. Every method raises HistoryUnreachable, and UsageError
+    for a row or night that another version wrote."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -232,7 +220,13 @@ class History:
         try:
             return read(kind, body)
         except ValueError as error:
-            raise UnreadableRow(self.url, error) from error
+            raise UsageError(
+                f"the history at {self.url} has a row that this version cannot read: "
+                f"{_first_line(error)}",
+                hint="use the version that wrote it",
+                kind="unreadable_row",
+                url=self.url,
+            ) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
