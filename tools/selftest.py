@@ -136,7 +136,7 @@ def run_steps(
     The steps beside pytest run one after the other in the background; what each printed appears
     when it has ended.
     """
-    project_root()  # raises NotAClone: an installed package has no tests
+    project_root()  # raises UsageError: an installed package has no tests
     known = {step.name: step for step in STEPS}
     if "list" in only:
         for step in () if as_json else STEPS:

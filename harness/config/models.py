@@ -73,15 +73,6 @@ class ModelSource:
         return self.file is not None
 
 
-class UnknownModel(Unknown):
-    """The names are too many for a hint, unless some are close."""
-
-    def __init__(self, model: str, known: Iterable[str]) -> None:
-        super().__init__(f"unknown model '{model}'", model, known)
-        if not self.close:
-            self.hint = "`hil models` lists the names; a user's model is a path ending in .py"
-
-
 class NamesMissing(BadModel):
     """A user's file without the names that the convention asks for."""
 
@@ -127,7 +118,7 @@ def unavailable() -> dict[str, str]:
 def find_model(name: str) -> ModelSource:
     """The source for a catalogue name or the path of a ``.py`` file.
 
-    Raises UnknownModel (close names in the hint), UsageError for one that does not export and
+    Raises Unknown (close names in the hint), UsageError for one that does not export and
     for a file that is not there.
     """
     if is_user_file(name):
@@ -151,7 +142,10 @@ def find_model(name: str) -> ModelSource:
             model=name,
             reason=reason,
         )
-    raise UnknownModel(name, [*known, *unavailable()])
+    unknown = Unknown(f"unknown model '{name}'", name, [*known, *unavailable()])
+    if not unknown.close:  # the names are too many for a hint
+        unknown.hint = "`hil models` lists the names; a user's model is a path ending in .py"
+    raise unknown
 
 
 def require_names(file: Path) -> None:

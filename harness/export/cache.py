@@ -78,7 +78,7 @@ def by_pte(sha256: str) -> Program | None:
 def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Holds the right to write a key. ``on_wait`` is called when another process has it.
 
-    Raises LockHeld, DiskError.
+    Raises InfraError, DiskError.
     """
     place = entry_dir(key)
     with ExitStack() as stack:

@@ -158,7 +158,7 @@ def obtain(
     process builds, others wait.
 
     Another target may have built the firmware of this key. Raises what ``build`` does, DiskError,
-    LockHeld.
+    InfraError.
     """
     directory = paths.cache_dir("firmware") / key
     name = variant or target.default_variant

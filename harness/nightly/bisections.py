@@ -17,12 +17,6 @@ from harness.system.progress import Progress
 MOST = 3  # failures: what is new in one night mostly has one commit
 
 
-class OutOfTime(InfraError):
-    """The bisections of a night took as long as its suite allows."""
-
-    kind = "out_of_time"
-
-
 def culprits(
     page: Comparison, firmware: FirmwareChoice, minutes: float, progress: Progress
 ) -> Iterator[tuple[str, str]]:
@@ -32,7 +26,7 @@ def culprits(
 
     def watched(message: str) -> None:
         if time.monotonic() > end:
-            raise OutOfTime(f"the suite's {minutes:g} minutes were over")
+            raise InfraError(f"the suite's {minutes:g} minutes were over", kind="out_of_time")
         progress(message)
 
     new = [case.since for case in page.cases if case.state.is_new and case.since is not None]

@@ -39,10 +39,6 @@ class SchedulerFailed(InfraError):
         super().__init__(f"the scheduler {url} {problem}", hint=hint)
 
 
-class WorkerFailed(NotDone):
-    kind = "worker_failed"
-
-
 class WorkerLabel(WorkerPlugin):  # type: ignore[misc]
     """Labels every worker, also one that joins later. ``fvps``: executables to look for there."""
 
@@ -124,7 +120,8 @@ class DaskPool:
         except Exception as error:  # of the worker, or no worker came: the other tasks go on
             why = as_harness_error(error).message
             message = f"no worker with {self._label} could do the task: {why}"
-            raise WorkerFailed(message, hint=f"the workers' logs have more; {_START}") from error
+            hint = f"the workers' logs have more; {_START}"
+            raise NotDone(message, hint=hint, kind="worker_failed") from error
         return rows
 
     def close(self) -> None:

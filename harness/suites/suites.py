@@ -200,23 +200,8 @@ def build_runner(
     return source.build(request, progress)
 
 
-class WrongCore(UsageError):
-    """``built_for``: the core or architecture that the ELF names, or ""."""
-
-    def __init__(self, suite: Suite, elf: Path, built_for: str) -> None:
-        self.built_for = built_for
-        super().__init__(
-            f"{elf} was built for {built_for or 'a core'} without Helium, and the programs of the "
-            f"{suite.name} suite are compiled for a Cortex-M55 with it: they would run with the "
-            "scratch sizes of other kernels, and prove nothing",
-            hint="give the runner that was built for cortex-m55 (ExecuTorch's "
-            "backends/cortex_m/test/build_test_runner.sh --target=cortex-m55)",
-            path=elf,
-        )
-
-
 def check_core(suite: Suite, elf: Path) -> None:
-    """An ELF without build attributes is accepted. Raises WrongCore."""
+    """An ELF without build attributes is accepted. Raises UsageError."""
     if not suite.helium:
         return
     try:
@@ -226,4 +211,13 @@ def check_core(suite: Suite, elf: Path) -> None:
         return
     if _CPU_ARCH in tags and not tags.get(_MVE_ARCH):
         name = str(tags.get(_CPU_NAME, ""))
-        raise WrongCore(suite, elf, f"Armv{name}" if name[:1].isdecimal() else name)
+        built_for = f"Armv{name}" if name[:1].isdecimal() else name
+        raise UsageError(
+            f"{elf} was built for {built_for or 'a core'} without Helium, and the programs of the "
+            f"{suite.name} suite are compiled for a Cortex-M55 with it: they would run with the "
+            "scratch sizes of other kernels, and prove nothing",
+            hint="give the runner that was built for cortex-m55 (ExecuTorch's "
+            "backends/cortex_m/test/build_test_runner.sh --target=cortex-m55)",
+            path=elf,
+            built_for=built_for,
+        )

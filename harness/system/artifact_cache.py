@@ -40,13 +40,6 @@ class NotAsStored(Exception):
         super().__init__(f"{name} is not what was stored")
 
 
-class LockHeld(InfraError):
-    """Another process did not release a lock in time."""
-
-    def __init__(self, lock: Path, seconds: float) -> None:
-        super().__init__(f"another process has been building for {seconds:.0f} s", path=lock)
-
-
 @dataclass(frozen=True)
 class Entry:
     """``files``: relative name to sha256. ``facts``: what the owner of the entry adds, as JSON."""
@@ -118,7 +111,7 @@ def cached(
     on_wait: Callable[[], None] = lambda: None,
 ) -> Entry:
     """The entry of ``key``; one process makes it by ``fill``, which is given the empty folder and
-    returns the facts, while others wait. Raises what ``fill`` does, LockHeld and OSError."""
+    returns the facts, while others wait. Raises what ``fill`` does, InfraError and OSError."""
     if (entry := load(place, key)) is not None:
         return entry
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +129,7 @@ def locked(
 ) -> Iterator[None]:
     """Holds the right to write a folder. ``on_wait`` is called when another process has it.
 
-    Raises LockHeld after ``seconds``; OSError where no lock can be made.
+    Raises InfraError after ``seconds``; OSError where no lock can be made.
     """
     import filelock  # a cache hit takes no lock
 
@@ -148,7 +141,8 @@ def locked(
         try:
             lock.acquire(timeout=seconds)
         except filelock.Timeout as error:
-            raise LockHeld(Path(lock.lock_file), seconds) from error
+            message = f"another process has been building for {seconds:.0f} s"
+            raise InfraError(message, path=lock.lock_file) from error
     try:
         yield
     finally:

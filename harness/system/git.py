@@ -252,33 +252,6 @@ def _content(path: Path) -> bytes | None:
         raise Unreadable(path, error) from error
 
 
-class NotARepository(UsageError):
-    """``said``: git's own words."""
-
-    def __init__(self, folder: Path, said: str) -> None:
-        self.said = said
-        super().__init__(
-            f"{folder} is not the work tree of a git repository: {said}",
-            hint="name the folder of your clone",
-            path=folder,
-        )
-
-
-class WorktreeBusy(InfraError):
-    """Another process works in it."""
-
-    kind = "worktree_busy"
-
-    def __init__(self, use: str, checkout: Path, folder: Path) -> None:
-        self.use = use
-        self.checkout = str(checkout)
-        super().__init__(
-            f"another {use} of {checkout} is running; it works in {folder}",
-            hint="wait for it to end, or give this one a state directory of its own (HIL_HOME)",
-            path=folder,
-        )
-
-
 @dataclass(frozen=True)
 class Worktree:
     """``folder`` is the worktree of ``checkout``; ours alone, as long as it is borrowed."""
@@ -293,11 +266,16 @@ class Worktree:
 
 
 def top_of(folder: Path) -> Path:
-    """The top of the work tree that ``folder`` is in. Raises NotARepository."""
+    """The top of the work tree that ``folder`` is in. Raises UsageError."""
     try:
         return Path(git(folder, "rev-parse", "--show-toplevel"))
     except GitFailed as error:
-        raise NotARepository(folder, error.said) from error
+        raise UsageError(
+            f"{folder} is not the work tree of a git repository: {error.said}",
+            hint="name the folder of your clone",
+            path=folder,
+            said=error.said,
+        ) from error
 
 
 @contextmanager
@@ -305,7 +283,7 @@ def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[
     """The worktree of ``checkout`` for one ``use`` ("bisect"), made when there is none. It stands
     nowhere in particular.
 
-    Raises WorktreeBusy, NotARepository, GitFailed, DiskError.
+    Raises InfraError when another process has it, UsageError, GitFailed, DiskError.
     """
     top = top_of(checkout)
     name = hashlib.sha256(str(top).encode()).hexdigest()[:12]
@@ -315,7 +293,14 @@ def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[
         place.mkdir(parents=True, exist_ok=True)
 
     def busy() -> None:
-        raise WorktreeBusy(use, top, folder)
+        raise InfraError(
+            f"another {use} of {top} is running; it works in {folder}",
+            hint="wait for it to end, or give this one a state directory of its own (HIL_HOME)",
+            kind="worktree_busy",
+            path=folder,
+            use=use,
+            checkout=str(top),
+        )
 
     with locked(folder, on_wait=busy):
         _prepare(top, folder, progress)

@@ -13,19 +13,6 @@ from harness.core.errors import InfraError, UsageError
 from harness.system.settings import settings
 
 
-class NotAClone(UsageError):
-    """``path``: where the package is."""
-
-    kind = "not_a_clone"
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(
-            f"this examines the harness itself, and needs a clone of it; {root} is an installation",
-            hint="clone the repository and call ./hil there",
-            path=root,
-        )
-
-
 def import_root() -> Path:
     """The folder whose packages we are: of a clone, or of installed packages."""
     return Path(__file__).resolve().parents[2]
@@ -39,10 +26,15 @@ def data_root() -> Path:
 
 
 def project_root() -> Path:
-    """The clone that this is. Raises NotAClone for an installed package, which has no tests."""
+    """The clone that this is. Raises UsageError for an installed package, which has no tests."""
     root = import_root()
     if not (root / "tests" / "doubles").is_dir():
-        raise NotAClone(root)
+        raise UsageError(
+            f"this examines the harness itself, and needs a clone of it; {root} is an installation",
+            hint="clone the repository and call ./hil there",
+            kind="not_a_clone",
+            path=root,
+        )
     return root
 
 

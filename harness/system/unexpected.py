@@ -19,19 +19,6 @@ from harness.system.paths import import_root
 _EXHAUSTED = ("can't start new thread", "failed to map segment", "Cannot allocate memory")
 
 
-class OutOfMemory(InfraError):
-    """Of this machine, not of the simulated one. ``place``: the innermost line of the harness."""
-
-    kind = "out_of_memory"
-
-    def __init__(self, error: BaseException) -> None:
-        self.place = place_of(error)
-        super().__init__(
-            "the machine, or a limit set for this process, gave no more memory",
-            hint="see `ulimit -v` and `free -m`; fewer cases or workers at a time need less",
-        )
-
-
 class Unforeseen(InfraError):
     """An exception of Python or a library. ``cause``: its name, ``detail``: its text, ``place``:
     the innermost line of the harness, "harness/run/record.py:12"."""
@@ -55,7 +42,12 @@ def as_harness_error(error: BaseException) -> HarnessError:
     if isinstance(error, HarnessError):
         return error
     if _exhausted(error):
-        return OutOfMemory(error)
+        return InfraError(
+            "the machine, or a limit set for this process, gave no more memory",
+            hint="see `ulimit -v` and `free -m`; fewer cases or workers at a time need less",
+            kind="out_of_memory",
+            place=place_of(error),
+        )
     named = error if isinstance(error, OSError) and error.filename is not None else None
     if disk := named or disk_full(error):
         return DiskError("reading or writing a file", disk)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.models import UnknownModel, catalogue, find_model, source_files, unavailable
-from harness.core.errors import BadModel, UsageError
+from harness.config.models import catalogue, find_model, source_files, unavailable
+from harness.core.errors import BadModel, Unknown, UsageError
 
 
 def test_the_models_of_the_readme_are_there() -> None:
@@ -28,7 +28,7 @@ def test_no_name_is_both_available_and_not() -> None:
 
 
 def test_a_typo_gets_close_names_as_hint() -> None:
-    with pytest.raises(UnknownModel, match="unknown model 'resnet9'") as caught:
+    with pytest.raises(Unknown, match="unknown model 'resnet9'") as caught:
         find_model("resnet9")
     assert "resnet8" in (caught.value.hint or "")
     assert "resnet8" in caught.value.close

@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
+from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.export.checkout import find_exporter
 from harness.export.exporter import ExporterChoice
 from harness.firmware.source import ROOT_VARIABLE, FirmwareChoice, choose, source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
-from harness.suites.suites import SUITES, WrongCore, check_core
+from harness.suites.suites import SUITES, check_core
 from harness.system.git import GitFailed, Worktree, borrowed, git
 from tests.suites.test_runner import compiled
 
@@ -135,6 +136,6 @@ def test_a_runner_that_was_built_for_another_target(worktree: Worktree, tmp_path
     for place in (before, after):
         place.mkdir()
     elf = picked(stand_at(worktree, f"{RUNNER_OF_EACH_TARGET}~1"), before)
-    with pytest.raises(WrongCore, match="built for Armv6S-M without Helium"):
+    with pytest.raises(UsageError, match="built for Armv6S-M without Helium"):
         check_core(SUITES["cortex-m"], elf)
     check_core(SUITES["cortex-m"], picked(stand_at(worktree, RUNNER_OF_EACH_TARGET), after))

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.suite import suite
-from harness.suites.suites import SUITES, WrongCore, check_core
+from harness.core.errors import UsageError
+from harness.suites.suites import SUITES, check_core
 
 
 def compiled(folder: Path, *how: str) -> Path:
@@ -33,7 +34,7 @@ def test_a_runner_without_helium_is_refused(
 ) -> None:
     """Before any test is collected: with it a depthwise convolution passes or fails by chance."""
     elf = compiled(tmp_path, *how)
-    with pytest.raises(WrongCore, match="without Helium") as error:
+    with pytest.raises(UsageError, match="without Helium") as error:
         check_core(SUITES["cortex-m"], elf)
     assert error.value.built_for == name
     assert "--target=cortex-m55" in str(error.value.hint)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.git import NotARepository, WorktreeBusy, borrowed, top_of
+from harness.core.errors import InfraError, UsageError
+from harness.system.git import borrowed, top_of
 
 from .repository import Repository, make_repository
 
@@ -162,7 +163,7 @@ def test_a_state_directory_inside_the_checkout(
 def test_one_at_a_time(two: tuple[Repository, str, str]) -> None:
     user, first, _ = two
     with borrowed(user.folder, "test") as tree:
-        with pytest.raises(WorktreeBusy, match=r"another test of .*checkout is running") as caught:
+        with pytest.raises(InfraError, match=r"another test of .*checkout is running") as caught:
             borrowed(user.folder, "test").__enter__()
         assert caught.value.path == str(tree.folder)
         with borrowed(user.folder, "other use") as other:
@@ -185,7 +186,7 @@ def test_a_killed_one_leaves_it_free(two: tuple[Repository, str, str]) -> None:
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "here\n"
-    with pytest.raises(WorktreeBusy):
+    with pytest.raises(InfraError, match="is running"):
         borrowed(user.folder, "test").__enter__()
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
@@ -194,7 +195,7 @@ def test_a_killed_one_leaves_it_free(two: tuple[Repository, str, str]) -> None:
 
 
 def test_a_folder_that_is_in_no_repository(tmp_path: Path) -> None:
-    with pytest.raises(NotARepository, match="is not the work tree of a git repository") as caught:
+    with pytest.raises(UsageError, match="is not the work tree of a git repository") as caught:
         top_of(tmp_path)
     assert "not a git repository" in caught.value.said
     assert caught.value.path == str(tmp_path)

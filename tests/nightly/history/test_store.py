@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import UsageError
 from harness.nightly.history.database import open_history
-from harness.nightly.history.store import History, HistoryUnreachable, UnreadableRow
+from harness.nightly.history.store import History, HistoryUnreachable
 
 from . import postgresql
 from .made import at, night, row
@@ -108,7 +109,7 @@ def test_what_somebody_else_wrote_is_refused_with_a_sentence(body: str, tmp_path
         connection.execute("UPDATE rows SET body = ?", (body,))
     connection.close()
     other = open_history(f"sqlite:///{tmp_path}/other.db")
-    with pytest.raises(UnreadableRow, match="has a row that this version cannot read"):
+    with pytest.raises(UsageError, match="has a row that this version cannot read"):
         history.copy_to(other)
     assert list(other.every()) == []
     history.close()
