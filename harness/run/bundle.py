@@ -142,7 +142,7 @@ def _firmware(run_dir: Path, record: RunRecord) -> Firmware:
 
 def _record_fields(record: RunRecord, target: Target) -> dict[str, Any]:
     """Without what only this machine has."""
-    fields = record.to_fields()
+    fields = asdict(record)
     fields["simulator"]["environment"] = {}
     fields["case"] |= {"target": target.name, "model": record.case.name}
     return {**fields, "run_dir": ".", "host": ""}

@@ -14,8 +14,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields as dataclass_fields
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,7 @@ def save_record(record: RunRecord) -> None:
         return
     run_dir = Path(record.run_dir)
     with disk_errors("writing the record"):
-        fields = with_digests(record.to_fields(), run_dir)
+        fields = with_digests(asdict(record), run_dir)
         write_whole(run_dir / RECORD, json.dumps(fields, indent=1, sort_keys=True) + "\n")
 
 
@@ -134,20 +133,14 @@ def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
 
     if fields["source"] not in source_names():
         raise ValueError(f"no source of firmware is called {fields['source']!r}")
-    verdict = fields["verdict"]
-    judgement = {"verdict": verdict["name"], "cause": verdict["cause"], "notes": verdict["notes"]}
-    ending = fields["ending"]
-    if ending is not None:  # what is not there is not known
-        ending = {"console_complete": False, **ending}
-    expectation = fields["expectation"]
-    if expectation is not None:
-        expectation = {**expectation, "budgets": checked(Budgets, expectation["budgets"])}
-    plain = {name: value for name, value in fields.items() if name not in ("verdict", SEAL)}
-    if unknown := plain.keys() - {each.name for each in dataclass_fields(RunRecord)}:
-        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
-    built = {"judgement": judgement, "ending": ending, "expectation": expectation}
+    plain = {name: value for name, value in fields.items() if name != SEAL}
+    if (ending := fields["ending"]) is not None:  # what is not there is not known
+        plain["ending"] = {"console_complete": False, **ending}
+    if (expectation := fields["expectation"]) is not None:
+        budgets = checked(Budgets, expectation["budgets"])
+        plain["expectation"] = {**expectation, "budgets": budgets}
     adapter: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
-    return adapter.validate_python({**plain, **built})
+    return adapter.validate_python(plain)
 
 
 class SealBroken(HarnessError):

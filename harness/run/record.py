@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.config.case import Case
 from harness.core.errors import HarnessError
@@ -27,7 +27,7 @@ from harness.system.git import git, is_work_tree
 from harness.system.git import revision as git_revision
 from harness.system.paths import import_root
 
-SCHEMA = 1
+SCHEMA = 2
 _SHOWN = 12  # characters of a commit
 _EDITS = 8
 
@@ -137,6 +137,8 @@ class RunRecord:
     run`` that the other facts do not tell. ``harness`` and ``host``: who judged, and where.
     """
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read only as this version writes it
+
     case: Case
     time: str
     judgement: Judgement
@@ -230,12 +232,6 @@ class RunRecord:
             mismatch_at=evidence.mismatch_at,
             blame=evidence.blame,
         )
-
-    def to_fields(self) -> dict[str, Any]:
-        """``verdict`` holds the whole judgement, as the first records did."""
-        fields = asdict(self)
-        judgement = fields.pop("judgement")
-        return {**fields, "verdict": {"name": judgement.pop("verdict"), **judgement}}
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` shows of a case."""

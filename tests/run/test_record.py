@@ -189,7 +189,7 @@ def test_what_a_record_does_not_say_of_the_console_is_not_known(tmp_path: Path) 
         (None, "has no record.json"),
         ("{", "cannot be read"),
         ('{"schema": 99}', "another format"),
-        ('{"schema": 1}', "is not a run record"),
+        ('{"schema": 2}', "is not a run record"),
         ("[]", "another format"),
     ],
 )
