@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.verb import Answer, echo, tell_ci, terminal, verb, wants_json
+from harness.cli.verb import FILE, Answer, echo, tell_ci, terminal, verb, wants_json
 from harness.core.errors import NotThere, ToolMissing, Unknown, UsageError
 from harness.core.verdict import ExitCode
 
@@ -27,17 +27,14 @@ history_option = click.option(
     help="The history's database, as sqlite:///FILE or postgresql://USER@HOST/NAME (default: "
     "$HIL_HISTORY, or history.db in the state directory).",
 )
-FILE = click.Path(path_type=Path, dir_okay=False)
 html_option = click.option(
     "--html",
     type=FILE,
-    metavar="FILE",
     help="Write the night as one HTML page, as `hil nightly page` does.",
 )
 junit_option = click.option(
     "--junit",
     type=FILE,
-    metavar="FILE",
     help="Write the night as JUnit XML, as Jenkins and GitLab read it.",
 )
 
@@ -102,19 +99,19 @@ def show_night(
     from harness.report.page.ci import summary, workflow_commands, write_junit
     from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 
-    page = compare(history, night, only)
+    comparison = compare(history, night, only)
     if html is not None:
         from harness.report.page.render import write_page
 
-        write_page(html, page)
+        write_page(html, comparison)
     if junit is not None:
-        write_junit(junit, page)
-    for line in workflow_commands(page, os.environ):
+        write_junit(junit, comparison)
+    for line in workflow_commands(comparison, os.environ):
         tell_ci(line)
     if STEP_SUMMARY in os.environ:
-        append_to_step_summary(summary(page), os.environ)
-    print_night(terminal(), page)
-    return summary_of(page) if wants_json() else {}, page.code
+        append_to_step_summary(summary(comparison), os.environ)
+    print_night(terminal(), comparison)
+    return summary_of(comparison) if wants_json() else {}, comparison.code
 
 
 class DefaultGroup(click.Group):

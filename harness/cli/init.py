@@ -9,7 +9,7 @@ import click
 
 # Of the repository in `examples`, which has references besides.
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, verb
+from harness.cli.verb import PATH, Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.init import UPSTREAM, InitPlan, plan_init
@@ -43,7 +43,7 @@ _NEXT_OF_ZEPHYR = (("hil run my-zephyr models/tiny.py", "in app, with the Zephyr
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[DIR]")
+@click.argument("folder", type=PATH, default=Path(), metavar="[DIR]")
 @click.option("--zephyr", "zephyr_", is_flag=True, help="With an application of Zephyr as well.")
 @verb
 def init(folder: Path, zephyr_: bool) -> Answer:
@@ -105,7 +105,7 @@ def zephyr() -> None:
 
 
 @zephyr.command(name="init")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=PATH, metavar="DIR")
 @click.option(
     "--zephyr",
     "version",

@@ -10,7 +10,7 @@ import click
 
 from harness.cli.options import firmware_options, limit_factor_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice
 from harness.judge.console_log import judge_file
@@ -26,10 +26,10 @@ from harness.sim.run_files import CONSOLE
 
 
 @click.command("judge")
-@click.argument("run_dir", metavar="RUN_DIR|LOG", type=click.Path(path_type=Path))
+@click.argument("run_dir", metavar="RUN_DIR|LOG", type=PATH)
 @click.option(
     "--elf",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     help="The firmware of a LOG, to name the functions its faults were in.",
 )
 @click.option("--strict", is_flag=True, help="A LOG whose outputs nobody compared fails (exit 1).")

@@ -9,7 +9,7 @@ import click
 
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, verb
+from harness.cli.verb import PATH, Answer, echo, verb
 from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice
 from harness.link.build_failure import BuildFailure
@@ -26,9 +26,7 @@ def link() -> None:
 
 
 @link.command("explain")
-@click.argument(
-    "log_or_build", type=click.Path(path_type=Path), metavar="LOG|BUILD_DIR|TARGET/runner"
-)
+@click.argument("log_or_build", type=PATH, metavar="LOG|BUILD_DIR|TARGET/runner")
 @verb
 @firmware_options
 def explain_(log_or_build: Path, firmware: FirmwareChoice) -> Answer:
@@ -53,11 +51,11 @@ def explain_(log_or_build: Path, firmware: FirmwareChoice) -> Answer:
 
 
 @link.command("reduce")
-@click.argument("build", type=click.Path(path_type=Path), metavar="BUILD_DIR|TARGET/runner")
+@click.argument("build", type=PATH, metavar="BUILD_DIR|TARGET/runner")
 @click.option(
     "-o",
     "out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="Where the folder goes (default: BUILD_DIR-reduced).",
 )
@@ -82,9 +80,7 @@ def reduce_(build: Path, out: Path | None, with_test: bool, firmware: FirmwareCh
 
 
 @link.command("check")
-@click.argument(
-    "elf_or_build", type=click.Path(path_type=Path), metavar="ELF|BUILD_DIR|TARGET/runner"
-)
+@click.argument("elf_or_build", type=PATH, metavar="ELF|BUILD_DIR|TARGET/runner")
 @click.option(
     "--overridable",
     "symbols",

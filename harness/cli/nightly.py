@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.history import (
-    FILE,
     DefaultGroup,
     NoPackage,
     history_option,
@@ -24,14 +23,14 @@ from harness.cli.history import (
 )
 from harness.cli.options import executorch_option, limit_factor_option, part_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, print_error, verb
+from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_error, verb
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
 from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
 from harness.nightly.pool import LocalPool, Pool
 from harness.nightly.repository import base_branch, origin_of
 from harness.nightly.shards import merge, parse_shard
-from harness.nightly.suite import After, Suite, default_suite, load_suite
+from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite
 from harness.run.pipeline import RunOptions
 from harness.system.progress import Progress
 from harness.system.settings import place, settings
@@ -145,7 +144,7 @@ class NightOptions:
 
 
 @nightly.command("run")
-@click.argument("suite", required=False, type=click.Path(path_type=Path), metavar="[SUITE.yaml]")
+@click.argument("suite", required=False, type=PATH, metavar="[SUITE.yaml]")
 @click.option(
     "-j",
     "--jobs",
@@ -196,7 +195,7 @@ class NightOptions:
 @part_option
 @click.option(
     "--bundles",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Write a bundle of each failure there, as `hil bundle` does.",
 )
@@ -254,11 +253,11 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
             summary, code = _undelivered(night, recorder, rows)
         else:
             only = mine if shard.count > 1 else None  # what is gone is no shard's
-            if rows and suite.after.minutes:
-                _find_commits(history, night, mine, suite.after.minutes, options, progress)
+            if rows and suite.follow_up.minutes:
+                _find_commits(history, night, mine, suite.follow_up.minutes, options, progress)
             summary, code = show_night(history, night, html, junit, only=only)
             if rows and only is None:
-                code = _tell(history, night, suite.after, code)
+                code = _notify(history, night, suite.follow_up, code)
     return {**summary, **_bundled(rows, options.bundles)}, code
 
 
@@ -276,22 +275,22 @@ def _find_commits(
 
     root = named_root(options.executorch)
     if root is not None:
-        page = compare(history, night, cases)
+        comparison = compare(history, night, cases)
         firmware = choose("executorch", root, options.parts)
-        history.blame(night.id, dict(culprits(page, firmware, minutes, progress)))
+        history.blame(night.id, dict(culprits(comparison, firmware, minutes, progress)))
 
 
-def _tell(history: History, night: Night, after: After, code: ExitCode) -> ExitCode:
+def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode) -> ExitCode:
     """One message, and GitHub's issues: of a night that has ended, and of no pull request. Where
     they do not arrive, a night in which all passed is not green."""
     from harness.nightly.history.compare import compare
-    from harness.report.notify import told
+    from harness.report.notify import announce
 
-    page = compare(history, night)
-    if night.origin.pull_request or not page.ended or not (after.notify or after.issues):
+    comparison = compare(history, night)
+    if night.origin.pull_request or not comparison.ended or not follow_up.tells:
         return code
     try:
-        for line in told(page, after, os.environ):
+        for line in announce(comparison, follow_up, os.environ):
             echo(f"hil: {line}", err=True)
     except ModuleNotFoundError as error:
         raise NoPackage("notify:", error.name) from error
@@ -349,13 +348,7 @@ def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
 
 
 @nightly.command("merge")
-@click.argument(
-    "folders",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="DIR...",
-)
+@click.argument("folders", nargs=-1, required=True, type=EXISTING, metavar="DIR...")
 @history_option
 @html_option
 @junit_option
@@ -392,12 +385,11 @@ def merge_(
     "-o",
     "out",
     type=FILE,
-    metavar="FILE",
     help="Where to write it (default: night.html; with --index or --tell not at all).",
 )
 @click.option(
     "--index",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Write DIR/index.html, a table of the last 30 nights that the night is compared with, "
     "every case in each of them, and the page of the night beside it. Its links lead to the pages "
@@ -405,7 +397,7 @@ def merge_(
 )
 @click.option(
     "--tell",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="SUITE.yaml",
     help="Send the message of the night, and bring GitHub's issues up to date, as `notify:` and "
     "`issues:` of SUITE.yaml say. `hil nightly SUITE.yaml` does it at its end; a night of several "
@@ -435,8 +427,8 @@ def page_(
       hil nightly page --index pages
       hil nightly page --tell suite.yaml
     """
-    after = None if tell is None else _after(tell)
-    if index is None and after is None and out is None:
+    follow_up = None if tell is None else _follow_up_of(tell)
+    if index is None and follow_up is None and out is None:
         out = Path("night.html")
     code, pages = ExitCode.PASSED, [out] if out is not None else []
     with opened(url) as history:
@@ -448,15 +440,15 @@ def page_(
             from harness.report.page.index import write_index
 
             pages.append(write_index(history, night_, index))
-        if after is not None:
-            code = _tell(history, night_, after, code)
+        if follow_up is not None:
+            code = _notify(history, night_, follow_up, code)
     for page in pages:
         echo(str(page))
     return {**summary, "page": str(pages[0]) if pages else None}, code
 
 
-def _after(suite: Path) -> After:
-    after = load_suite(suite, datetime.now(timezone.utc).date()).after
-    if not (after.notify or after.issues):
+def _follow_up_of(suite: Path) -> FollowUp:
+    follow_up = load_suite(suite, datetime.now(timezone.utc).date()).follow_up
+    if not follow_up.tells:
         raise UsageError(f"{suite} has neither notify: nor issues:", hint="name a service there")
-    return after
+    return follow_up

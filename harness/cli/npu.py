@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, verb
 from harness.config.npu import defects
 from harness.core.errors import UsageError
 from harness.core.safe_text import counted
@@ -22,8 +22,6 @@ from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
 from harness.run.subjects import Reduced, program_of, reduce_program
 
-_File = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 @click.group()
 def npu() -> None:
@@ -34,8 +32,8 @@ def npu() -> None:
 
 
 @npu.command("run")
-@click.argument("file", type=_File)
-@click.option("-i", "--input", "inputs", type=_File, multiple=True, help="Raw input bytes.")
+@click.argument("file", type=EXISTING_FILE)
+@click.option("-i", "--input", "inputs", type=EXISTING_FILE, multiple=True, help="Raw input bytes.")
 @click.option("-o", "--output", "base", default="out", help="Outputs go to BASE-0.bin and so on.")
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
@@ -52,7 +50,7 @@ def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answ
 
 
 @npu.command()
-@click.argument("file", type=_File)
+@click.argument("file", type=EXISTING_FILE)
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
 def disasm(file: Path, delegate: int) -> Answer:
@@ -63,12 +61,12 @@ def disasm(file: Path, delegate: int) -> Answer:
     return {"npu": actions.config.name, "lines": lines}, ExitCode.PASSED
 
 
-_subject = click.argument("subject", type=click.Path(path_type=Path), metavar="FILE.pte|MODEL")
+_subject = click.argument("subject", type=PATH, metavar="FILE.pte|MODEL")
 _target = click.option("--target", help="For a model: the target that it is exported for.")
 
 
 @npu.command()
-@click.argument("subject", type=click.Path(path_type=Path), metavar="FILE|MODEL")
+@click.argument("subject", type=PATH, metavar="FILE|MODEL")
 @_target
 @click.option("--cycles", is_flag=True, help="Also Vela's estimate of the time.")
 @verb

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.cli.verb import PATH
 from harness.config.known_defects import require_known_defect
 from harness.config.loading import limit_factor
 from harness.core.errors import UsageError
@@ -67,7 +68,7 @@ simulator_option = click.option(
 )
 executorch_option = click.option(
     "--executorch",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="A checkout of ExecuTorch whose own runner, kernels and drivers are built and put "
     "under test. $EXECUTORCH_ROOT and `executorch` of [tool.hil] in pyproject.toml also "

@@ -15,7 +15,7 @@ from harness.cli.options import (
     tolerance_option,
 )
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, terminal, verb
 from harness.config.case import Case
 from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.source import choose
@@ -27,12 +27,11 @@ from harness.run.replay import replay as run_again
 
 
 @click.command()
-@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.argument("run_dir", type=PATH)
 @click.option(
     "-o",
     "out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    type=FILE,
     help="Where to write it (default: the run's name with .tar.zst, in the current directory).",
 )
 @verb
@@ -57,7 +56,7 @@ def bundle(run_dir: Path, out: Path | None) -> Answer:
 
 
 @click.command()
-@click.argument("bundle_file", metavar="BUNDLE", type=click.Path(exists=True, path_type=Path))
+@click.argument("bundle_file", metavar="BUNDLE", type=EXISTING)
 @click.option(
     "--bundled-target",
     is_flag=True,
@@ -115,7 +114,7 @@ def _undecided_options(command: Any) -> Any:
 @click.option(
     "-C",
     "--executorch",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="Your checkout of ExecuTorch; default: as for `hil run --firmware executorch`.",
 )

@@ -19,7 +19,7 @@ from harness.cli.options import (
     tolerance_option,
 )
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.config.case import Case
 from harness.config.loading import target_files
 from harness.config.models import known_models
@@ -60,7 +60,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 @simulator_option
 @click.option(
     "--pte",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     help="Run this program in place of the exported one (one model only).",
 )
 @tolerance_option
@@ -143,19 +143,19 @@ def _run(cases: Sequence[Case], options: RunOptions) -> Answer:
 
 @click.command("exec")
 @click.argument("target", shell_complete=complete_target)
-@click.argument("program", type=click.Path(path_type=Path), metavar="FILE.pte|.bpte")
+@click.argument("program", type=PATH, metavar="FILE.pte|.bpte")
 @click.option(
     "-i",
     "inputs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="IN.bin",
     help="Raw bytes of an input in the method's own memory order; in order.",
 )
 @click.option(
     "-o",
     "base",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("out"),
     show_default=True,
     metavar="BASE",

@@ -12,7 +12,7 @@ import click
 
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, tell_ci, terminal, verb
+from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, tell_ci, terminal, verb
 from harness.config.case import parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
@@ -56,14 +56,11 @@ class _Options:
             )
 
 
-_FILE = click.Path(exists=True, path_type=Path)
-
-
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE|RUN_DIR|TARGET/runner")
-@click.argument("new", type=_FILE, required=False, metavar="[NEW]")
+@click.argument("file", type=PATH, metavar="FILE|RUN_DIR|TARGET/runner")
+@click.argument("new", type=EXISTING, required=False, metavar="[NEW]")
 @click.option("--target", help="Whose memory regions an ELF is counted by.")
-@click.option("--map", "linker_map", type=_FILE, help="The linker map (default: FILE.map).")
+@click.option("--map", "linker_map", type=EXISTING, help="The linker map (default: FILE.map).")
 @click.option(
     "--depth",
     default=3,
@@ -76,7 +73,7 @@ _FILE = click.Path(exists=True, path_type=Path)
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="OUT",
     help="Write one self-contained page with a treemap and a table.",
 )

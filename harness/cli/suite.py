@@ -10,7 +10,7 @@ import click
 
 from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.export.exporter import ExporterChoice
@@ -30,12 +30,10 @@ from harness.suites.suites import SUITES
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N random tests.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For --sample.")
 @click.option(
-    "--elf",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Your own semihosting runner; the bundled one otherwise.",
+    "--elf", type=EXISTING_FILE, help="Your own semihosting runner; the bundled one otherwise."
 )
-@click.option("--report", type=click.Path(path_type=Path), metavar="FILE.json")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE.xml")
+@click.option("--report", type=PATH, metavar="FILE.json")
+@click.option("--junit", type=PATH, metavar="FILE.xml")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -112,7 +110,7 @@ def standin() -> None:
 
 
 @standin.command("install")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=PATH)
 @verb
 def install_(directory: Path) -> Answer:
     """Writes commands with the names of Arm's models into DIR.

@@ -6,6 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
@@ -24,6 +25,12 @@ JSON_VERSION: Final = 1
 _JSON = "harness.json"  # in the meta of click's context: whether it was asked for
 Answer: TypeAlias = tuple[dict[str, Any], ExitCode]  # of --json, and how to end
 _Verb = TypeVar("_Verb", bound=Callable[..., Answer])
+# Types of arguments and options.
+PATH = click.Path(path_type=Path)
+EXISTING = click.Path(path_type=Path, exists=True)
+FILE = click.Path(path_type=Path, dir_okay=False)
+EXISTING_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def verb(function: _Verb) -> _Verb:

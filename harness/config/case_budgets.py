@@ -15,7 +15,7 @@ from harness.config import strict_yaml
 from harness.config.budgets import MOST_TOLERANCE_LSB, Budgets
 from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
-from harness.config.models import Calibration, Layout, Quantization, find_model
+from harness.config.models import CalibrationType, Layout, Quantization, find_model
 from harness.config.schema import Data, checked_document
 from harness.core.errors import UsageError
 from harness.system.paths import data_root
@@ -29,7 +29,7 @@ class ModelFile(Data):
     """A model's YAML file."""
 
     budgets: Budgets = field(default_factory=Budgets)
-    calibration: Calibration = Calibration.FLOAT64
+    calibration: CalibrationType = CalibrationType.FLOAT64
     quantization: Quantization = Quantization.A8W8
     layout: Layout = Layout.CHANNELS_LAST
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from harness.config.case import Case, is_user_file
 from harness.config.loading import Target, load_target, loadable_name
-from harness.config.models import catalogue
+from harness.config.models import small_models
 from harness.config.npu import Npu, products
 from harness.system.settings import SettingsError, settings, settings_file
 
@@ -29,7 +29,7 @@ def default_models() -> list[str]:
     """
     configured = settings()
     if configured.folder is None or not configured.models:
-        return list(catalogue())
+        return list(small_models())
     found: list[str] = []
     for name in configured.models:
         files = sorted(configured.folder.glob(name)) if is_user_file(name) else [name]

@@ -22,10 +22,10 @@ from harness.system.paths import data_root
 # What a user's file has to define, as for ExecuTorch's aot_arm_compiler; and words in a file that
 # may define a name without saying it.
 CONVENTION = ("ModelUnderTest", "ModelInputs")
-_UNSAID = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
+_MAY_DEFINE_NAMES = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
 
 
-class Calibration(Word):
+class CalibrationType(Word):
     """The type that a model is computed in while the scales of its tensors are found.
 
     In double precision they are the same on every machine. In single precision they are what
@@ -90,7 +90,7 @@ def _catalogue() -> dict[str, Any]:
     return read(data_root() / "models" / "catalogue.yaml").data
 
 
-def catalogue() -> dict[str, ModelSource]:
+def small_models() -> dict[str, ModelSource]:
     """The small models that export, by name."""
     return {name: ModelSource(name, **where) for name, where in _catalogue()["tiny"].items()}
 
@@ -106,7 +106,7 @@ def full_tier() -> dict[str, ModelSource]:
 
 def known_models() -> dict[str, ModelSource]:
     """Both tiers."""
-    return catalogue() | full_tier()
+    return small_models() | full_tier()
 
 
 def unavailable() -> dict[str, str]:
@@ -156,7 +156,7 @@ def require_names(file: Path) -> None:
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}", path=file) from error
     missing = [name for name in CONVENTION if name not in text]
-    if missing and not _UNSAID.search(text):
+    if missing and not _MAY_DEFINE_NAMES.search(text):
         raise NamesMissing(file, missing)
 
 

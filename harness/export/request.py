@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.config.models import (
-    Calibration,
+    CalibrationType,
     Layout,
     ModelSource,
     Quantization,
@@ -81,7 +81,7 @@ class ExportRequest:
     system_config: str = ""
     memory_mode: str = ""
     direct_drive: bool = False
-    calibration: Calibration = Calibration.FLOAT64
+    calibration: CalibrationType = CalibrationType.FLOAT64
     quantization: Quantization = Quantization.A8W8
     layout: Layout = Layout.CHANNELS_LAST
 

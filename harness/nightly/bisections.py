@@ -18,7 +18,7 @@ MOST = 3  # failures: what is new in one night mostly has one commit
 
 
 def culprits(
-    page: Comparison, firmware: FirmwareChoice, minutes: float, progress: Progress
+    comparison: Comparison, firmware: FirmwareChoice, minutes: float, progress: Progress
 ) -> Iterator[tuple[str, str]]:
     """Of the first new failures for which a checkout has a good and a bad commit: the first bad
     one, or why it was not found. The time is looked at before each revision."""
@@ -29,7 +29,7 @@ def culprits(
             raise InfraError(f"the suite's {minutes:g} minutes were over", kind="out_of_time")
         progress(message)
 
-    new = [case.since for case in page.cases if case.state.is_new and case.since is not None]
+    new = [case.since for case in comparison.cases if case.state.is_new and case.since is not None]
     ends = [(since.first, *since.commits) for since in new if since.commits is not None]
     for row, good, bad in ends[:MOST]:
         case = Case(row.target, row.model)

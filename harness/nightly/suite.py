@@ -88,7 +88,7 @@ class Alarms(Data):
 
 
 @dataclass(frozen=True, kw_only=True)
-class After(Data):
+class FollowUp(Data):
     """What follows a night. ``notify``: URLs of apprise; ``owners``: how a service mentions each;
     ``issues``: of GitHub, for every case and cause; ``bisect``: whether, or for how many minutes.
     """
@@ -99,12 +99,17 @@ class After(Data):
     bisect: bool | Factor = False
 
     @property
+    def tells(self) -> bool:
+        """Whether somebody is told of the night."""
+        return bool(self.notify) or self.issues
+
+    @property
     def minutes(self) -> float:
         return _BISECT_MINUTES * self.bisect if isinstance(self.bisect, bool) else self.bisect
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteFile(After):
+class SuiteFile(FollowUp):
     cases: Annotated[tuple[Group, ...], Rule(min_length=1)]
     firmware: FirmwareWord = "bundled"
     limit_factor: Factor | None = None
@@ -141,7 +146,7 @@ class Suite:
     expired: tuple[str, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
     alarms: dict[str, float] = field(default_factory=dict)
-    after: After = field(default_factory=After)
+    follow_up: FollowUp = field(default_factory=FollowUp)
 
     @property
     def plan(self) -> tuple[Planned, ...]:
@@ -248,7 +253,7 @@ def _without(
         expired=tuple(expired),
         renames={new: old for old, new in contents.renames.items()},
         alarms=contents.alarm.parts,
-        after=contents,
+        follow_up=contents,
     )
 
 

@@ -104,21 +104,21 @@ def issues_of(environ: Mapping[str, str]) -> Issues | None:
     return Issues(environ.get("GITHUB_API_URL", "https://api.github.com"), repository, token)
 
 
-def keep_up(
-    page: Comparison, issues: Issues, owners: Mapping[str, str], environ: Mapping[str, str]
+def update_issues(
+    comparison: Comparison, issues: Issues, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> Counter[str]:
     """Returns how many were ``opened``, ``updated``, ``closed``, and ``left`` because there were
     too many. Raises NotDelivered."""
     done = Counter(opened=0, updated=0, closed=0, left=0)
-    ours = _digest(page)
+    ours = _digest(comparison)
     known = {
         marker.groups(): issue
         for issue in issues.opened()
         if (marker := _MARKER.search(issue["body"] or "")) and marker[1] == ours
     }
-    planned = {_digest(page, case.case): case for case in page.cases if case.planned}
+    planned = {_digest(comparison, case.case): case for case in comparison.cases if case.planned}
     for (_, place, _), issue in known.items():
-        closing = _closing(page, planned.get(place))
+        closing = _closing(comparison, planned.get(place))
         if closing is not None:
             reason, text = closing
             issues.comment(issue["number"], text)
@@ -127,8 +127,8 @@ def keep_up(
     for place, case in planned.items():
         if not case.state.failing or case.row is None:
             continue
-        digests = (ours, place, _digest(page, case.case, *case.row.fault))
-        body = _body(page, case, f"<!-- hil-night {' '.join(digests)} -->", owners, environ)
+        digests = (ours, place, _digest(comparison, case.case, *case.row.fault))
+        body = _body(comparison, case, f"<!-- hil-night {' '.join(digests)} -->", owners, environ)
         if digests in known:
             if known[digests]["body"] != body:
                 issues.update(known[digests]["number"], body=body)
@@ -142,14 +142,14 @@ def keep_up(
     return done
 
 
-def _closing(page: Comparison, case: Standing | None) -> tuple[str, str] | None:
+def _closing(comparison: Comparison, case: Standing | None) -> tuple[str, str] | None:
     """Why an issue of a case is closed, for GitHub and for people; None while it stays open.
     ``case``: None for one that the suite does not have any more, or that has another name."""
-    at = page.night.origin.revision or "a commit that is not known"
+    at = comparison.night.origin.revision or "a commit that is not known"
     if case is None:
-        return "not_planned", f"The case is not in the night {page.night.id}, {at}."
+        return "not_planned", f"The case is not in the night {comparison.night.id}, {at}."
     passes = case.row is not None and case.row.good
-    return ("completed", f"It passes in the night {page.night.id}, {at}.") if passes else None
+    return ("completed", f"It passes in the night {comparison.night.id}, {at}.") if passes else None
 
 
 def mention(owner: str, owners: Mapping[str, str]) -> str:
@@ -164,14 +164,14 @@ def job_url(environ: Mapping[str, str]) -> str:
     return environ.get("CI_JOB_URL", "")
 
 
-def _digest(page: Comparison, *words: str) -> str:
+def _digest(comparison: Comparison, *words: str) -> str:
     """Of a suite on a branch, of a case of it, or of a cause of that."""
-    words = (page.night.suite, page.night.origin.branch, *words)
+    words = (comparison.night.suite, comparison.night.origin.branch, *words)
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
 
 
 def _body(
-    page: Comparison,
+    comparison: Comparison,
     case: Standing,
     marker: str,
     owners: Mapping[str, str],
@@ -183,7 +183,7 @@ def _body(
         "case": case,
         "row": case.row,
         "since": case.since,
-        "night": page.night,
+        "night": comparison.night,
         "whose": Markup(mention(case.row.owner, owners)),
         "command": Markup(reproducing(case.row)),
         "url": Markup(job_url(environ)),

@@ -10,7 +10,7 @@ from harness.config.budgets import MOST_TOLERANCE_LSB
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, settings_of, tolerance_of
 from harness.config.loading import load_target
-from harness.config.models import Calibration, Layout, Quantization
+from harness.config.models import CalibrationType, Layout, Quantization
 from harness.core.errors import TargetError, UsageError
 from harness.run.subjects import request_of
 
@@ -62,12 +62,12 @@ def test_no_tolerance_is_beyond_the_most(
 def test_the_model_s_file_says_how_it_is_calibrated_and_quantised(reviewed: Case) -> None:
     """It reaches the export."""
     said = settings_of(reviewed.model)
-    assert (said.calibration, said.quantization) == (Calibration.FLOAT64, Quantization.A8W8)
+    assert (said.calibration, said.quantization) == (CalibrationType.FLOAT64, Quantization.A8W8)
     file = Path(reviewed.model).with_suffix(".yaml")
     file.write_text("calibration: float32\nquantization: a16w8\nlayout: explicit\n")
     for target in (TARGET, "corstone-300-u55-128"):
         request = request_of(reviewed.model, load_target(target))
-        assert request.calibration is Calibration.FLOAT32
+        assert request.calibration is CalibrationType.FLOAT32
         assert request.quantization is Quantization.A16W8
         assert request.layout is Layout.EXPLICIT
 

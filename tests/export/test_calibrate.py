@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import pytest
 
-from harness.config.models import Calibration
+from harness.config.models import CalibrationType
 from tests.late import Late
 
 torch = Late("torch")
@@ -18,7 +18,7 @@ xnnpack = Late("executorch.backends.xnnpack.quantizer.xnnpack_quantizer")
 lower = Late("harness.export.child.lower")
 calibrating = Late("harness.export.child.calibrate")
 
-FLOAT64, FLOAT32 = Calibration.FLOAT64, Calibration.FLOAT32
+FLOAT64, FLOAT32 = CalibrationType.FLOAT64, CalibrationType.FLOAT32
 Step = Callable[["torch.Tensor"], "torch.Tensor"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.config.models import ModelSource, catalogue, full_tier, unavailable
+from harness.config.models import ModelSource, full_tier, small_models, unavailable
 from harness.export.program import Program
 from harness.size.measure import measure_file
 
@@ -34,7 +34,7 @@ def test_a_program_knows_the_layer_of_each_instruction(exported: Get) -> None:
     assert "quantized_linear.out (classifier)" in users
 
 
-@pytest.mark.parametrize("name", list(catalogue()))
+@pytest.mark.parametrize("name", list(small_models()))
 def test_it_exports_without_float_operators(exported: Get, name: str) -> None:
     program = exported(name)
     assert program.operators
@@ -84,7 +84,7 @@ def test_the_wheel_has_no_name_that_the_catalogue_forgot() -> None:
     from executorch.examples.models import MODEL_NAME_TO_MODEL
 
     named = {*MODEL_NAME_TO_MODEL, *MODELS}
-    assert named - set(full_tier()) == {*catalogue(), *unavailable()}
+    assert named - set(full_tier()) == {*small_models(), *unavailable()}
 
 
 def test_ds_cnn_has_no_clone(exported: Get) -> None:

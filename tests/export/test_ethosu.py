@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tosa.TosaGraph import TosaGraph
 
-from harness.config.models import ModelSource, Quantization, catalogue
+from harness.config.models import ModelSource, Quantization, small_models
 from harness.core.errors import HarnessError
 from harness.export.batch import export
 from harness.export.failures import DeadModelError, NothingDelegated, OraclesDisagree
@@ -41,7 +41,7 @@ ModelInputs = (torch.rand(1, 3, 9, 9),)
 
 
 @pytest.mark.parametrize("target", [U55, U85])
-@pytest.mark.parametrize("name", list(catalogue()))
+@pytest.mark.parametrize("name", list(small_models()))
 def test_every_model_exports_and_its_delegates_are_exact(
     exported: Get, name: str, target: str
 ) -> None:

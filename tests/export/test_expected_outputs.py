@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.config.models import Calibration, find_model
+from harness.config.models import CalibrationType, find_model
 from harness.core.errors import ExportError
 from harness.export.program import TensorSpec
 from tests.late import Late
@@ -18,7 +18,7 @@ sensitivity = Late("harness.export.child.sensitivity")
 expected_outputs = Late("harness.export.child.expected_outputs")
 drawing = Late("harness.export.child.samples")
 source = Late("harness.export.child.source")
-FLOAT64 = Calibration.FLOAT64
+FLOAT64 = CalibrationType.FLOAT64
 
 
 def test_the_oracle_stays_close_to_the_float_network() -> None:

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from harness.config.models import Calibration, find_model
+from harness.config.models import CalibrationType, find_model
 from tests.late import Late
 
 torch = Late("torch")
@@ -22,7 +22,7 @@ drawing = Late("harness.export.child.samples")
 source = Late("harness.export.child.source")
 
 TARGET = "cortex-m55"
-FLOAT32 = Calibration.FLOAT32  # as ExecuTorch calibrates
+FLOAT32 = CalibrationType.FLOAT32  # as ExecuTorch calibrates
 
 
 def as_upstream_does(

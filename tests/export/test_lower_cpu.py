@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.config.models import Calibration, ModelSource
+from harness.config.models import CalibrationType, ModelSource
 from harness.core.errors import HarnessError
 from harness.export.failures import NothingDelegated
 from harness.export.program import Program
@@ -76,7 +76,7 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
     for last in (False, True):
         graph = captured(line(last=last), sample)
         quantizer = lower.cpu_quantizer()
-        module, _ = lower.quantise(graph, quantizer, [(sample,)], Calibration.FLOAT64)
+        module, _ = lower.quantise(graph, quantizer, [(sample,)], CalibrationType.FLOAT64)
         outputs = [(module(sample),)]
         (step,) = lower.output_steps(module, outputs)
         assert step is not None

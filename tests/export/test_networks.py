@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.matrix import default_models
-from harness.config.models import catalogue, find_model, full_tier
+from harness.config.models import find_model, full_tier, small_models
 from harness.export.child.source import load_model
 from harness.export.request import ExportRequest, content_key
 from tests.late import Late
@@ -37,7 +37,7 @@ PARAMETERS = {
 
 def test_every_network_is_counted() -> None:
     assert set(full_tier()) == set(PARAMETERS)
-    assert not set(full_tier()) & set(catalogue())
+    assert not set(full_tier()) & set(small_models())
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -63,4 +63,4 @@ def test_a_changed_definition_is_another_program(tmp_path: Path) -> None:
 
 def test_they_run_when_they_are_named_alone() -> None:
     """A session of pytest and a night have the small ones: one of these takes a minute."""
-    assert set(default_models()) == set(catalogue())
+    assert set(default_models()) == set(small_models())

@@ -207,12 +207,12 @@ def test_alarms_are_parts_of_a_figure(tmp_path: Path) -> None:
 
 def test_whom_a_night_is_told_and_how_long_it_bisects(tmp_path: Path) -> None:
     cases = f"cases: [{{targets: [{M55}], models: [add]}}]\n"
-    after = loaded(tmp_path, cases).after
-    assert (after.notify, after.issues, after.minutes) == ((), False, 0)
+    follow_up = loaded(tmp_path, cases).follow_up
+    assert (follow_up.notify, follow_up.issues, follow_up.minutes) == ((), False, 0)
     said = 'notify: ["slack://$TOKEN/x", $ALL]\nowners: {us: "<@U1>"}\nissues: true\nbisect: true\n'
-    after = loaded(tmp_path, cases + said).after
-    assert (after.notify, after.owners) == (("slack://$TOKEN/x", "$ALL"), {"us": "<@U1>"})
-    assert (after.issues, after.minutes) == (True, 60)
-    assert loaded(tmp_path, cases + "bisect: 15\n").after.minutes == 15
+    follow_up = loaded(tmp_path, cases + said).follow_up
+    assert (follow_up.notify, follow_up.owners) == (("slack://$TOKEN/x", "$ALL"), {"us": "<@U1>"})
+    assert (follow_up.issues, follow_up.minutes) == (True, 60)
+    assert loaded(tmp_path, cases + "bisect: 15\n").follow_up.minutes == 15
     with pytest.raises(TargetError, match=r"suite.yaml:2: notify.0: it must match"):
         loaded(tmp_path, cases + "notify: [slack]\n")

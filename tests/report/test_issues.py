@@ -13,7 +13,7 @@ from harness.core.judgement import Cause
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Row
-from harness.report.issues import LABEL, Issues, NotDelivered, issues_of, keep_up
+from harness.report.issues import LABEL, Issues, NotDelivered, issues_of, update_issues
 from tests.nightly.history.made import TARGET, night, row
 
 from .services import GitHub, running
@@ -47,7 +47,7 @@ def both(day: int, verdict: str, **more: object) -> list[Row]:
 
 def kept(page: Comparison, github: GitHub, **environ: str) -> dict[str, int]:
     issues = Issues(github.url, "o/r", "secret")
-    return {what: n for what, n in keep_up(page, issues, OWNERS, environ).items() if n}
+    return {what: n for what, n in update_issues(page, issues, OWNERS, environ).items() if n}
 
 
 def test_an_issue_from_its_first_night_to_its_last(github: GitHub, tmp_path: Path) -> None:
@@ -143,13 +143,13 @@ def test_what_a_log_says_mentions_nobody(github: GitHub, tmp_path: Path) -> None
 def test_a_refusal_is_told(github: GitHub, tmp_path: Path) -> None:
     page = after(tmp_path, both(1, "FAULT"))
     with pytest.raises(NotDelivered, match="GitHub's issues: 401 Unauthorized"):
-        keep_up(page, Issues(github.url, "o/r", "wrong"), OWNERS, {})
+        update_issues(page, Issues(github.url, "o/r", "wrong"), OWNERS, {})
     github.fails = 403
     with pytest.raises(NotDelivered, match=r"403 .*permissions: issues: write"):
         kept(page, github)
     github.fails = 0
     with pytest.raises(NotDelivered, match="Connection refused"):
-        keep_up(page, Issues("http://127.0.0.1:9", "o/r", "secret"), OWNERS, {})
+        update_issues(page, Issues("http://127.0.0.1:9", "o/r", "secret"), OWNERS, {})
 
 
 def test_without_a_token_there_are_none() -> None:

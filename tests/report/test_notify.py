@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from harness.nightly.history.compare import Comparison
-from harness.nightly.suite import After
+from harness.nightly.suite import FollowUp
 from harness.report.issues import NotDelivered
-from harness.report.notify import message_of, send, told
+from harness.report.notify import announce, message_of, send
 from tests.report.page.nights import EVIL, M55, U85, compared
 
 from .services import GitHub, Service, running
@@ -76,14 +76,14 @@ def test_what_is_not_taken_is_told_without_its_secret(page: Comparison, chat: Se
 
 
 def test_issues_and_message_together(page: Comparison, chat: Service) -> None:
-    after = After(notify=("json://127.0.0.1:$PORT/x", "slack://$TOKEN"), issues=True)
+    follow_up = FollowUp(notify=("json://127.0.0.1:$PORT/x", "slack://$TOKEN"), issues=True)
     environ = {"PORT": str(chat.port)}
-    assert list(told(page, after, environ)) == [
+    assert list(announce(page, follow_up, environ)) == [
         "issues are not kept: $GITHUB_TOKEN or $GITHUB_REPOSITORY is not set",
         "not sent to slack: $TOKEN is not set",
     ]
     with running(GitHub()) as github:
         job = {"GITHUB_TOKEN": "secret", "GITHUB_REPOSITORY": "o/r", "GITHUB_API_URL": github.url}
-        lines = list(told(page, After(issues=True), job))
+        lines = list(announce(page, FollowUp(issues=True), job))
     assert lines == ["issues: 7 opened, 0 updated, 0 closed, 0 left"]
     assert EVIL not in str(github.received)

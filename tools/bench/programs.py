@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.config.loading import load_target
-from harness.config.models import catalogue, find_model
+from harness.config.models import find_model, small_models
 from harness.core.errors import InfraError
 from harness.core.verdict import ExitCode
 from harness.export.batch import ExportResult, export
@@ -128,7 +128,7 @@ class Table:
 
 def all_exports() -> list[tuple[str, str]]:
     """Each model of the catalogue with a target of each lowering."""
-    return [(model, target) for target in LOWERINGS for model in catalogue()]
+    return [(model, target) for target in LOWERINGS for model in small_models()]
 
 
 def measure_programs(

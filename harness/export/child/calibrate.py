@@ -1,4 +1,4 @@
-"""Calibration in double precision, so that a program is the same bytes on every machine.
+"""CalibrationType in double precision, so that a program is the same bytes on every machine.
 
 The last bits of a float32 sum depend on the CPU's vector units and on the math library's choice of
 kernel. Under the observers of a graph they move scales by about 1e-7, and with them the program's
@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e import DerivedObserverOrFakeQuantize
 from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
 
-from harness.config.models import Calibration
+from harness.config.models import CalibrationType
 from harness.export.child.samples import Sample
 
 AS_ASKED = "calibrated in float32, as the model's settings ask"
@@ -31,13 +31,13 @@ class _NotInDouble(Exception):
 
 
 def calibrate(
-    prepared: torch.fx.GraphModule, samples: Sequence[Sample], calibration: Calibration
+    prepared: torch.fx.GraphModule, samples: Sequence[Sample], calibration: CalibrationType
 ) -> str:
     """Shows the samples to the observers of ``prepared``. Returns why the result depends on the
     CPU, or ""."""
     why = AS_ASKED
     with torch.no_grad():
-        if calibration is Calibration.FLOAT64:
+        if calibration is CalibrationType.FLOAT64:
             why = _in_double(prepared, samples)
         if why:
             for sample in samples:

@@ -52,7 +52,7 @@ from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
-from harness.config.models import Calibration, Layout, Quantization
+from harness.config.models import CalibrationType, Layout, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.samples import Sample
@@ -89,7 +89,7 @@ def quantise(
     graph_module: torch.fx.GraphModule,
     quantizer: Quantizer,
     samples: Sequence[Sample],
-    calibration: Calibration,
+    calibration: CalibrationType,
 ) -> tuple[torch.fx.GraphModule, str]:
     """Quantises to int8, with scales that the observers derive from the calibration samples. Also
     returns why the program is not reproducible, or ""."""

@@ -126,12 +126,12 @@ class _Work:
     stage: _Stages
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> tuple[list[Sample], list[Sample]]:
-        """Calibration samples and input sets."""
+        """CalibrationType samples and input sets."""
         return [*map(change, self.calibration)], [*map(change, self.sets)]
 
 
 def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, ...], list[Sample]]:
-    """Calibration samples and input sets; a shipped model gets its live weights here."""
+    """CalibrationType samples and input sets; a shipped model gets its live weights here."""
     generator = np.random.default_rng(request.seed)
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)

@@ -28,15 +28,15 @@ _MOST_ANNOTATIONS = 10
 _NAMED = 8  # cases in an annotation
 
 
-def workflow_commands(page: Comparison, environ: Mapping[str, str]) -> list[str]:
+def workflow_commands(comparison: Comparison, environ: Mapping[str, str]) -> list[str]:
     """Lines for standard output; none outside of GitHub Actions."""
     if environ.get("GITHUB_ACTIONS") != "true":
         return []
     root = environ.get("GITHUB_WORKSPACE", "")
-    lines = [_annotation(group, root) for group in page.groups]
-    if lost := page.of(State.LOST):
+    lines = [_annotation(group, root) for group in comparison.groups]
+    if lost := comparison.of(State.LOST):
         lines.append(workflow_command("error", _names(lost), title="gone while they failed"))
-    unknown = page.of(State.INFRA, State.MISSING)
+    unknown = comparison.of(State.INFRA, State.MISSING)
     if unknown:
         lines.append(workflow_command("warning", _names(unknown), title="nothing is known of"))
     return lines[:_MOST_ANNOTATIONS]
@@ -76,12 +76,12 @@ def _place(name: str, line: object, root: str) -> dict[str, object]:
     return {"file": path, "line": line} if isinstance(line, int) else {"file": path}
 
 
-def summary(page: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
     """In Markdown: the counts, what failures share, then the table of targets and models."""
-    return render(page, "night.md")
+    return render(comparison, "night.md")
 
 
-def write_junit(file: Path, page: Comparison) -> None:
+def write_junit(file: Path, comparison: Comparison) -> None:
     """A suite for each target. Raises DiskError."""
     with disk_errors("writing the JUnit file"):
-        write_whole(file, render(page, "night.xml"))
+        write_whole(file, render(comparison, "night.xml"))

@@ -21,20 +21,20 @@ from harness.system.files import disk_errors, write_whole
 HERE = Path(__file__).parent
 
 
-def write_page(file: Path, page: Comparison) -> None:
+def write_page(file: Path, comparison: Comparison) -> None:
     """Raises DiskError."""
     with disk_errors("writing the page"):
-        write_whole(file, render(page))
+        write_whole(file, render(comparison))
 
 
-def render(page: Comparison, template: str = "night.html") -> str:
+def render(comparison: Comparison, template: str = "night.html") -> str:
     """The page is one file: nothing is fetched, and no script runs but its own, which the policy
     names by its digest (Content Security Policy Level 3, section 2.3.1)."""
     script = (HERE / "night.js").read_text("utf-8")
     values = {
-        "page": page,
-        "matrix": matrix_of(page.cases),
-        "anchors": {case.case: f"case-{number}" for number, case in enumerate(page.cases)},
+        "comparison": comparison,
+        "matrix": matrix_of(comparison.cases),
+        "anchors": {case.case: f"case-{number}" for number, case in enumerate(comparison.cases)},
         "State": State,
         "NO_ROW": NO_ROW,
         "style": (HERE / "night.css").read_text("utf-8"),
