@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         first = failures[0]
         hint = f"{first.cause} {first.fix} ({output})"
         link_failed = LinkFailed(first.text.strip(), failed, first.line, hint=hint)
-        link_failed.failures = [failure.summary() for failure in failures[:_MOST]]
+        link_failed.failures = [asdict(failure) for failure in failures[:_MOST]]
         return link_failed
     stop = build_failure(text)
     not_known = stop is None or stop.kind is BuildFailureKind.NOT_KNOWN

@@ -27,6 +27,7 @@ from harness.link.command import (
     run,
 )
 from harness.link.log.lines import Line
+from harness.system.files import text_of
 from harness.system.packages import how_to_get
 
 StepKind = Literal["compile", "archive", "link"]
@@ -68,9 +69,7 @@ def _steps(line: str, directory: Path) -> Iterator[tuple[StepKind, BuildCommand]
             yield "compile", BuildCommand(argv, directory, argv[argv.index("-o") + 1])
         elif script := _LINK_SCRIPT.search(shlex.join(argv)):
             file = directory / script["script"]
-            for command in (
-                file.read_text("utf-8", "replace").splitlines() if file.is_file() else ()
-            ):
+            for command in text_of(file).splitlines():
                 yield from _steps(command, directory)
         elif _ARCHIVER.search(argv[0]):
             for word in argv:
@@ -129,18 +128,14 @@ def build_steps(build: Path) -> list[dict[str, str]]:
         return list(json.JSONDecoder().raw_decode(text, start.start())[0])
     steps = []
     for folder in sorted(build.rglob("CMakeFiles/*.dir")):
-        for source, made in _COMPILED.findall(_text(folder / "DependInfo.cmake")):
+        for source, made in _COMPILED.findall(text_of(folder / "DependInfo.cmake")):
             step = {"directory": str(build), "command": f"-c {source} -o {made}"}
             steps.append({**step, "file": source, "output": made})
-        for line in _text(folder / "link.txt").splitlines():
+        for line in text_of(folder / "link.txt").splitlines():
             output = _PRODUCT.search(line)
             step = {"directory": str(folder.parent.parent), "command": line}
             steps.append({**step, "file": "", "output": output[1] if output else ""})
     return steps
-
-
-def _text(file: Path) -> str:
-    return file.read_text("utf-8", "replace") if file.is_file() else ""
 
 
 def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCommand, ...]:

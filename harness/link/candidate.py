@@ -18,6 +18,7 @@ from harness.link.diagnose.undefined import explain_undefined
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.index import load
 from harness.link.log.parse import parse
+from harness.system.files import text_of
 
 STUBS = "stubs.o"
 # Causes that the link line alone shows; a reduced link must keep them.
@@ -218,9 +219,7 @@ def _copy(path: Path, directory: Path, taken: dict[str, str]) -> str:
 
 
 def _copy_included(script: Path, directory: Path, search: Sequence[Path]) -> None:
-    for name in re.findall(
-        r"^\s*INCLUDE\s+\"?([^\s\"]+)", script.read_text("utf-8", "replace"), re.M
-    ):
+    for name in re.findall(r"^\s*INCLUDE\s+\"?([^\s\"]+)", text_of(script), re.M):
         file = next((d / name for d in (script.parent, *search) if (d / name).is_file()), None)
         if file and not Path(name).is_absolute():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)

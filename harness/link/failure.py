@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from harness.core.verdict import Word
 from harness.formats.linker_map import Contributor, Orphan
@@ -139,10 +138,6 @@ class Failure:
     cause_kind: LinkCause | None = None
     cause: str = ""
     fix: str = ""
-
-    def summary(self) -> dict[str, Any]:
-        cause_kind = self.cause_kind.value if self.cause_kind else None
-        return {**asdict(self), "kind": self.kind.value, "cause_kind": cause_kind}
 
     @property
     def subject(self) -> str:

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import join
 from typing import Any, TypeVar
@@ -92,11 +92,7 @@ class Reduced:
     message: str
 
     def summary(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "directory": str(self.directory),
-            "failure": self.failure.summary(),
-        }
+        return {**asdict(self), "directory": str(self.directory)}
 
     def text(self) -> str:
         objects = f"{len(self.objects)}: {', '.join(self.objects)}"
@@ -295,7 +291,7 @@ def _write_folder(
     (out / "repro.sh").write_text(_SCRIPT.format(**fields))
     (out / "repro.sh").chmod(0o755)
     (out / "README.md").write_text(_README.format(**fields))
-    (out / "failure.json").write_text(json.dumps(failure.summary(), indent=1) + "\n")
+    (out / "failure.json").write_text(json.dumps(asdict(failure), indent=1) + "\n")
     if with_test:
         (out / "test_link.py").write_text(_TEST.format(**fields))
 

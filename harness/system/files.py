@@ -54,6 +54,14 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
         return file.read()
 
 
+def text_of(path: Path) -> str:
+    """The text of a file, what is no UTF-8 replaced; "" for one that cannot be read."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def sha256_of(path: Path) -> str:
     """The sha256 of a file's content, in hex. Raises OSError as ``read_regular`` does."""
     return hashlib.sha256(read_regular(path)).hexdigest()

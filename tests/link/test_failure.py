@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -18,10 +19,8 @@ from harness.link.failure import (
 
 def test_kinds_are_plain_words_in_json_and_in_texts() -> None:
     failure = Failure(FailureKind.LTO, "gnu", 1, "lto1: fatal error: x", cause_kind=LinkCause.LTO)
-    said = failure.summary()
-    assert (type(said["kind"]), type(said["cause_kind"])) == (str, str)
-    assert json.loads(json.dumps(said))["kind"] == f"{failure.kind}" == "lto"
-    assert Failure(FailureKind.UNKNOWN, "gnu", 1, "").summary()["cause_kind"] is None
+    written = json.loads(json.dumps(asdict(failure)))
+    assert written["kind"] == written["cause_kind"] == f"{failure.kind}" == "lto"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from harness.link.diagnose.zephyr import zephyr_build
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
+from harness.system.files import text_of
 
 _WORD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<default>[^}]*))?\}")
 _OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
@@ -285,8 +286,8 @@ def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
     failure = from_message(failure)
     if levels := _bad_level(failure, index):
         return levels
-    for script in filter(Path.is_file, index.call.scripts):
-        text = script.read_text("utf-8", "replace")
+    for script in index.call.scripts:
+        text = text_of(script)
         for found in _ASSERT.finditer(text):
             if found["text"] in failure.text:
                 condition = " ".join(found["condition"].split())
@@ -309,9 +310,9 @@ def _fragment_with(statement: str, script: Path) -> str | None:
     if zephyr is None:
         return None
     for snippets in sorted((script.parent / "include" / "generated").glob("snippets-*.ld")):
-        for name in _INCLUDED.findall(snippets.read_text("utf-8", "replace")):
+        for name in _INCLUDED.findall(text_of(snippets)):
             fragment = Path(os.path.normpath(zephyr.base / "include" / name))
-            text = fragment.read_text("utf-8", "replace") if fragment.is_file() else ""
+            text = text_of(fragment)
             if (at := text.find(statement)) >= 0:
                 return _line_of(fragment, text, at)
     return None

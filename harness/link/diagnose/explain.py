@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Line, read_lines
 from harness.link.log.messages import LINKED
 from harness.link.log.parse import parse, parse_lines
+from harness.system.files import text_of
 from harness.system.progress import Progress
 
 
@@ -53,14 +54,11 @@ class Explanation:
 
     def summary(self) -> dict[str, Any]:
         return {
-            "source": self.source,
+            **asdict(replace(self, command=None)),
             "failed": bool(self.failures),
-            "linked": self.linked,
-            "stopped": None if self.stopped is None else self.stopped.summary(),
-            "unfinished": self.unfinished,
+            "command": list(self.command.argv) if self.command else None,
             "output": self.command.output if self.command else None,
             "objects_read": self.command is not None,
-            "failures": [failure.summary() for failure in self.failures],
         }
 
 
@@ -145,7 +143,7 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
     if missing and pending.generates and not pending.refused:
         rules = build / "build.ninja"  # names every file that the build generates
         made = re.compile(rf"[\s/]{re.escape(missing['file'])}[\s:|]")
-        if not rules.is_file() or made.search(rules.read_text("utf-8", "replace")):
+        if not rules.is_file() or made.search(text_of(rules)):
             stopped = None
     unfinished = pending.next_step if stopped is None else None
     return Explanation(str(build), (), None, True, stopped, unfinished or None)
@@ -173,8 +171,7 @@ def explain_failure(
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         return causes.explain_architecture(failure, index)
     if failure.kind is FailureKind.REGION_OVERFLOW and (link_map := _map_of(index)):
-        scripts = [p.read_text("utf-8", "replace") for p in index.call.scripts if p.is_file()]
-        return causes.explain_overflow(failure, link_map, scripts)
+        return causes.explain_overflow(failure, link_map, [*map(text_of, index.call.scripts)])
     if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
         return causes.explain_assertion(failure, index)
     explained = causes.from_message(failure)
@@ -206,7 +203,7 @@ def _map_of(index: LinkIndex) -> LinkMap | None:
         file = Path(scratch) / "link.map"
         again = index.call.with_output(Path(scratch) / "x.elf")
         replace(again, argv=(*again.argv, "-Map", str(file))).run()
-        return parse_map(file.read_text("utf-8", "replace")) if file.is_file() else None
+        return parse_map(text_of(file)) if file.is_file() else None
 
 
 # How far a build got, by its log, which may be cut anywhere.

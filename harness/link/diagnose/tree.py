@@ -20,6 +20,7 @@ from harness.link.build import build_steps
 from harness.link.diagnose.zephyr import ZephyrBuild, cache_entries, zephyr_build
 from harness.link.failure import member_of
 from harness.link.index import units_of
+from harness.system.files import text_of
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _OBJECTS = {".o", ".obj", ".a"}
@@ -191,7 +192,7 @@ def conditions_around(definition: SourceDefinition) -> list[tuple[str, int]]:
     """The `#if` and `#else` lines, with their numbers, that a definition stands below, the
     innermost first."""
     blocks: list[tuple[str, int]] = []
-    lines = definition.path.read_text("utf-8", "replace").splitlines()
+    lines = text_of(definition.path).splitlines()
     for number, line in enumerate(lines[: definition.line], 1):
         if (directive := _DIRECTIVE.match(line)) is None:
             continue

@@ -15,6 +15,8 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
+from harness.system.files import text_of
+
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
 _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*)*)\)")
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
@@ -142,7 +144,7 @@ def _names(base: Path) -> Iterator[str]:
         folders[:] = sorted(f for f in folders if f not in _ELSEWHERE)
         for name in files:
             if name.startswith("Kconfig"):
-                text = Path(directory, name).read_text("utf-8", "replace")
+                text = text_of(Path(directory, name))
                 yield from (match["name"] for match in _DEFINED.finditer(text))
 
 
@@ -181,7 +183,7 @@ class ZephyrBuild:
 
     @cached_property
     def values(self) -> dict[str, str]:
-        text = _text(self.build / "zephyr" / ".config")
+        text = text_of(self.build / "zephyr" / ".config")
         return {m["name"]: m["value"] for m in _ASSIGNED.finditer(text)}
 
     @property
@@ -201,7 +203,7 @@ class ZephyrBuild:
         for folder in source.parents:
             lists = folder / "CMakeLists.txt"
             if lists.is_file():
-                for option, line in _conditions(_text(lists), name):
+                for option, line in _conditions(text_of(lists), name):
                     if self.values.get(option) != "y":
                         yield Gate(option, lists, line)
                 name = folder.name
@@ -218,7 +220,7 @@ class ZephyrBuild:
             files = [self.application / "prj.conf"]
         options = {}
         for file in files:
-            text = _text(file)
+            text = text_of(file)
             for m in _ASSIGNED.finditer(text):
                 options[m["name"]] = (m["value"], file, text.count("\n", 0, m.start()) + 1)
         return options
@@ -276,9 +278,9 @@ class ZephyrBuild:
     @cached_property
     def _kconfig(self) -> tuple[tuple[Path, str], ...]:
         """Every Kconfig file that was read."""
-        listed = _text(self.build / "zephyr" / "kconfig" / "sources.txt").split("\n")
+        listed = text_of(self.build / "zephyr" / "kconfig" / "sources.txt").split("\n")
         files = [self.base / name.strip() for name in listed if name.strip()]
-        return tuple((file, _text(file)) for file in files)
+        return tuple((file, text_of(file)) for file in files)
 
     @cached_property
     def _around(self) -> dict[Path, tuple[str, ...]]:
@@ -300,7 +302,7 @@ class ZephyrBuild:
         if named is None:
             return None
         generated = self.build / "zephyr" / "include" / "generated" / "zephyr"
-        text = _text(generated / "devicetree_generated.h")
+        text = text_of(generated / "devicetree_generated.h")
         node = re.search(rf"^ \*   {named['ordinal']} +(?P<path>/\S*)$", text, re.MULTILINE)
         if node is None:
             return None
@@ -324,7 +326,7 @@ class ZephyrBuild:
 
 def cache_entries(build: Path) -> dict[str, str]:
     """The variables of CMakeCache.txt; {} without one."""
-    return dict(re.findall(r"^([\w-]+):\w+=(.+)$", _text(build / "CMakeCache.txt"), re.MULTILINE))
+    return dict(re.findall(r"^([\w-]+):\w+=(.+)$", text_of(build / "CMakeCache.txt"), re.MULTILINE))
 
 
 def zephyr_build(build: Path) -> ZephyrBuild | None:
@@ -412,10 +414,3 @@ def _module_option(folder: str) -> str:
 
 def _below(file: Path, base: Path) -> str:
     return str(file.relative_to(base)) if file.is_relative_to(base) else str(file)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8", "replace")
-    except OSError:
-        return ""

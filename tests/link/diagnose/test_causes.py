@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_what_fills_a_region_is_there_as_data() -> None:
     assert explained.orphans == (Orphan("model_sec", 0x200, "RAM", "FLASH", ("model.o",)),)
     assert explained.cause_kind is LinkCause.ORPHAN_SECTION
     assert "model_sec (512 bytes from model.o)" in explained.cause
-    summary = json.loads(json.dumps(explained.summary()))
+    summary = json.loads(json.dumps(asdict(explained)))
     assert summary["orphans"] == [
         {
             "section": "model_sec",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from tests.link.log.reading import LINK_FAILED, only
@@ -417,7 +419,7 @@ OTHERS = [
 def test_other_failures_have_their_kind(text: str, kind: str, mentions: str) -> None:
     failure = only(text)
     assert failure.kind == kind
-    assert mentions in str(failure.summary())
+    assert mentions in str(asdict(failure))
 
 
 @pytest.mark.parametrize(
