@@ -22,7 +22,7 @@ from harness.core.verdict import Verdict
 from harness.log.pattern import rows, text
 from harness.plugin import fixtures
 from harness.plugin.options import OPTIONS
-from harness.report.causes import causes
+from harness.report.terminal import causes
 from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
 
 ROOT = Path(__file__).parents[1]

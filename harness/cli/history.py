@@ -96,7 +96,7 @@ def show_night(
     summary of the step. ``only``: the cases of a shard. Raises DiskError."""
     from harness.nightly.history.compare import compare
     from harness.report.history import print_night, summary_of
-    from harness.report.page.ci import summary, workflow_commands, write_junit
+    from harness.report.page.render import summary, workflow_commands, write_junit
     from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 
     comparison = compare(history, night, only)
@@ -203,7 +203,7 @@ def show_(
 
 def _flaky(nights: int, url: str | None) -> Answer:
     with opened(url) as database:
-        from harness.nightly.history.flaky import flaky
+        from harness.nightly.history.case_state import flaky
 
         cases = flaky(database.rows([night.id for night in database.nights(most=nights)]))
     from harness.report.history import print_flaky

@@ -15,8 +15,7 @@ from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
-from harness.report.causes import Advice, advice
-from harness.report.terminal import fault_details, log_text, print_records
+from harness.report.terminal import Advice, advice, fault_details, log_text, print_records
 from harness.run.accept import Only, accept_case
 from harness.run.directory import last_run
 from harness.run.judging import judge_again

@@ -270,8 +270,8 @@ def _find_commits(
     progress: Progress,
 ) -> None:
     """Those of the first new failures, into the history."""
-    from harness.nightly.bisections import culprits
     from harness.nightly.history.compare import compare
+    from harness.nightly.night import culprits
 
     root = named_root(options.executorch)
     if root is not None:
@@ -437,7 +437,7 @@ def page_(
         if out is not None or junit is not None:
             summary, _ = show_night(history, night_, out, junit)
         if index is not None:
-            from harness.report.page.index import write_index
+            from harness.report.page.render import write_index
 
             pages.append(write_index(history, night_, index))
         if follow_up is not None:

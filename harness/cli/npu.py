@@ -132,16 +132,8 @@ def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
         echo("nothing to reduce: every delegate gives the outputs of the TOSA reference model")
         return {"reduced": None}, ExitCode.PASSED
     _print_reduced(reduced)
-    summary = {
-        "delegate": reduced.delegate,
-        "input_set": reduced.input_set,
-        "trouble": reduced.smallest.trouble,
-        "operators": list(reduced.smallest.operators),
-        "whole": reduced.smallest.whole,
-        "defect": reduced.smallest.defect or None,
-        "files": list(reduced.smallest.files),
-    }
-    return {"reduced": summary}, ExitCode.FAILED
+    place = {"delegate": reduced.delegate, "input_set": reduced.input_set}
+    return {"reduced": {**place, **asdict(reduced.smallest)}}, ExitCode.FAILED
 
 
 def _print_reduced(reduced: Reduced) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +190,8 @@ def exec_(
     for result in results:
         _print_execution(result, several=len(results) > 1)
     speaker = next((r for r in results if r.verdict is not None), results[0])
-    more = {"runs": [r.summary() for r in results]} if len(results) > 1 else {}
-    return {**speaker.summary(), **more}, speaker.exit_code
+    more = {"runs": list(map(asdict, results))} if len(results) > 1 else {}
+    return {**asdict(speaker), **more}, speaker.exit_code
 
 
 def _print_execution(execution: Execution, *, several: bool) -> None:

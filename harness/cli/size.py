@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +210,7 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
     return {
         "failed": failed,
         "gates": [g.summary() for g in gates],
-        "left_over": [one.summary() for one in rest],
+        "left_over": list(map(asdict, rest)),
     }, ExitCode.FAILED if failed else ExitCode.PASSED
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from harness.config import strict_yaml
@@ -70,13 +69,9 @@ class Fvp(Data):
             )
 
 
-def models_path() -> Path:
-    return paths.data_root() / "targets" / "fvp" / "models.yaml"
-
-
 @cache
 def models_file() -> strict_yaml.Document:
-    return strict_yaml.read(models_path())
+    return strict_yaml.read(paths.data_root() / "targets" / "fvp" / "models.yaml")
 
 
 def fvp_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Beginning a night of the same id again continues it: what is settled is not run 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,10 +15,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from queue import SimpleQueue
 
-import filelock
-
-from harness.core.errors import HarnessError, UsageError
-from harness.nightly.history.compare import NIGHTS, nights_before
+from harness.config.case import Case
+from harness.core.errors import HarnessError, InfraError, UsageError
+from harness.firmware.source import FirmwareChoice, source_named
+from harness.nightly.history.compare import NIGHTS, Comparison, nights_before
 from harness.nightly.history.database import Recorder
 from harness.nightly.history.model import MOST_ATTEMPTS, Night, Origin, Planned, Row, last_tries
 from harness.nightly.history.store import History
@@ -25,12 +26,15 @@ from harness.nightly.pool import NotDone, Pool, Task, lost
 from harness.nightly.repository import renamed_files, started_from
 from harness.nightly.shards import Shard, distribute, longest_first, usual_seconds
 from harness.nightly.suite import Job, Suite
+from harness.run.bisect import Bisection, bisect
 from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions
 from harness.run.record import exact_harness_revision, host
+from harness.system.artifact_cache import locked
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
+from harness.system.progress import Progress
 
 MAX_BUNDLES = 50  # one fault that breaks everything would otherwise bundle every case
 OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how many
@@ -208,18 +212,15 @@ def _alone(night: str, shard: Shard) -> Iterator[None]:
     with disk_errors("preparing the night"):
         folder.mkdir(parents=True, exist_ok=True)
     name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in night)
-    lock = filelock.FileLock(folder / f"{name}.{shard.number}.lock")
-    try:
-        lock.acquire(blocking=False)
-    except filelock.Timeout as error:
+
+    def refuse() -> None:
         raise UsageError(
             f"another process runs the night {night}, shard {shard}, at this moment",
             hint="wait for it; or begin a night of another id",
-        ) from error
-    try:
+        )
+
+    with locked(folder / f"{name}.{shard.number}", on_wait=refuse):
         yield
-    finally:
-        lock.release()
 
 
 def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, Path | str]]:
@@ -241,3 +242,37 @@ def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, Path
                 yield row.case, bundle
             except HarnessError as error:
                 yield row.case, error.message
+
+
+MOST = 3  # failures: what is new in one night mostly has one commit
+
+
+def culprits(
+    comparison: Comparison, firmware: FirmwareChoice, minutes: float, progress: Progress
+) -> Iterator[tuple[str, str]]:
+    """Of the first new failures for which a checkout has a good and a bad commit: the first bad
+    one, or why it was not found. The time is looked at before each revision."""
+    end = time.monotonic() + 60 * minutes
+
+    def watched(message: str) -> None:
+        if time.monotonic() > end:
+            raise InfraError(f"the suite's {minutes:g} minutes were over", kind="out_of_time")
+        progress(message)
+
+    new = [case.since for case in comparison.cases if case.state.is_new and case.since is not None]
+    ends = [(since.first, *since.commits) for since in new if since.commits is not None]
+    for row, good, bad in ends[:MOST]:
+        case = Case(row.target, row.model)
+        options = RunOptions(firmware=replace(firmware, sources=(source_named(row.source),)))
+        try:
+            yield row.case, _sentence(bisect(case, good, bad, options, progress=watched))
+        except HarnessError as error:
+            yield row.case, f"no commit was found: {error.message}"
+
+
+def _sentence(found: Bisection) -> str:
+    if found.first_bad is not None:
+        commit = found.first_bad.commit
+        return f"the first bad commit is {commit} ({commit.author})"
+    names = ", ".join(commit.sha[:10] for commit in found.candidates[:5])
+    return f"the first bad commit is one of {len(found.candidates)}: {names}"

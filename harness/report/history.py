@@ -13,9 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from harness.firmware.source import label
-from harness.nightly.history.case_state import FirstBad, Standing, State, deltas_of
+from harness.nightly.history.case_state import FirstBad, Flaky, Standing, State, deltas_of
 from harness.nightly.history.compare import Comparison
-from harness.nightly.history.flaky import Flaky
 from harness.nightly.history.groups import short
 from harness.nightly.history.model import Row
 from harness.report.safe_console import say

@@ -1,17 +1,201 @@
-"""One message for a night, to whoever the suite names: by apprise, which knows mail, Slack, Teams
-and a hundred other services by their URLs."""
+"""Who is told of a night: by one message, and by issues on GitHub.
+
+A message goes to whoever the suite names, by apprise, which knows mail, Slack, Teams and a hundred
+other services by their URLs.
+
+There is an issue for each case and cause. It is opened when the failure is new, kept up to date,
+and closed when the case passes or is not in the suite any more. It is found by a comment in its
+body, which no reader sees, among the open ones that have the label. API:
+https://docs.github.com/rest/issues/issues.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import urllib.error
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
 
+from markupsafe import Markup
+
+from harness.core.errors import InfraError
 from harness.core.safe_text import plain
 from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
 from harness.report.history import reproducing
-from harness.report.issues import NotDelivered, issues_of, job_url, mention, update_issues
+from harness.report.templates import filled
+
+LABEL = "hil-night"
+# The digests of suite and branch, of the case, and of its cause.
+_MARKER = re.compile(r"<!-- hil-night ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) -->")
+_MOST_OPENED = 10  # in a night: one fault that breaks everything has no hundred issues
+_AT_ONCE = 100
+_TIMEOUT_S = 30.0
+
+
+class NotDelivered(InfraError):
+    """``service``: which, without its secrets."""
+
+    kind = "not_delivered"
+
+    def __init__(self, service: str, why: str) -> None:
+        self.service = service
+        super().__init__(
+            f"the night was not told to {service}: {why}",
+            hint="`hil nightly page --tell SUITE.yaml` tells it once more",
+        )
+
+
+@dataclass(frozen=True)
+class Issues:
+    """Of a repository, as OWNER/NAME. Every method raises NotDelivered."""
+
+    api: str
+    repository: str
+    token: str
+
+    def opened(self) -> Iterator[dict[str, Any]]:
+        """Those with the label that are open."""
+        for page in count(1):
+            found = self._call("GET", f"?labels={LABEL}&state=open&per_page=100&page={page}")
+            yield from found
+            if len(found) < _AT_ONCE:
+                return
+
+    def open(self, title: str, body: str) -> None:
+        self._call("POST", "", {"title": title, "body": body, "labels": [LABEL]})
+
+    def update(self, number: int, **fields: str) -> None:
+        self._call("PATCH", f"/{number}", fields)
+
+    def comment(self, number: int, body: str) -> None:
+        self._call("POST", f"/{number}/comments", {"body": body})
+
+    def _call(self, method: str, path: str, fields: Mapping[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(
+            f"{self.api}/repos/{self.repository}/issues{path}",
+            None if fields is None else json.dumps(fields).encode(),
+            {
+                "Authorization": f"Bearer {self.token}",
+                "Accept": "application/vnd.github+json",
+                "X-GitHub-Api-Version": "2022-11-28",
+                "Content-Type": "application/json",
+            },
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            hint = "; the job needs `permissions: issues: write`" if error.code == 403 else ""
+            raise NotDelivered("GitHub's issues", f"{error.code} {error.reason}{hint}") from error
+        except (OSError, ValueError) as error:
+            raise NotDelivered("GitHub's issues", str(error)) from error
+
+
+def issues_of(environ: Mapping[str, str]) -> Issues | None:
+    """Of the job's repository; None without a token."""
+    token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN")
+    repository = environ.get("GITHUB_REPOSITORY")
+    if not token or not repository:
+        return None
+    return Issues(environ.get("GITHUB_API_URL", "https://api.github.com"), repository, token)
+
+
+def update_issues(
+    comparison: Comparison, issues: Issues, owners: Mapping[str, str], environ: Mapping[str, str]
+) -> Counter[str]:
+    """Returns how many were ``opened``, ``updated``, ``closed``, and ``left`` because there were
+    too many. Raises NotDelivered."""
+    done = Counter(opened=0, updated=0, closed=0, left=0)
+    ours = _digest(comparison)
+    known = {
+        marker.groups(): issue
+        for issue in issues.opened()
+        if (marker := _MARKER.search(issue["body"] or "")) and marker[1] == ours
+    }
+    planned = {_digest(comparison, case.case): case for case in comparison.cases if case.planned}
+    for (_, place, _), issue in known.items():
+        closing = _closing(comparison, planned.get(place))
+        if closing is not None:
+            reason, text = closing
+            issues.comment(issue["number"], text)
+            issues.update(issue["number"], state="closed", state_reason=reason)
+            done["closed"] += 1
+    for place, case in planned.items():
+        if not case.state.failing or case.row is None:
+            continue
+        digests = (ours, place, _digest(comparison, case.case, *case.row.fault))
+        body = _body(comparison, case, f"<!-- hil-night {' '.join(digests)} -->", owners, environ)
+        if digests in known:
+            if known[digests]["body"] != body:
+                issues.update(known[digests]["number"], body=body)
+                done["updated"] += 1
+        elif done["opened"] < _MOST_OPENED:
+            kind = " ".join(word for word in case.row.kind if word)
+            issues.open(f"{case.case}: {kind}", body)
+            done["opened"] += 1
+        else:
+            done["left"] += 1
+    return done
+
+
+def _closing(comparison: Comparison, case: Standing | None) -> tuple[str, str] | None:
+    """Why an issue of a case is closed, for GitHub and for people; None while it stays open.
+    ``case``: None for one that the suite does not have any more, or that has another name."""
+    at = comparison.night.origin.revision or "a commit that is not known"
+    if case is None:
+        return "not_planned", f"The case is not in the night {comparison.night.id}, {at}."
+    passes = case.row is not None and case.row.good
+    return ("completed", f"It passes in the night {comparison.night.id}, {at}.") if passes else None
+
+
+def mention(owner: str, owners: Mapping[str, str]) -> str:
+    return "" if not owner else owners.get(owner, f"@{owner.lstrip('@')}")
+
+
+def job_url(environ: Mapping[str, str]) -> str:
+    """Of the CI job that runs; "" elsewhere."""
+    if environ.get("GITHUB_ACTIONS") == "true":
+        server, repository = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
+        return f"{server}/{repository}/actions/runs/{environ.get('GITHUB_RUN_ID')}"
+    return environ.get("CI_JOB_URL", "")
+
+
+def _digest(comparison: Comparison, *words: str) -> str:
+    """Of a suite on a branch, of a case of it, or of a cause of that."""
+    words = (comparison.night.suite, comparison.night.origin.branch, *words)
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
+
+
+def _body(
+    comparison: Comparison,
+    case: Standing,
+    marker: str,
+    owners: Mapping[str, str],
+    environ: Mapping[str, str],
+) -> str:
+    assert case.row is not None
+    values = {
+        "marker": Markup(marker),
+        "case": case,
+        "row": case.row,
+        "since": case.since,
+        "night": comparison.night,
+        "whose": Markup(mention(case.row.owner, owners)),
+        "command": Markup(reproducing(case.row)),
+        "url": Markup(job_url(environ)),
+    }
+    return filled(Path(__file__).with_name("issues.md"), values, {})
+
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 20  # cases in a message

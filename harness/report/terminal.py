@@ -7,14 +7,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
+from harness.config import strict_yaml
 from harness.core.safe_text import counted
+from harness.core.verdict import Verdict
 from harness.judge.console_log import JudgedLog
-from harness.report.causes import advice
 from harness.report.safe_console import columns, say
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
@@ -22,6 +25,24 @@ from harness.run.record import Differential, Pairs, RunRecord
 
 if TYPE_CHECKING:
     from harness.run.replay import Replay  # pydantic, 100 ms
+
+
+class Advice(NamedTuple):
+    meaning: str
+    do: str
+
+
+@cache
+def causes() -> dict[str, Advice]:
+    """Of every cause that has advice of its own, by its kind."""
+    table = strict_yaml.read(Path(__file__).with_name("causes.yaml")).data
+    return {kind: Advice(**row) for kind, row in table.items()}
+
+
+def advice(verdict: Verdict, kind: str | None) -> Advice:
+    """Of a cause, or of the verdict where the cause has none."""
+    return causes().get(kind or "", Advice(verdict.meaning, verdict.do))
+
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}

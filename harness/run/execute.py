@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.config.loading import load_target
 from harness.core.errors import InfraError, NotThere
@@ -42,16 +41,6 @@ class Execution:
     @property
     def exit_code(self) -> ExitCode:
         return ExitCode.PASSED if self.verdict is None else self.verdict.exit_code
-
-    def summary(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "cause": None if self.cause is None else vars(self.cause),
-            "metrics": self.metrics,
-            "firmware": self.firmware,
-            "outputs": list(map(str, self.outputs)),
-            "run_dir": str(self.run_dir),
-        }
 
 
 def execute(

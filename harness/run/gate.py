@@ -181,26 +181,17 @@ class LeftOver:
     subjects that it may be called now."""
 
     subject: str
-    path: Path
+    reference: Path
     missing: str
     renamed: tuple[str, ...] = ()
     failed: bool = False
 
     def message(self) -> str:
-        text = f"{self.subject}: {self.path} is left over: there is no such {self.missing}"
+        text = f"{self.subject}: {self.reference} is left over: there is no such {self.missing}"
         if self.renamed:
             new = " or ".join(self.renamed)
             return f"{text}; it was renamed to {new}, which has the same program: move the file"
         return f"{text}; remove the file, or bring the {self.missing} back"
-
-    def summary(self) -> dict[str, Any]:
-        return {
-            "subject": self.subject,
-            "reference": str(self.path),
-            "missing": self.missing,
-            "renamed": list(self.renamed),
-            "failed": self.failed,
-        }
 
 
 def left_over(gates: Sequence[Gate] = (), *, strict: bool) -> list[LeftOver]:

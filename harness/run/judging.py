@@ -34,7 +34,7 @@ from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.log import Observation
 from harness.log.parser import parse_processes
-from harness.run.cpu_blame import CutRuns, blame_on_cpu
+from harness.run.cut_runs import CutRuns, blame_on_cpu
 from harness.run.directory import SealBroken, kept_expectations, load_record
 from harness.run.record import (
     FirmwareFacts,

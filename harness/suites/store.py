@@ -19,7 +19,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import distributions
@@ -30,14 +30,13 @@ from harness.export.checkout import CheckoutExporter
 from harness.suites.standin.record import REFUSED, Simulation, read_simulation
 from harness.suites.suites import Suite
 from harness.system import artifact_cache
-from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
+from harness.system.files import MALFORMED, content_digest, read_json, write_whole
 from harness.system.git import files_below
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
 _FORMAT = 3  # raise it when the meaning of a recording changes
 _COLLECTED, _TESTS = "collected", "tests"
-_LARGE = 16 << 20  # bytes: larger files are identified by size and time
 _NOT_PYTHON = (".pyc", ".c", ".cc", ".cpp", ".h", ".hpp", ".S", ".md")  # an export reads none
 _VARIABLES = ("TORCH", "PYTORCH", "EXECUTORCH", "ARM_", "TOSA", "VELA", "TEST_", "FLAT", "PYTHONH")
 
@@ -145,19 +144,14 @@ def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
             for name, value in os.environ.items()
             if name.startswith(_VARIABLES) and name != "EXECUTORCH_ROOT"  # a run sets its own
         ),
-        list(_contents(package)),
+        content_digest(filter(_may_be_read, files_below(package)), package),
     ]
     return _sha256(json.dumps(facts))
 
 
-def _contents(package: Path) -> Iterator[tuple[str, object]]:
-    """Each file that Python may import or read, with the sha256 of its content."""
-    for path in files_below(package):
-        if path.is_file() and not path.name.endswith(_NOT_PYTHON):
-            status = path.stat()
-            large = status.st_size > _LARGE
-            content = (status.st_size, status.st_mtime_ns) if large else sha256_of(path)
-            yield str(path.relative_to(package)), content
+def _may_be_read(path: Path) -> bool:
+    """By an export: by Python's import, or as data."""
+    return path.is_file() and not path.name.endswith(_NOT_PYTHON)
 
 
 def _sha256(text: str) -> str:

@@ -327,7 +327,7 @@ def test_a_night_bisects_what_is_new_and_tells_it_once(
         asked.append(([c.case for c in page.cases if c.state.is_new], *rest[:2]))
         yield case, "the first bad commit is bbbb (somebody)"
 
-    monkeypatch.setattr("harness.nightly.bisections.culprits", bisected)
+    monkeypatch.setattr("harness.nightly.night.culprits", bisected)
     monkeypatch.setattr("harness.cli.nightly.LocalPool", Scripted)
     words = ["nightly", suite, "--night", "n2", "--executorch", root]
     words += [word for name, part in parts.items() for word in ("--part", f"{name}={part}")]

@@ -19,7 +19,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.core.verdict import Verdict
-from harness.report.causes import causes
+from harness.report.terminal import causes
 from harness.system.paths import project_root
 from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
 from tools.reference import expected_pages, shown_file

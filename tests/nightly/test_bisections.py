@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.firmware.source import FirmwareChoice
-from harness.nightly.bisections import culprits
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History
+from harness.nightly.night import culprits
 from harness.system.progress import silent
 from tests.firmware.executorch.small import KERNEL, commit, edit, git, small_checkout
 from tests.nightly.history.made import KNOWN, TARGET, night, row

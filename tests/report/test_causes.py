@@ -7,7 +7,7 @@ import pytest
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict
 from harness.log.events import Kind, StopReason
-from harness.report.causes import advice, causes
+from harness.report.terminal import advice, causes
 from harness.system.process import Stop
 
 _NO_CAUSE = {Stop.EXITED, Stop.FAULT, StopReason.STOPPED}  # the cause is what they came of

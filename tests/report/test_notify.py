@@ -10,8 +10,7 @@ import pytest
 
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
-from harness.report.issues import NotDelivered
-from harness.report.notify import announce, message_of, send
+from harness.report.notify import NotDelivered, announce, message_of, send
 from tests.report.page.nights import EVIL, M55, U85, compared
 
 from .services import GitHub, Service, running

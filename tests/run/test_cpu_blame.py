@@ -18,7 +18,7 @@ from harness.export.program import Program
 from harness.firmware.source import source_named
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.judge.executorch_defects import ProgramDefect
-from harness.run.cpu_blame import CutRuns, Found, blame_on_cpu
+from harness.run.cut_runs import CutRuns, Found, blame_on_cpu
 
 ADD = "cortex_m::quantized_add.out"
 
@@ -136,7 +136,7 @@ def test_a_known_defect(planted: Runner, blamed: Blamed, monkeypatch: pytest.Mon
 
     def named(defect: str, number: int, source: str = "bundled", read: int = 0) -> str | None:
         found = ProgramDefect(defect, number, ADD, "[2] in order [0]")
-        monkeypatch.setattr("harness.run.cpu_blame.defects_in", lambda _: (found,))
+        monkeypatch.setattr("harness.run.cut_runs.defects_in", lambda _: (found,))
         _, blame = blamed(replace_(planted, read=read), source)
         assert blame is not None
         name: str | None = blame.facts.get("defect")

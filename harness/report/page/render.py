@@ -1,19 +1,31 @@
-"""A night as a file by a template: the page, and what CI services read of it; and what they show of
-a case beside its facts."""
+"""Nights as files by templates: the page of one, the index of many, and what CI services show.
+
+GitHub shows ten annotations of a kind for a step, so there is one for each group of failures
+(https://docs.github.com/actions/reference/workflow-commands-for-github-actions). Of the readers of
+JUnit XML, Jenkins' xUnit plugin has the strictest schema (its ``junit-10.xsd``): no attribute of a
+test case but ``name``, ``time``, ``classname`` and ``group``, ``time`` of a suite without sign or
+exponent. GitLab knows a test by ``classname`` and ``name`` together, and takes 30 MB
+(https://docs.gitlab.com/ci/testing/unit_test_reports).
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.config.case import is_user_file
+from harness.core.safe_text import workflow_command
 from harness.nightly.history.case_state import NO_ROW, Standing, State
-from harness.nightly.history.compare import Comparison
-from harness.nightly.history.groups import short
+from harness.nightly.history.compare import Comparison, compare, nights_before, standing
+from harness.nightly.history.groups import Group, short
+from harness.nightly.history.model import Night, Row, last_tries
 from harness.nightly.history.steps import WATCHED, Watched
+from harness.nightly.history.store import History
 from harness.report.history import reproducing
 from harness.report.templates import filled
 from harness.system.files import disk_errors, write_whole
@@ -90,15 +102,15 @@ def lines_of(case: Standing) -> list[Line]:
 
 def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]:
     """Cells by target and model: a target may have a model with more than one firmware."""
-    models = dict.fromkeys(_place(case)[1] for case in cases)
+    models = dict.fromkeys(_target_and_model(case)[1] for case in cases)
     rows: dict[str, dict[str, list[Standing]]] = {}
     for case in cases:
-        target, model = _place(case)
+        target, model = _target_and_model(case)
         rows.setdefault(target, {name: [] for name in models})[model].append(case)
     return rows
 
 
-def _place(case: Standing) -> tuple[str, str]:
+def _target_and_model(case: Standing) -> tuple[str, str]:
     """A case without a row has only its name."""
     if case.row is not None:
         return case.row.target, case.row.model
@@ -147,3 +159,121 @@ def trends_of(case: Standing) -> list[Trend]:
         if len(points) > 1:
             found.append(Trend(figure.title, figure.unit, len(rows), points, steps))
     return found
+
+
+_MOST_ANNOTATIONS = 10
+_NAMED = 8  # cases in an annotation
+
+
+def workflow_commands(comparison: Comparison, environ: Mapping[str, str]) -> list[str]:
+    """Lines for standard output; none outside of GitHub Actions."""
+    if environ.get("GITHUB_ACTIONS") != "true":
+        return []
+    root = environ.get("GITHUB_WORKSPACE", "")
+    lines = [_annotation(group, root) for group in comparison.groups]
+    if lost := comparison.of(State.LOST):
+        lines.append(workflow_command("error", _names(lost), title="gone while they failed"))
+    unknown = comparison.of(State.INFRA, State.MISSING)
+    if unknown:
+        lines.append(workflow_command("warning", _names(unknown), title="nothing is known of"))
+    return lines[:_MOST_ANNOTATIONS]
+
+
+def _annotation(group: Group, root: str) -> str:
+    rows = [case.row for case in group.cases if case.row is not None]
+    places = [_named_file(row) for row in rows]
+    if len({row.model for row in rows}) == 1 and is_user_file(rows[0].model):
+        places.append((rows[0].model, None))
+    place = next((_place_in_repository(*each, root) for each in places if each is not None), {})
+    changed = "".join(f"\n{c.name}: {short(c.before)} -> {short(c.after)}" for c in group.changed)
+    first = group.cases[0].row
+    cause = "" if first is None or first.cause is None else f"\n{first.cause.text}"
+    title = f"{'new' if group.is_new else 'still failing'}: {group.what}"
+    return workflow_command("error", f"{_names(group.cases)}{changed}{cause}", **place, title=title)
+
+
+def _names(cases: Sequence[Standing]) -> str:
+    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+    return ", ".join(case.case for case in cases[:_NAMED]) + more
+
+
+def _named_file(row: Row) -> tuple[str, object] | None:
+    """The file that a cause names, and its line if it says one."""
+    facts = (row.cause.facts if row.cause else None) or {}
+    return (facts["file"], facts.get("line")) if isinstance(facts.get("file"), str) else None
+
+
+def _place_in_repository(name: str, line: object, root: str) -> dict[str, object]:
+    """Of a file of the repository, which is at ``root``; {} for another one."""
+    path = Path(name)
+    if path.is_absolute():
+        if not root or not path.is_relative_to(root):
+            return {}
+        path = path.relative_to(root)
+    return {"file": path, "line": line} if isinstance(line, int) else {"file": path}
+
+
+def summary(comparison: Comparison) -> str:
+    """In Markdown: the counts, what failures share, then the table of targets and models."""
+    return render(comparison, "night.md")
+
+
+def write_junit(file: Path, comparison: Comparison) -> None:
+    """A suite for each target. Raises DiskError."""
+    with disk_errors("writing the JUnit file"):
+        write_whole(file, render(comparison, "night.xml"))
+
+
+@dataclass(frozen=True)
+class Course:
+    """A case over nights. ``cells``: None for a night that did not plan it."""
+
+    case: str
+    cells: tuple[Standing | None, ...]
+
+    @property
+    def bad(self) -> int:
+        """In how many nights it failed."""
+        return sum(cell is not None and cell.state.failing for cell in self.cells)
+
+
+def courses(nights: Sequence[Night], rows: Sequence[Row]) -> list[Course]:
+    """Those that fail most come first. ``nights``: the oldest first."""
+    by_night: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_night[row.night].append(row)
+    earlier: dict[str, tuple[Row, ...]] = defaultdict(tuple)
+    cells: dict[str, list[Standing | None]] = defaultdict(list)
+    for number, night in enumerate(nights):
+        last = last_tries(by_night[night.id])
+        for case in (planned.case for planned in night.plan):
+            tries = (last[case],) if case in last else ()
+            cells[case] += [None] * (number - len(cells[case]))
+            cells[case].append(standing(case, tries, earlier[case], night.alarms))
+            earlier[case] += tries
+    empty = [None] * len(nights)
+    found = [Course(case, tuple((each + empty)[: len(nights)])) for case, each in cells.items()]
+    return sorted(found, key=lambda course: (-course.bad, course.case))
+
+
+def write_index(history: History, night: Night, folder: Path) -> Path:
+    """Raises DiskError, and what the history does."""
+    nights = [*reversed(nights_before(history, night)), night]
+    with disk_errors("writing the index"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / f"{_file(night)}", render(compare(history, night)))
+        there = {each.id: _file(each) for each in nights if (folder / _file(each)).exists()}
+        values = {
+            "night": night,
+            "nights": nights,
+            "pages": there,
+            "courses": courses(nights, history.rows([each.id for each in nights])),
+            "style": (HERE / "night.css").read_text("utf-8"),
+        }
+        write_whole(folder / "index.html", filled(HERE / "index.html", values, filters()))
+    return folder / "index.html"
+
+
+def _file(night: Night) -> str:
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in night.id)
+    return f"night-{name}.html"

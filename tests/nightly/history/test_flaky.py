@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.nightly.history.flaky import flaky
+from harness.nightly.history.case_state import flaky
 
 from .made import KNOWN, row
 

@@ -24,8 +24,7 @@ from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Identity, Night, Origin, Planned, Row
 from harness.report.history import print_night
-from harness.report.page.ci import summary, workflow_commands, write_junit
-from harness.report.page.render import render
+from harness.report.page.render import render, summary, workflow_commands, write_junit
 
 from .made import at
 

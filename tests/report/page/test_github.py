@@ -11,7 +11,7 @@ import pytest
 from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
 from harness.nightly.history.compare import Comparison, compare
-from harness.report.page.ci import summary, workflow_commands
+from harness.report.page.render import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
 
 from .nights import M55, U55, U85, compared, many, night, row

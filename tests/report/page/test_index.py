@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.nightly.history.case_state import State
-from harness.report.page.index import courses, write_index
+from harness.report.page.render import courses, write_index
 
 from .nights import EVIL, M55, night, row, two_nights
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.nightly.history.compare import compare
-from harness.report.page.ci import write_junit
+from harness.report.page.render import write_junit
 from harness.system.files import DiskError
 
 from .nights import EVIL, M55, U55, U85, two_nights
