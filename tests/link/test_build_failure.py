@@ -614,6 +614,61 @@ _STOPPED = {
         "cmake",
         "boot/CMakeLists.txt:7",
     ),
+    "a compiler that make does not find": (
+        "make[2]: arm-none-eabi-gcc: Command not found\nmake: *** [fw.o] Error 127\n",
+        "toolchain",
+        "Install arm-none-eabi-gcc",
+    ),
+    "a compiler that make's shell does not find": (
+        "/bin/sh: 1: /opt/gcc/bin/arm-none-eabi-g++: not found\nmake: *** [fw.o] Error 127\n",
+        "toolchain",
+        "Install /opt/gcc/bin/arm-none-eabi-g++",
+    ),
+    "an assembler that is no file": (
+        "make: arm-none-eabi-as: No such file or directory\nmake: *** [boot.o] Error 1\n",
+        "toolchain",
+        "Install arm-none-eabi-as",
+    ),
+    "a target that the makefile does not have": (
+        "make[1]: *** No rule to make target 'flash_all'.  Stop.\n",
+        "make",
+        "Run make in the folder whose makefile has flash_all",
+    ),
+    "a target that another one needs, in other quotes": (
+        'make:*** no rule to make target "gen/table.c",needed by "project"\n',
+        "make",
+        "Correct gen/table.c",
+    ),
+    "a module of Python 2's message": (
+        'Traceback (most recent call last):\n  File "/t/gen.py", line 5, in <module>\n'
+        "    import yaml\nImportError: No module named yaml\n",
+        "python",
+        "Install yaml",
+    ),
+    "a program that CMake had found before": (
+        "CMake Error at CMakeLists.txt:3 (project):\n  Running\n\n   '/old/bin/ninja' '--version'"
+        "\n\n  failed with:\n\n   No such file or directory\n\n",
+        "toolchain",
+        "Install /old/bin/ninja, and configure in an empty build directory",
+    ),
+    "a build within the build": (
+        "CMake Error at /b/nn-stamp/nn-build.cmake:49 (message):\n  Command failed: 2\n\n"
+        "   'make' '-j4'\n\n  See also\n\n    /b/nn-stamp/nn-build-out.log\n\n",
+        "cmake",
+        "Read /b/nn-stamp/nn-build-out.log",
+    ),
+    "a submodule that is not there": (
+        'CMake Error: The source directory "/s/third-party/fb" does not appear to contain '
+        "CMakeLists.txt.\n",
+        "cmake",
+        "git submodule update --init",
+    ),
+    "a server that git does not trust": (
+        "fatal: unable to access 'https://git.test/driver.git/': server certificate verification "
+        "failed. CAfile: none CRLfile: none\n",
+        "workspace",
+        "(network, proxy, certificates: server certificate verification failed)",
+    ),
     "another tool's prefix": (
         "E: main.c:3:5: error: 'x' undeclared\n",
         "compile",

@@ -60,6 +60,7 @@ def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Pat
         ("__cxa_guard_acquire", "library_not_linked", "static variable"),
         ("__udivmoddi4", "library_not_linked", "helper library"),
         ("__aeabi_ldivmod", "library_not_linked", "helper library"),
+        ("__ctzsi2", "library_not_linked", "helper library"),
         ("raise", "library_not_linked", "signals"),
         ("pthread_create", "library_not_linked", "POSIX threads"),
         ("__gcov_init", "library_not_linked", "coverage"),

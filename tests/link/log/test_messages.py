@@ -75,6 +75,12 @@ UNDEFINED = [
         "      _main in m.o\nld: symbol(s) not found for architecture arm64",
         "n::f(int)",
     ),
+    # all of the IDE's output pasted as one line
+    (
+        "linking... .\\out\\p.axf: Error: L6218E: Undefined symbol led_set (referred from io.o). Not "
+        "enough information to list image symbols.",
+        "led_set",
+    ),
     # broken by a terminal of 80 columns
     (
         "Error: L6218E: Undefined symbol dsp::Filter::Filter(float, int) (referred from filt\n"
@@ -85,6 +91,8 @@ UNDEFINED = [
     ("ld: a.a(b.o): in function _g': b.c:3:(.text+0x1): undefined reference to f_'", "f_"),
     ("undefined reference to n::F::make(char const*, int)", "n::F::make(char const*, int)"),
     ("main.c:3: **undefined reference to `f(char**)'**", "f(char**)"),
+    ("(.text.boot+0x26): undefined reference to`clock_init'", "clock_init"),
+    ("boot.c:(.text+0xc): undefined reference to `_write`", "_write"),
     ("  = note: rust-lld: error: undefined symbol: f", "f"),
     (
         "ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
