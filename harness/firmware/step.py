@@ -158,7 +158,7 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         left = f"the disk has {failed.free >> 10} KiB left, and CMake could not write build.ninja"
         return StepDiskFull(left, failed, _line(text, unwritten))
     output = f"the whole output is in {failed.log}"
-    links = () if failed.step == "configure" else lines_of(text)
+    links = lines_of("" if failed.step == "configure" else text)
     if failures := explain_lines(links, failed.log, silent).failures:
         first = failures[0]
         hint = f"{first.cause} {first.fix} ({output})"

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from harness.core.verdict import Word
 from harness.link.diagnose.zephyr import refused_options, similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
-from harness.link.log.lines import Line, lines_of
+from harness.link.log.lines import Line, Lines, lines_of
 
 
 class BuildFailureKind(Word):
@@ -166,22 +167,49 @@ def _as_gcc(text: str) -> str:
     return text
 
 
-def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
-    index = 0
-    while index < len(lines):
-        line = lines[index]
+@cache
+def _needles() -> tuple[str, ...]:
+    """Words of which a line has one where a statement begins that may matter."""
+    rules = (rule.needle for rule in _rules())
+    return tuple(dict.fromkeys((*rules, *messages.STOPPED.needles, *_BEGINNINGS)))
+
+
+# Of blocks and paragraphs, and of lines that say what a failure is about.
+_BEGINNINGS = (
+    "rror: ",
+    "RROR: ",
+    "arning: ",
+    "ARNING: ",
+    "CMake Deprecation Error",
+    "Traceback (",
+    "Exception: ",
+    "illed",
+    "note: in expansion of macro",
+    "note: each undeclared",
+    "-- Application: ",
+    "-- Found devicetree overlay: ",
+    " configuration '",
+    "Parsing ",
+)
+
+
+def statements_of(lines: Lines) -> Iterator[Statement]:
+    """Those that may matter; most lines of a log do not."""
+    end = 0
+    for index, line in lines.having(_needles()):
+        if index < end:  # of the one before
+            continue
         if header := _CMAKE.match(line.text):
             end = _end_of_block(lines, index, header["indent"])
             yield _cmake(lines[index:end], header)
-        else:
-            end = index + 1
-            if line.text.startswith("Traceback ("):
-                end = _end_of_traceback(lines, index)
-            elif _PARAGRAPH.match(line.text):
-                end = _end_of_paragraph(lines, index)
-            block = [line] if end == index + 1 else lines[index:end]
-            yield Statement(line.number, _as_gcc(_joined(block)))
-        index = end
+            continue
+        end = index + 1
+        if line.text.startswith("Traceback ("):
+            end = _end_of_traceback(lines, index)
+        elif _PARAGRAPH.match(line.text):
+            end = _end_of_paragraph(lines, index)
+        block = [line] if end == index + 1 else lines[index:end]
+        yield Statement(line.number, _as_gcc(_joined(block)))
 
 
 def _end_of_block(lines: Sequence[Line], start: int, indent: str) -> int:
@@ -251,17 +279,18 @@ _MOST_LINES = 60
 
 def build_failure(text: str, calls: Sequence[str] = ()) -> BuildFailure | None:
     """``failure_in`` the statements of a text."""
-    return failure_in(list(statements_of(lines_of(text))), calls)
+    return failure_in(lines_of(text), calls)
 
 
-def failure_in(statements: Sequence[Statement], calls: Sequence[str] = ()) -> BuildFailure | None:
+def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
     """The first failure; None where nothing says that the build stopped. ``calls``: of the
-    compiler, where the text has none."""
+    compiler, where the log has none."""
+    statements = list(statements_of(lines))
     unexplained = _unexplained(statements)
-    failure = next(_explained(statements), None) or unexplained
+    failure = next(_explained(statements, lines), None) or unexplained
     if failure is not None and _ASSEMBLER_INPUT.match(failure.text):  # cut where it was killed
         killed = [s for s in statements if "illed" in s.text]
-        failure = next(_explained(killed), failure)
+        failure = next(_explained(killed, lines), failure)
     if failure is None or (failure.text.startswith("WARNING") and unexplained is None):
         return None
     refused = refused_options(s.text for s in statements) if "kconfig.cmake" in failure.text else ()
@@ -277,21 +306,18 @@ def failure_in(statements: Sequence[Statement], calls: Sequence[str] = ()) -> Bu
         failure = _located(failure, statements)
     missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
     if missing and failure.file:
-        above = (s.text for s in statements if failure.line - _MOST_LINES < s.line < failure.line)
+        above = (x.text for x in lines.numbered(failure.line - _MOST_LINES + 1, failure.line))
         fix = _fix_for_header(missing["header"], failure.where, failure.file, [*calls, *above])
         return replace(failure, fix=fix or failure.fix)
     return _with_similar_names(failure, statements)
 
 
-def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
+def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildFailure]:
     """By a rule. The first one counts: the others mostly follow from it."""
     application = _application(statements)
-    needles = {rule.needle for rule in _rules()}
     for number, statement in enumerate(statements):
-        if not any(map(statement.text.__contains__, needles)):  # most of a million lines
-            continue
         if _GOES_ON.search(statement.text):
-            statement = replace(statement, text=_whole_message(statements, number))
+            statement = replace(statement, text=_whole_message(statement, lines))
         elif refused := _COMPILER.match(statement.text):
             statement = _at_its_user(statement, refused, statements, number)
         elif statement.file is not None and application is not None:
@@ -301,14 +327,11 @@ def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
             yield failure
 
 
-def _whole_message(statements: Sequence[Statement], number: int) -> str:
+def _whole_message(statement: Statement, lines: Lines) -> str:
     """A message of several paragraphs, to CMake's next one."""
-    words: list[str] = []
-    for statement in statements[number : number + _MOST_LINES]:
-        if statement.text.startswith("CMake Error"):
-            break
-        words.append(statement.text)
-    return " ".join(words)
+    following = lines.numbered(statement.line, statement.line + _MOST_LINES)
+    words = takewhile(lambda line: not line.text.startswith("CMake Error"), following)
+    return _joined(list(words))
 
 
 def _at_its_user(
@@ -316,7 +339,9 @@ def _at_its_user(
 ) -> Statement:
     """An error in a macro is located where the macro is used: its last expansion."""
     file, at = refused["file"], refused["at"]
-    for following in statements[number + 1 : number + _MOST_LINES]:
+    for following in statements[number + 1 :]:
+        if following.line >= statement.line + _MOST_LINES:
+            break
         if _COMPILER.match(following.text) or ": note: each undeclared" in following.text:
             break
         if used := _EXPANDED.match(following.text):

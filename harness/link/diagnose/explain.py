@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from harness.link.diagnose.undefined import explain_undefined
 from harness.link.diagnose.zephyr import RefusedOption, refused_options
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
-from harness.link.log.lines import Line, read_lines
+from harness.link.log.lines import Lines, read_lines
 from harness.link.log.messages import LINKED
 from harness.link.log.parse import parse, parse_lines
 from harness.system.files import text_of
@@ -73,13 +74,13 @@ def explain(path: Path, progress: Progress) -> Explanation:
 
 
 def explain_lines(
-    lines: Sequence[Line], path: Path, progress: Progress, *, cut: bool = False
+    lines: Lines, path: Path, progress: Progress, *, cut: bool = False
 ) -> Explanation:
     """A log; the objects are read too when the log shows the link and they are still there.
     ``cut``: it ends in the middle of a line."""
     parsed = parse_lines(lines)
     if not parsed.failures:
-        stopped = failure_in(list(statements_of(lines)))
+        stopped = failure_in(lines)
         steps = (x for x in lines if _NUMBERED.match(x.text) or _PERCENT.match(x.text))
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
@@ -111,7 +112,7 @@ def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:
 _SIMILAR_IN = re.compile(r"\s*>>> defined in: (?P<archive>\S+\.a)\(")
 
 
-def _inputs_shown(lines: Sequence[Line]) -> tuple[str, ...]:
+def _inputs_shown(lines: Lines) -> tuple[str, ...]:
     """The inputs of the last link command in the log, though its files are elsewhere, and the
     archives in which lld found symbols of similar names."""
     commands = [line.text for line in lines if " -o " in line.text and ".a" in line.text]
@@ -224,7 +225,7 @@ _BELONGS_TO_LINK = re.compile(
 )
 
 
-def _last_step_of_unfinished(lines: Sequence[Line], *, cut: bool) -> str | None:
+def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
     """The last step of a build that is not seen to have ended; None when it has. ``cut``: the log
     ends in the middle of a line.
 
@@ -232,29 +233,27 @@ def _last_step_of_unfinished(lines: Sequence[Line], *, cut: bool) -> str | None:
     line follows that shows how it ended: ninja tells a step before it tells that the step failed.
     Without counters, when something follows its last link.
     """
-    steps = [line.text for line in lines if _NUMBERED.match(line.text)]
-    percents = [line.text for line in lines if _PERCENT.match(line.text)]
-    last = (steps or percents or [line.text for line in lines[-1:]] or [""])[-1]
+    last_step = deque((line.text for line in lines if _NUMBERED.match(line.text)), 1)
+    last_percent = deque((line.text for line in lines if _PERCENT.match(line.text)), 1)
+    last = (last_step or last_percent or [line.text for line in lines[-1:]] or [""])[0]
     if cut:
         return last
     if any(_ENDED.search(line.text) for line in lines[-1:]):
         return None
-    counted = [line.text for line in lines if "cmake_progress_start" in line.text]
+    counted = [line.text for _, line in lines.having(("cmake_progress_start",))]
     if counted and not counted[-1].endswith(" 0"):  # CMake's Makefiles end with it, if verbose
         return last
-    if steps:
-        return None if _all_counted(steps) and lines[-1].text != last else last
-    if percents:
-        return None if percents[-1].startswith(_BUILT) else last
+    if last_step:
+        return None if _all_counted(lines) and lines[-1].text != last else last
+    if last_percent:
+        return None if last.startswith(_BUILT) else last
     return None if _goes_on_after_link(lines) else last
 
 
-def _all_counted(steps: Sequence[str]) -> bool:
+def _all_counted(lines: Lines) -> bool:
     """A build may run another one as a step, with numbers of its own."""
     open_builds: list[tuple[int, int]] = []
-    for text in steps:
-        match = _NUMBERED.match(text)
-        assert match is not None
+    for match in filter(None, (_NUMBERED.match(line.text) for line in lines)):
         step, count = int(match["step"]), int(match["steps"])
         while open_builds and open_builds[-1][0] == open_builds[-1][1]:
             open_builds.pop()
@@ -264,8 +263,8 @@ def _all_counted(steps: Sequence[str]) -> bool:
     return all(step == count for step, count in open_builds)
 
 
-def _goes_on_after_link(lines: Sequence[Line]) -> bool:
-    links = [number for number, line in enumerate(lines) if LINKED.search(line.text)]
+def _goes_on_after_link(lines: Lines) -> bool:
+    links = [found.index for found in LINKED.found_in(lines)]
     after = [line.text for line in lines[links[-1] + 1 :]] if links else []
     return any(not _BELONGS_TO_LINK.search(text) for text in after) and not any(
         _COMPILES.search(text) for text in after

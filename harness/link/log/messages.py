@@ -14,25 +14,20 @@ from pathlib import Path
 
 from harness.link.facts import read_facts
 from harness.link.failure import CodePlace, FailureKind, LinkCause
+from harness.link.log.lines import LinePattern
 
 _OPEN, _CLOSE = "[`'‘“\"]", "['’”\"]"
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(LinePattern):
     """A row of ``messages.yaml``. ``cause`` and ``attribute``: where the message says it, in
     whatever words."""
 
     kind: FailureKind
     linker: str
-    needles: tuple[str, ...]
-    pattern: re.Pattern[str]
     cause: LinkCause | None = None
     attribute: str | None = None
-
-    def match(self, text: str) -> re.Match[str] | None:
-        found = any(needle in text for needle in self.needles)
-        return self.pattern.search(text) if found else None
 
 
 @cache
@@ -42,46 +37,91 @@ def rules() -> tuple[Rule, ...]:
 
 
 # What says that the linker gave up, without saying why.
-LINK_FAILED = re.compile(
-    r"collect2: (?:fatal )?error: .*|\bld returned \d+ exit status|(?:linker|ld\S*) command failed"
-    r"|^collect2\s?[:：] ?\S+?\s?[:：] ?.*\bld(?!\w).*[1-9]"  # in whatever language
-    r"|Finished: \d+ information, \d+ warning(?:, \d+ error)? and [1-9]\d* (?:fatal )?error "
-    r"messages"
+LINK_FAILED = LinePattern(
+    ("collect2", "ld returned ", "command failed", "Finished: "),
+    re.compile(
+        r"collect2: (?:fatal )?error: .*|\bld returned \d+ exit status"
+        r"|(?:linker|ld\S*) command failed"
+        r"|^collect2\s?[:：] ?\S+?\s?[:：] ?.*\bld(?!\w).*[1-9]"  # in whatever language
+        r"|Finished: \d+ information, \d+ warning(?:, \d+ error)? and [1-9]\d* (?:fatal )?error "
+        r"messages"
+    ),
 )
 # A line of a linker that prints its name alone in front of an error.
-COMPLAINT = re.compile(
-    r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: (?P<text>.*\b(?i:errors?|fatal|"
-    r"cannot|can't|could not|unrecogni[sz]ed|unknown|undefined|failed|invalid|unable to|not found|"
-    r"no such|missing|unsupported|illegal|bad|malformed)\b.*)$"
+COMPLAINT = LinePattern(
+    ("ld: ", "ld."),
+    re.compile(
+        r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: (?P<text>.*\b(?i:errors?|fatal|"
+        r"cannot|can't|could not|unrecogni[sz]ed|unknown|undefined|failed|invalid|unable to|"
+        r"not found|no such|missing|unsupported|illegal|bad|malformed)\b.*)$"
+    ),
 )
 # What shows that a link was done, whoever tells it: a build system, a linker's own summary, or the
 # command itself.
-LINKED = re.compile(
-    r"\bLinking (?:\w+ )*(?:executable|shared library|shared module)\b"
-    r"|^\s*(?:\[\s*\d+/\d+\] )?(?:LD|LINK|CXXLD|CCLD|Link(?:ing)?:?)\s+(?!.*\bstatic library )\S"
-    r"|^linking\.\.\.$"
-    r"|\[100%\] Built target |^Memory region\s+Used Size|^Program Size: Code=|- 0 Error\(s\)"
-    r"|Finished: \d+ information, \d+ warning(?:, 0 error)? and 0 (?:fatal )?error messages"
-    r"|\bIAR ELF Linker\b|^Total number of errors: 0$|^ninja: no work to do"
-    r"|(?:^|[\s/\\])(?:[\w.+-]*-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ld\.\w+|armclang|"
-    r"armlink|ilinkarm)(?:-\d+)?(?:\.exe)? (?!(?:.* )?-[cSE] )(?:.* )?-o "
+LINKED = LinePattern(
+    (
+        "Link",
+        "LINK",
+        "LD",
+        "linking...",
+        "Built target",
+        "Memory region",
+        "Program Size",
+        "Finished: ",
+        "IAR ELF",
+        " 0 Error(s)",
+        "errors: 0",
+        "ninja: no work",
+        " -o ",
+    ),
+    re.compile(
+        r"\bLinking (?:\w+ )*(?:executable|shared library|shared module)\b"
+        r"|^\s*(?:\[\s*\d+/\d+\] )?(?:LD|LINK|CXXLD|CCLD|Link(?:ing)?:?)\s+"
+        r"(?!.*\bstatic library )\S"
+        r"|^linking\.\.\.$"
+        r"|\[100%\] Built target |^Memory region\s+Used Size|^Program Size: Code=|- 0 Error\(s\)"
+        r"|Finished: \d+ information, \d+ warning(?:, 0 error)? and 0 (?:fatal )?error messages"
+        r"|\bIAR ELF Linker\b|^Total number of errors: 0$|^ninja: no work to do"
+        r"|(?:^|[\s/\\])(?:[\w.+-]*-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ld\.\w+|armclang|"
+        r"armlink|ilinkarm)(?:-\d+)?(?:\.exe)? (?!(?:.* )?-[cSE] )(?:.* )?-o "
+    ),
 )
 # What shows that a build did not get to its end, for whatever reason.
-STOPPED = re.compile(
-    r"\*\*\* .*\b(?:Error|Fehler|Erreur|Errore?) \d+|\bmake(?:\[\d+\])?: \*\*\* |^ninja: "
-    r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
-    r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: "
-    r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
-    r"|[Ee]rror\[Pe\d+\]|^(?:error|ERROR): (?!.*\bwarning\b)"
+STOPPED = LinePattern(
+    (
+        "*** ",
+        "ninja: ",
+        "FAILED: ",
+        "error",
+        "CMake Error",
+        "Error(s)",
+        "ERROR: ",
+        "Error while",
+        "Target not created",
+        "rror[Pe",
+    ),
+    re.compile(
+        r"\*\*\* .*\b(?:Error|Fehler|Erreur|Errore?) \d+|\bmake(?:\[\d+\])?: \*\*\* |^ninja: "
+        r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
+        r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: "
+        r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
+        r"|[Ee]rror\[Pe\d+\]|^(?:error|ERROR): (?!.*\bwarning\b)"
+    ),
 )
-KILLED = re.compile(
-    r"(?:ld|collect2)\S* (?:.*)terminated with signal (?P<signal>\d+)"
-    r"|\bld\S*: .*(?P<memory>memory exhausted|[Oo]ut of memory|Cannot allocate memory)"
-    r"|L6000U: (?P<armlink>Out of memory)"
+KILLED = LinePattern(
+    ("terminated with signal", "memory"),
+    re.compile(
+        r"(?:ld|collect2)\S* (?:.*)terminated with signal (?P<signal>\d+)"
+        r"|\bld\S*: .*(?P<memory>memory exhausted|[Oo]ut of memory|Cannot allocate memory)"
+        r"|L6000U: (?P<armlink>Out of memory)"
+    ),
 )
-ASSERTION = re.compile(
-    r"^(?:\S*(?:\bld\S*|gcc): )(?:error: )?(?:\S+\.(?:ld|lds|cmd|x)\S*: )?"
-    r"(?P<text>(?!warning)[A-Z].{8,})$"
+ASSERTION = LinePattern(
+    ("ld", "gcc: "),
+    re.compile(
+        r"^(?:\S*(?:\bld\S*|gcc): )(?:error: )?(?:\S+\.(?:ld|lds|cmd|x)\S*: )?"
+        r"(?P<text>(?!warning)[A-Z].{8,})$"
+    ),
 )
 IN_FUNCTION = re.compile(
     rf"^(?P<at>.*?)(?:: |^)[Ii]n function {_OPEN}?(?P<function>.+){_CLOSE}:(?P<rest>.*)$"

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.log import messages
-from harness.link.log.lines import Line, lines_of
+from harness.link.log.lines import Line, Lines, lines_of
 from harness.link.log.messages import Rule, parse_place, without_linker
 
 _T = TypeVar("_T")
@@ -21,7 +21,10 @@ _WRAPPED = 3  # lines that a wrapped message goes on for
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
-_LINKER_LINE = re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$")
+_LINKER_LINE = replace(
+    messages.COMPLAINT,
+    pattern=re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$"),
+)
 _MEMORY = re.compile(
     r"^\s*(?P<region>\w+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+"
     r"(?P<size>\d+) (?P<size_unit>[KMG]?B)\s+"
@@ -33,17 +36,18 @@ _LLD_REFERENCE = re.compile(
 )
 _IAR_ERROR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
 _OPEN_REFERENCE = re.compile(r"L6218E: .{40,}[^).]$")
-_ENDS_TEXT = re.compile(rf"{messages.LINK_FAILED.pattern}|^\S*(?:ld\S*|gcc|make|ninja)\S*: ")
+_ENDS_TEXT = re.compile(
+    rf"{messages.LINK_FAILED.pattern.pattern}|^\S*(?:ld\S*|gcc|make|ninja)\S*: "
+)
 _CONTINUES = re.compile(r"\blld: error:$")
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
 
 @cache
-def _interesting() -> re.Pattern[str]:
-    """What a line must have for any rule to match; most lines of a build log have none of it."""
+def _needles() -> tuple[str, ...]:
+    """Words of which a line must have one for any rule to match."""
     needles = [needle for rule in messages.rules() for needle in rule.needles]
-    words = dict.fromkeys(("n function ", "skipping incompatible", *needles))
-    return re.compile("|".join(map(re.escape, words)))
+    return tuple(dict.fromkeys(("n function ", "skipping incompatible", *needles)))
 
 
 @dataclass(frozen=True)
@@ -60,39 +64,36 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
     return parse_lines(lines_of(text), failed=failed)
 
 
-def parse_lines(lines: Sequence[Line], *, failed: bool = False) -> Parsed:
+def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
-    failed = failed or any(messages.LINK_FAILED.search(line.text) for line in lines)
+    failed = failed or any(messages.LINK_FAILED.found_in(lines))
     reader = _Reader(lines)
     reader.read()
     if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
-        reader = _Reader([_without_warning(line) for line in lines])
+        reader = _Reader(Lines(map(_without_warning, lines)))
         reader.read()
     failures = [*reader.failures, *_overflowed_regions(lines, reader.failures, failed)]
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
-    return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines))
+    return Parsed((), failed, any(messages.LINKED.found_in(lines)))
 
 
 def _without_warning(line: Line) -> Line:
-    text = re.sub(r"\bwarning: ", "", line.text)
-    return line if text == line.text else Line(line.number, text)
+    return Line(line.number, re.sub(r"\bwarning: ", "", line.text))
 
 
 class _Reader:
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.failures: list[Failure] = []
         self._headers: list[CodePlace] = []
         self._skipped: dict[str, list[str]] = {}
 
     def read(self) -> None:
-        interesting = _interesting()
-        for index, line in enumerate(self.lines):
-            if interesting.search(line.text):
-                self._line(index, line)
+        for index, line in self.lines.having(_needles()):
+            self._line(index, line)
 
     def _line(self, index: int, line: Line) -> None:
         if skipped := _SKIPPING.search(line.text):
@@ -109,7 +110,7 @@ class _Reader:
             return
         text = self._unwrapped(index, line)
         for rule in messages.rules():
-            if match := rule.match(text):
+            if match := rule.search(text):
                 self.failures.append(self._failure(rule, match, index, line))
                 return
 
@@ -276,13 +277,11 @@ def _bytes(groups: dict[str, str]) -> int | None:
     return None
 
 
-def _overflowed_regions(
-    lines: Sequence[Line], found: Sequence[Failure], failed: bool
-) -> list[Failure]:
+def _overflowed_regions(lines: Lines, found: Sequence[Failure], failed: bool) -> list[Failure]:
     """Regions above 100 % in the table of --print-memory-usage that no message names."""
     named = {f.region for f in found if f.bytes is not None}
     more = []
-    for line in lines:
+    for _, line in lines.having(("%",)):
         table = _MEMORY.match(line.text)
         if failed and table and float(table["percent"]) > 100 and table["region"] not in named:
             used = int(table["used"]) * _UNITS[table["unit"]]
@@ -300,31 +299,29 @@ def _overflowed_regions(
     return more
 
 
-def _unexplained(lines: Sequence[Line], failed: bool) -> list[Failure]:
+def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
-    for line in lines:
-        if killed := messages.KILLED.search(line.text):
-            said = f"signal {killed['signal']}" if killed["signal"] else "out of memory"
-            return [_by_driver(FailureKind.LINKER_STOPPED, line, said)]
+    if killed := next(messages.KILLED.found_in(lines), None):
+        said = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
+        return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, said)]
     asserted = [
-        _by_linker(FailureKind.ASSERTION, Line(line.number, _whole_text(lines, index)))
-        for index, line in enumerate(lines)
-        if (failed or "ASSERT" in line.text)
-        and not _WARNING.search(line.text)
-        and not messages.LINK_FAILED.search(line.text)
-        and messages.ASSERTION.match(line.text)
+        _by_linker(FailureKind.ASSERTION, Line(found.line.number, _whole_text(lines, found.index)))
+        for found in messages.ASSERTION.found_in(lines)
+        if (failed or "ASSERT" in found.line.text)
+        and not _WARNING.search(found.line.text)
+        and not messages.LINK_FAILED.search(found.line.text)
     ]
     if asserted:
         return asserted
     complaint = _LINKER_LINE if failed else messages.COMPLAINT
-    words = [x for x in lines if complaint.match(x.text) and not _WARNING.search(x.text)]
-    if not failed and not words:
+    complaints = (found.line for found in complaint.found_in(lines))
+    if first := next((line for line in complaints if not _WARNING.search(line.text)), None):
+        return [_by_linker(FailureKind.UNKNOWN, first)]
+    if not failed:
         return []
-    if words:
-        return [_by_linker(FailureKind.UNKNOWN, words[0])]
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
-    gave_up = (x for x in reversed(lines) if messages.LINK_FAILED.search(x.text))
-    return [_by_driver(FailureKind.UNKNOWN, next(gave_up, silent))]
+    gave_up = [found.line for found in messages.LINK_FAILED.found_in(lines)]
+    return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
 
 
 def _whole_text(lines: Sequence[Line], start: int) -> str:

@@ -1,0 +1,87 @@
+"""Protects the speed-up that must not change an answer: whatever a pattern finds has one of the
+words that a line is asked for before it is searched. Matches are made from the patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from harness.link import build_failure
+from harness.link.failure import FailureKind
+from harness.link.log import messages, parse
+from harness.link.log.lines import LinePattern, Lines, lines_of
+
+_SEARCHED = {
+    name: value for name, value in vars(messages).items() if isinstance(value, LinePattern)
+}
+_OF_STATEMENTS = (
+    "_CMAKE",
+    "_PARAGRAPH",
+    "_COMPILER",
+    "_EXPANDED",
+    "_APPLICATION",
+    "_FRAGMENT",
+    "_OVERLAY",
+    "_PARSED",
+    "_RAISED",
+)
+_LOG_TEXT = st.characters(min_codepoint=32, max_codepoint=126)
+
+
+def _words_are_in_what_is_found(words: Collection[str], pattern: re.Pattern[str]) -> None:
+    @settings(
+        max_examples=20,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.from_regex(pattern, alphabet=_LOG_TEXT))
+    def check(text: str) -> None:
+        assert any(word in text for word in words), text
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(_SEARCHED))
+def test_a_searched_pattern(name: str) -> None:
+    _words_are_in_what_is_found(_SEARCHED[name].needles, _SEARCHED[name].pattern)
+
+
+@pytest.mark.parametrize("name", _OF_STATEMENTS)
+def test_where_a_statement_begins(name: str) -> None:
+    _words_are_in_what_is_found(build_failure._needles(), getattr(build_failure, name))
+
+
+@pytest.mark.parametrize("kind", sorted({rule.kind for rule in messages.rules()}))
+def test_the_rules_of_a_kind_of_failure(kind: FailureKind) -> None:
+    for rule in messages.rules():
+        if rule.kind is kind:
+            _words_are_in_what_is_found(rule.needles, rule.pattern)
+
+
+def test_a_word_that_is_missing_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        _words_are_in_what_is_found(("error",), re.compile("error|fatal"))
+
+
+def test_lines_are_the_same_in_blocks() -> None:
+    texts = [f"line {number} of a log" for number in range(1000)]
+    lines = lines_of("\n\n".join(texts))
+    assert [line.text for line in lines] == texts
+    assert [lines[index].text for index in (0, 255, 256, 999, -1)] == [
+        texts[index] for index in (0, 255, 256, 999, -1)
+    ]
+    assert [line.text for line in lines[250:260]] == texts[250:260]
+    assert [(index, line.number) for index, line in lines.having(("line 256 ", "line 9 "))] == [
+        (9, 19),
+        (256, 513),
+    ]
+    assert [line.text for line in lines.numbered(511, 514)] == texts[255:257]
+    assert list(parse.parse_lines(Lines(())).failures) == []
+    with pytest.raises(IndexError):
+        lines[1000]
