@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from harness.formats.schema import Field, Schema
 
@@ -48,111 +47,79 @@ class Conformity:
     grown: tuple[str, ...]
 
 
-class _Differs(Exception):
-    def __init__(self, where: str, writer: str, reader: str) -> None:
-        self.difference = SchemaDifference(where, writer, reader)
+@dataclass(frozen=True)
+class _Entry:
+    """A field of a table, or a value of an enum. ``type`` must be the same in both schemas."""
+
+    name: str
+    type: str
+    text: str
+
+
+_Entries = Mapping[int, _Entry]  # by slot of a field, or number of a value
+_ABSENT = _Entry("", "", "absent")
 
 
 def conform(writer: Schema, reader: Schema) -> Conformity:
-    """Compares two schemas, starting at their root tables."""
-    walk = _Comparison(writer, reader)
-    try:
-        if writer.identifier != reader.identifier:
-            raise _Differs("file_identifier", writer.identifier, reader.identifier)
-        walk.table(writer.root, reader.root)
-    except _Differs as error:
-        return Conformity(error.difference, tuple(walk.grown))
-    return Conformity(None, tuple(walk.grown))
+    """Compares two schemas, their tables and enums by name."""
+    grown: list[str] = []
+    for kind, ours, theirs in (
+        ("file_identifier", writer.identifier, reader.identifier),
+        ("root_type", writer.tables[writer.root].name, reader.tables[reader.root].name),
+    ):
+        if ours != theirs:
+            return Conformity(SchemaDifference(kind, ours, theirs), ())
+    written, read = _entries(writer), _entries(reader)
+    for name in (name for name in written if name in read):
+        if (difference := _difference(name, written[name], read[name], grown)) is not None:
+            return Conformity(difference, tuple(grown))
+    return Conformity(None, tuple(grown))
 
 
-class _Comparison:
-    """Walks through both schemas at once, from the root table."""
-
-    def __init__(self, writer: Schema, reader: Schema) -> None:
-        self.writer, self.reader = writer, reader
-        self.grown: list[str] = []
-        self._seen: set[tuple[str, int, int]] = set()
-
-    def table(self, ours: int, theirs: int, *, struct: bool = False) -> None:
-        if ("table", ours, theirs) in self._seen:
-            return
-        self._seen.add(("table", ours, theirs))
-        a, b = self.writer.tables[ours], self.reader.tables[theirs]
-        for mine, yours in zip_longest(a.fields, b.fields):
-            field = mine or yours
-            if field is None:  # neither describes this slot
-                continue
-            where = f"{a.name}.{field.name}"
-            if mine is None or yours is None:
-                end = len(a.fields if mine is None else b.fields)
-                if struct or field.slot < end:
-                    raise _Differs(where, _description(mine), _description(yours))
-                self._only(where, in_writer=yours is None)
-                continue
-            self._field(where, mine, yours, a.by_name, b.by_name)
-
-    def _field(
-        self,
-        where: str,
-        mine: Field,
-        yours: Field,
-        ours: Mapping[str, Field],
-        theirs: Mapping[str, Field],
-    ) -> None:
-        moved = mine.name != yours.name and (mine.name in theirs or yours.name in ours)
-        if moved or _shape(mine) != _shape(yours):
-            raise _Differs(where, _description(mine), _description(yours))
-        if mine.name != yours.name:
-            self.grown.append(f"{where} is called {yours.name} by the reader")
-        if mine.index < 0 or yours.index < 0:
-            if mine.index != yours.index:
-                raise _Differs(where, _description(mine), _description(yours))
-        elif mine.kind.endswith(("table", "struct")):
-            self.table(mine.index, yours.index, struct=mine.kind.endswith("struct"))
-        else:
-            self._enum(mine.index, yours.index)
-            if mine.kind.endswith("union"):
-                self._members(mine.index, yours.index)
-
-    def _enum(self, ours: int, theirs: int) -> None:
-        """Compares two enums; the kinds of a union are one, too."""
-        if ("enum", ours, theirs) in self._seen:
-            return
-        self._seen.add(("enum", ours, theirs))
-        name, a = list(self.writer.enums.items())[ours]
-        b = list(self.reader.enums.values())[theirs]
-        for number in sorted({*a, *b}):
-            mine, yours = a.get(number), b.get(number)
-            if mine is None or yours is None:
-                value = mine or yours
-                if numbers := [n for n, v in (b if mine else a).items() if v == value]:
-                    with_value, without = f"{number} is {value}", f"{numbers[0]} is {value}"
-                    pair = (with_value, without) if mine else (without, with_value)
-                    raise _Differs(f"enum {name}", *pair)
-                self._only(f"{name}.{value}", in_writer=yours is None)
-            elif mine != yours:
-                if mine in b.values() or yours in a.values():
-                    raise _Differs(f"enum {name}", f"{number} is {mine}", f"{number} is {yours}")
-                self.grown.append(f"{name}.{mine} is called {yours} by the reader")
-
-    def _members(self, ours: int, theirs: int) -> None:
-        a, b = self.writer.unions[ours], self.reader.unions[theirs]
-        for number in sorted(a.keys() & b.keys()):
-            self.table(a[number], b[number])
-
-    def _only(self, name: str, *, in_writer: bool) -> None:
-        self.grown.append(f"only the {'writer' if in_writer else 'reader'} knows {name}")
+def _difference(
+    of: str, written: _Entries, read: _Entries, grown: list[str]
+) -> SchemaDifference | None:
+    """The first that misleads a reader; appends the others to ``grown``."""
+    is_enum = of.startswith("enum ")
+    names = {entry.name for entry in written.values()} & {entry.name for entry in read.values()}
+    for number in sorted({*written, *read}):
+        mine, yours = written.get(number, _ABSENT), read.get(number, _ABSENT)
+        where = f"{of.removeprefix('enum ')}.{mine.name or yours.name}"
+        only = "writer" if yours is _ABSENT else "reader" if mine is _ABSENT else ""
+        in_the_middle = not is_enum and number < max(read if yours is _ABSENT else written)
+        moved = mine.name != yours.name and not names.isdisjoint((mine.name, yours.name))
+        if moved or (in_the_middle if only else mine.type != yours.type):
+            return SchemaDifference(of if is_enum else where, mine.text, yours.text)
+        if only:
+            grown.append(f"only the {only} knows {where}")
+        elif mine.name != yours.name:
+            grown.append(f"{where} is called {yours.name} by the reader")
+    return None
 
 
-def _shape(field: Field) -> tuple[object, ...]:
-    return field.kind, field.size, field.code, field.default
+def _entries(schema: Schema) -> dict[str, _Entries]:
+    """Those of each table and enum, by its name. Values of a union's enum have tables as types."""
+    enums = list(schema.enums)
+    tables: dict[str, _Entries] = {
+        table.name: {f.slot: _described(f, schema, enums) for f in table.fields if f is not None}
+        for table in schema.tables
+    }
+    for (name, values), members in zip(schema.enums.items(), schema.unions, strict=True):
+        tables[f"enum {name}"] = {
+            number: _Entry(value, value if number in members else "", f"{number} is {value}")
+            for number, value in values.items()
+        }
+    return tables
 
 
-def _description(field: Field | None) -> str:
-    if field is None:
-        return "absent"
+def _described(field: Field, schema: Schema, enums: list[str]) -> _Entry:
     scalar = _TYPES.get(field.code, "scalar") + (" enum" if field.index >= 0 else "")
     kind = field.kind.replace("scalar", scalar)
     kind = kind.replace("struct", f"struct of {field.size} bytes")
     default = f", default {field.default}" if field.default else ""
-    return f"field {field.slot}, {field.name}: {kind}{default}"
+    named = ""
+    if field.index >= 0:
+        is_table = field.kind.endswith(("table", "struct"))
+        named = schema.tables[field.index].name if is_table else enums[field.index]
+    text = f"field {field.slot}, {field.name}: {kind}{default}"
+    return _Entry(field.name, f"{kind} {named}{default}", text)

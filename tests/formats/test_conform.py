@@ -107,8 +107,8 @@ PLANTED = {
     "a field taken out before one of its type": (
         "x:int; ",
         "",
-        "Root.places",
-        "field 3, places: vector of struct of 4 bytes",
+        "Place.y",
+        "field 0, y: int32",
     ),
     "two fields changed about": (
         "kind:Kind; type:ScalarType;",
@@ -138,6 +138,18 @@ PLANTED = {
         "field 3, places: vector of struct of 12 bytes",
     ),
     "members changed about": ("{ Int, Text }", "{ Text, Int }", "enum Kind", "1 is Text"),
+    "another member in its place": (
+        "union Kind { Int, Text }",
+        "table Real { z:string; }\nunion Kind { Int, Real }",
+        "enum Kind",
+        "2 is Real",
+    ),
+    "another root": (
+        "root_type Root;",
+        "table Other { z:int; }\nroot_type Other;",
+        "root_type",
+        "Other",
+    ),
     "values changed about": (
         "CHAR = 1, SHORT = 2",
         "SHORT = 1, CHAR = 2",
