@@ -19,6 +19,7 @@ from harness.npu.job import (
     Job,
     Operand,
     Output,
+    Span,
     Window,
 )
 from harness.npu.kernel_library import enumerator
@@ -71,6 +72,16 @@ def kernel_window(registers: Registers) -> Window:
     if min(window.needed) < 1:
         raise registers.unsupported("KERNEL, PAD and OFM size", window)
     return window
+
+
+def weight_span(registers: Registers, kind: str, number: str) -> Span:
+    """``kind``: WEIGHT or SCALE; ``number``: of the stream, "" for the first."""
+    length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
+    return (
+        registers[f"{kind}_REGION"] & 7,
+        registers[f"{kind}{number}_BASE"] if length else 0,
+        length,
+    )
 
 
 def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:

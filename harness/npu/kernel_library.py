@@ -78,6 +78,12 @@ class Layouts:
             else:
                 setattr(target, name, int(content))
 
+    def filled(self, kind: str, value: object) -> Any:
+        """A pointer to a new structure with the values of ``value``."""
+        structure = self.structures[kind]()
+        self.fill(kind, structure, value)
+        return ctypes.byref(structure)
+
     def name_of(self, enumeration: str, number: int) -> str:
         return list(self.enumerations[enumeration])[number]
 
@@ -141,6 +147,30 @@ _DISORDERS = (
 )
 
 
+@dataclass(frozen=True)
+class WeightLayout:
+    """Decides the order of a convolution's weights, with the names of ``kernel/reorder.h``.
+    ``ifm_depth``: input channels that have weights of their own."""
+
+    ofm_depth: int
+    kernel: tuple[int, int]
+    ifm_depth: int
+    ofm_block: int
+    ofm_unit: int
+    part_kernel: bool
+    depthwise: bool
+    dilation: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (*self.kernel, self.ofm_depth)
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """Rows and columns of a sub-kernel."""
+        return 8 // self.dilation[0], 8 // self.dilation[1]
+
+
 class WeightDecoder:
     """Every function raises AccessError with the ``offset`` of the operation."""
 
@@ -169,23 +199,24 @@ class WeightDecoder:
         return weights
 
     def order_u55(
-        self, stream: Weights, order: ctypes.Structure, whole: Weights, core: int, offset: int
+        self, stream: Weights, layout: WeightLayout, whole: Weights, core: int, offset: int
     ) -> None:
         """Puts the weights of one core to their places in ``whole``: (ofm, y, x, ifm)."""
         weights = np.ascontiguousarray(stream)
         place = whole.ctypes.data + core * whole.strides[0]
-        given = ctypes.byref(order), weights.ctypes.data, len(weights), place
+        given = layouts().filled("OrderU55", layout), weights.ctypes.data, len(weights), place
         _require_order(self._library.hil_npu_reorder_u55(*given), offset)
 
     def order_u85(
-        self, streams: Sequence[Weights], order: Any, to_the_end: bool, offset: int
+        self, streams: Sequence[Weights], layout: WeightLayout, to_the_end: bool, offset: int
     ) -> Weights:
         """As (ofm, y, x, ifm). ``to_the_end``: nothing but zeros follows the last weight."""
-        whole = np.empty((order.depth, order.height, order.width, order.ifm_depth), np.int16)
+        whole = np.empty((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
         kept = [np.ascontiguousarray(stream) for stream in streams]
         places = (ctypes.c_void_p * len(kept))(*(stream.ctypes.data for stream in kept))
         counts = (ctypes.c_int64 * len(kept))(*map(len, kept))
-        given = ctypes.byref(order), places, counts, to_the_end, whole.ctypes.data
+        order = layouts().filled("OrderU85", layout)
+        given = order, places, counts, to_the_end, whole.ctypes.data
         _require_order(self._library.hil_npu_reorder_u85(*given), offset)
         return whole
 

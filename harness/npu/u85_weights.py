@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.formats.ethosu import NpuConfig
+from harness.npu.fields import weight_span
 from harness.npu.job import Operand, ParameterReader, Parameters, Span, Window
-from harness.npu.kernel_library import WeightDecoder, Weights, layouts
+from harness.npu.kernel_library import WeightDecoder, WeightLayout, Weights
 from harness.npu.scale import UNIT, Integers, Scale, little_endian, scale_records, single_scale
 from harness.npu.stream import Registers
 
@@ -139,19 +140,11 @@ UBLOCK_DEPTH = {
 
 
 @dataclass(frozen=True)
-class WeightLayout:
+class LayoutU85(WeightLayout):
     macs: int
-    ofm_depth: int
-    kernel: tuple[int, int]
-    ifm_depth: int
-    ofm_block: int
-    ofm_ublock: int
     ifm_bits: int
-    part_kernel: bool
-    depthwise: bool
     sparse: bool
     fast: bool
-    dilation: tuple[int, int]
     stride: tuple[int, int]
 
     @property
@@ -163,12 +156,12 @@ class WeightLayout:
         """In no register; the rule of ``FindBlockConfig`` in ``ethos_u85.cpp``."""
         if self.part_kernel:
             return 16
-        if self.ifm_bits == 32 or (self.macs <= 256 and self.ofm_ublock == 16 and not self.sparse):
+        if self.ifm_bits == 32 or (self.macs <= 256 and self.ofm_unit == 16 and not self.sparse):
             return 32
         return 128 if self.sparse and self.ifm_bits == 8 else 64
 
     @property
-    def ifm_ublock(self) -> int:
+    def ifm_unit(self) -> int:
         if self.depthwise:
             return 1
         if self.part_kernel and self.ifm_bits == 16 and not self.sparse:
@@ -185,14 +178,14 @@ class WeightLayout:
         return 1
 
     @property
-    def depthwise_padding(self) -> int:
+    def padding(self) -> int:
         """Rows of padding after every ten kernel elements."""
         if not self.depthwise or (self.ifm_bits != 16 and self.macs <= 256):
             return 0
         return 2 if self.macs <= 512 else 6
 
     @property
-    def phases(self) -> tuple[int, int]:
+    def phase(self) -> tuple[int, int]:
         """Strides between which the elements of a sub-kernel take turns."""
         return self.stride if self.part_kernel or self.depthwise else (1, 1)
 
@@ -211,19 +204,19 @@ def weight_reader(
 ) -> ParameterReader:
     """Of a convolution; its scales come with it."""
     microblock = registers.bits("ACC_FORMAT", 8, 3)
-    ublock = UBLOCK_DEPTH.get((config.macs, microblock))
-    if ublock is None:
+    unit = UBLOCK_DEPTH.get((config.macs, microblock))
+    if unit is None:
         raise registers.unsupported("ACC_FORMAT.microblock", microblock)
     if ifm.map is None:
         raise registers.unsupported("IFM_PRECISION.activation_storage", "not TILE2X2")
     form, offset = registers["WEIGHT_FORMAT"], registers.offset
-    layout = WeightLayout(
+    layout = LayoutU85(
         macs=config.macs,
         ofm_depth=scales.depth,
         kernel=window.kernel,
-        ifm_depth=ifm.shape[2],
+        ifm_depth=1 if depthwise else ifm.shape[2],
         ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
-        ofm_ublock=ublock,
+        ofm_unit=unit,
         ifm_bits=8 * ifm.dtype.itemsize,
         part_kernel=bool(registers.bits("KERNEL_STRIDE", 2)) and not depthwise,
         depthwise=depthwise,
@@ -242,46 +235,22 @@ def weight_reader(
         weights = ordered_weights(decoder, streams, layout, offset)
         return Parameters(weights, *scales.parse(contents[count:]))
 
-    region = registers["WEIGHT_REGION"] & 7
-    spans = [_span(registers, region, number) for number in ("", "1", "2", "3")[:count]]
+    spans = [weight_span(registers, "WEIGHT", number) for number in ("", "1", "2", "3")[:count]]
     return ParameterReader((layout, *scales.layout), [*spans, *scales.spans], count, decode)
 
 
-def _span(registers: Registers, region: int, number: str) -> Span:
-    length = registers[f"WEIGHT{number}_LENGTH"] & 0xFFFFFFFF
-    return region, registers[f"WEIGHT{number}_BASE"] if length else 0, length
-
-
-def deinterleave(values: Weights, layout: WeightLayout) -> list[Weights]:
+def deinterleave(values: Weights, layout: LayoutU85) -> list[Weights]:
     """The fast format has the streams in one, in turns of a block each."""
     count = layout.streams
     if count == 1:
         return [values]
-    size = layout.ofm_ublock * layout.ifm_ublock * layout.rounding // count
+    size = layout.ofm_unit * layout.ifm_unit * layout.rounding // count
     turns = values[: len(values) // (size * count) * size * count].reshape(-1, count, size)
     return [turns[:, n].reshape(-1) for n in range(count)]
 
 
 def ordered_weights(
-    decoder: WeightDecoder, streams: Sequence[Weights], layout: WeightLayout, offset: int
+    decoder: WeightDecoder, streams: Sequence[Weights], layout: LayoutU85, offset: int
 ) -> Weights:
     """As (ofm, y, x, ifm). Raises AccessError."""
-    order = layouts().structures["OrderU85"](
-        depth=layout.ofm_depth,
-        height=layout.kernel[0],
-        width=layout.kernel[1],
-        ifm_depth=1 if layout.depthwise else layout.ifm_depth,
-        ofm_block=layout.ofm_block,
-        ofm_unit=layout.ofm_ublock,
-        ifm_block=layout.ifm_block,
-        ifm_unit=layout.ifm_ublock,
-        step_y=8 // layout.dilation[0],
-        step_x=8 // layout.dilation[1],
-        phase_y=layout.phases[0],
-        phase_x=layout.phases[1],
-        rounding=layout.rounding,
-        padding=layout.depthwise_padding,
-        ifm_step=layout.ifm_step,
-        streams=len(streams),
-    )
-    return decoder.order_u85(streams, order, not layout.fast, offset)
+    return decoder.order_u85(streams, layout, not layout.fast, offset)

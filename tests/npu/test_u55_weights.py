@@ -9,12 +9,12 @@ import pytest
 
 from harness.npu.errors import AccessError
 from harness.npu.kernel_library import WeightDecoder, load
-from harness.npu.u55_weights import WeightLayout, ordered_weights
+from harness.npu.u55_weights import LayoutU55, ordered_weights
 
-LAYOUT = WeightLayout(8, (1, 1), 8, 8, 8, False, False, False, (1, 1))
+LAYOUT = LayoutU55(8, (1, 1), 8, 8, 8, False, False, (1, 1), False)
 
 
-def ordered(streams: list[np.ndarray], layout: WeightLayout, offset: int) -> np.ndarray:
+def ordered(streams: list[np.ndarray], layout: LayoutU55, offset: int) -> np.ndarray:
     return ordered_weights(WeightDecoder(load()), streams, layout, offset)
 
 
@@ -31,7 +31,7 @@ def test_depth_first_order_and_padding() -> None:
         ordered([np.zeros(10, np.int16)], LAYOUT, 0)
 
 
-def coded(weights: np.ndarray, layout: WeightLayout) -> list[np.ndarray]:
+def coded(weights: np.ndarray, layout: LayoutU55) -> list[np.ndarray]:
     """One stream per core, written element by element: OFM blocks, IFM blocks, sub-kernels of at
     most 8 (dilated) rows and columns, then microblocks."""
     streams = []
@@ -42,9 +42,9 @@ def coded(weights: np.ndarray, layout: WeightLayout) -> list[np.ndarray]:
     return streams
 
 
-def _elements(own: np.ndarray, layout: WeightLayout, block: int) -> list[int]:
+def _elements(own: np.ndarray, layout: LayoutU55, block: int) -> list[int]:
     depth, height, width, ifm_depth = own.shape
-    step, unit = 16 if layout.part_kernel or layout.ifm_16bit else 32, layout.ofm_ublock
+    step, unit = 16 if layout.part_kernel or layout.ifm_16bit else 32, layout.ofm_unit
     stream: list[int] = []
 
     def put(o: int, place: tuple[int, int] | None, i: int, last: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.npu.kernel_library import WeightDecoder, load
-from harness.npu.u85_weights import WeightLayout, ordered_weights
+from harness.npu.u85_weights import LayoutU85, ordered_weights
 
 
 def coded(weights: np.ndarray, block: int) -> np.ndarray:
@@ -39,13 +39,13 @@ def coded(weights: np.ndarray, block: int) -> np.ndarray:
 
 @pytest.mark.parametrize("kernel", [(3, 3), (9, 3), (3, 9), (9, 10)])
 def test_every_weight_has_its_place(kernel: tuple[int, int]) -> None:
-    layout = WeightLayout(
+    layout = LayoutU85(
         macs=256,
         ofm_depth=37,
         kernel=kernel,
         ifm_depth=40,
         ofm_block=16,
-        ofm_ublock=16,
+        ofm_unit=16,
         ifm_bits=8,
         part_kernel=False,
         depthwise=False,
