@@ -91,6 +91,14 @@ def test_newlibs_start_up(run: Callable[..., Transcript], tmp_path: Path) -> Non
     assert "-gdb" in transcript.simulator.argv
 
 
+def test_only_early_calls_stop_the_program(run: Callable[..., Transcript], tmp_path: Path) -> None:
+    """Later ones are QEMU's to answer: its stack is not 0."""
+    lines = said(run(M55, guests.newlib(tmp_path / "e", LATE=100)))
+    assert lines[0].startswith("block ")
+    assert lines[0] != "block 0 0 0 20700000"
+    assert lines[3:] == ["malloc behind the program", "file 1"]
+
+
 @pytest.mark.parametrize("status", [255, 134])
 def test_a_status_is_the_programs_own(
     run: Callable[..., Transcript], tmp_path: Path, status: int

@@ -25,7 +25,6 @@ from harness.sim.gdbstub.driver import Driver, GuestMemory
 from harness.sim.gdbstub.program import (
     SYS_HEAPINFO,
     CountedOperators,
-    HeapCall,
     HeapInfo,
     InstructionCounter,
     Program,
@@ -35,6 +34,9 @@ from harness.sim.simulator import Companion
 
 if TYPE_CHECKING:
     from harness.npu.doorbell import Identity, Run, SharedMemory
+
+_EARLY_CALLS = 64  # semihosting calls among which a program asks for its heap
+_BKPT_BYTES = 2
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class HookLoop:
         self._program = program
         self._heap = heap
         self._counter = counter
+        self._early_calls = _EARLY_CALLS
         self._hooks: dict[int, Callable[[], None]] = {}
 
     def run(self, driver: Driver | None) -> None:
@@ -148,7 +151,7 @@ class HookLoop:
         Raises StubError, and GuestStuck when the program waits for ever.
         """
         for call in self._program.heap_calls:
-            self._hooks[call.address] = partial(self._heap_info, call, self._heap.block())
+            self._hooks[call] = partial(self._semihosting_call, call)
         if driver is not None:
             for name, address in self._program.functions.items():
                 self._hooks[address] = partial(self._driver_call, driver, name)
@@ -201,15 +204,22 @@ class HookLoop:
         counter.leave()
         self._stub.step_over(self._stub.register(PC) & ~1)
 
-    def _heap_info(self, call: HeapCall, block: bytes) -> None:
+    def _semihosting_call(self, address: int) -> None:
+        """Answers SYS_HEAPINFO and leaves other calls to QEMU. Only start-up code asks for the
+        heap, so the breakpoints go after some calls: each stop takes about a millisecond."""
         stub = self._stub
-        if stub.register(0) != SYS_HEAPINFO:
-            stub.step_over(call.address)
+        if stub.register(0) == SYS_HEAPINFO:
+            stub.write(stub.word(stub.register(1)), self._heap.block())
+            stub.set_register(0, 0)
+            stub.set_register(PC, address + _BKPT_BYTES)
             return
-        stub.write(stub.word(stub.register(1)), block)
-        stub.set_register(0, 0)
-        following = stub.register(LR) if call.tail else call.address + call.size
-        stub.set_register(PC, following & ~1)
+        self._early_calls -= 1
+        if self._early_calls:
+            stub.step_over(address)
+            return
+        for call in self._program.heap_calls:
+            del self._hooks[call]
+            stub.remove_breakpoint(call)
 
 
 def argument(stub: Stub, number: int) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -28,12 +28,10 @@ from harness.sim.gdbstub.driver import CALLBACKS, handled
 from harness.sim.gdbstub.stub import Stub
 
 SYS_HEAPINFO = 0x16
-_BKPT = 0xBEAB  # BKPT 0xAB, the semihosting call of the M profile
-_CALL = re.compile(rb"\xab\xbe")
-# MOVS Rd, #0x16; MOV.W and MOVS.W Rd, #0x16; MOVW Rd, #0x16: Rd is in the last byte.
+_CALL = re.compile(rb"\xab\xbe")  # BKPT 0xAB, the semihosting call of the M profile
+# MOVS Rd, #0x16; MOV.W and MOVS.W Rd, #0x16; MOVW Rd, #0x16 (Armv8-M Architecture Reference Manual,
+# part C2): Rd is in the last byte.
 _LOADED = re.compile(rb"(?=\x16[\x20-\x27]|[\x4f\x5f]\xf0\x16[\0-\x0e]|\x40\xf2\x16[\0-\x0e])")
-_AHEAD = 24  # instructions from there to the call
-_IN_FUNCTION = 16  # bytes from a function's start to the call, when it only passes r0 on
 
 
 @dataclass(frozen=True)
@@ -51,89 +49,28 @@ class HeapInfo:
         return struct.pack("<4I", *(word & 0xFFFFFFFF for word in words))
 
 
-@dataclass(frozen=True, order=True)
-class HeapCall:
-    """An instruction at which r0 may be SYS_HEAPINFO, and r1 its block; ``size`` is in bytes.
-
-    ``tail``: a jump to a function, which returns to the caller's caller.
-    """
-
-    address: int
-    size: int
-    tail: bool = False
-
-
-@dataclass(frozen=True)
-class Code:
-    """Bytes that are executed at ``address``."""
-
-    address: int
-    data: bytes
+def heap_calls(elf: ElfFile) -> tuple[int, ...]:
+    """The addresses of a program's semihosting calls, if one of them may be SYS_HEAPINFO: somewhere
+    the program loads 0x16 into a register. The harness's own runner never asks for its heap."""
+    if _OWN_RUNNER in elf.data:
+        return ()
+    code = [
+        (segment.run, elf.data[segment.offset : segment.offset + segment.file_size])
+        for segment in elf.segments
+        if segment.code
+    ]
+    if not any(_found(_LOADED, data) for _, data in code):
+        return ()
+    return tuple(sorted(start + at for start, data in code for at in _found(_CALL, data)))
 
 
-def heap_calls(code: Sequence[Code]) -> tuple[HeapCall, ...]:
-    """Where a program may call SYS_HEAPINFO: 0x16 is loaded, gets into r0, and shortly after
-    follows a semihosting call or the call of a function that begins with one.
-
-    Whether r0 really is 0x16 must be checked when the program gets there.
-    """
-    found: set[HeapCall] = set()
-    for piece in code:
-        calls = {match.start() for match in _CALL.finditer(piece.data)}
-        calls = {at for at in calls if at % 2 == 0}
-        if not calls:
-            continue
-        starts = {at - back for at in calls for back in range(0, _IN_FUNCTION + 1, 2)}
-        for match in _LOADED.finditer(piece.data):
-            if match.start() % 2 == 0:
-                found.update(_followed(piece, match.start(), starts))
-    return tuple(sorted(found))
-
-
-def _followed(piece: Code, at: int, starts: Set[int]) -> Iterator[HeapCall]:
-    """Follows the code from the loading of 0x16, in a straight line, to the first call with it in
-    r0.
-
-    The instructions are those of the Armv8-M Architecture Reference Manual, part C2.
-    """
-    data = piece.data
-    narrow = data[at + 1] & 0xF8 == 0x20
-    register = data[at + 1] & 7 if narrow else data[at + 3]
-    in_r0 = register == 0
-    at += 2 if narrow else 4
-    for _ in range(_AHEAD):
-        first, second = _half(data, at), _half(data, at + 2)
-        if first == _BKPT:
-            if in_r0:
-                yield HeapCall(piece.address + at, 2)
-            return
-        if first >> 11 == 0b11110 and second & 0x9000 == 0x9000:  # BL, B.W
-            if in_r0 and at + 4 + _offset(first, second) in starts:
-                yield HeapCall(piece.address + at, 4, tail=not second & 0x4000)
-            return
-        if first & 0xFF00 in (0x4700, 0xBD00) or first & 0xF800 == 0xE000:  # BX, POP pc, B
-            return
-        if first & 0xFF87 == 0x4600:  # MOV r0, Rm
-            in_r0 = first >> 3 & 15 == register
-        elif first & 0xFF00 == 0x2000:  # MOVS r0, #imm8
-            in_r0 = False
-        at += 4 if first >> 11 in (0b11101, 0b11110, 0b11111) else 2
-
-
-def _half(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 2], "little")
-
-
-def _offset(first: int, second: int) -> int:
-    """Of BL (T1) and B.W (T4)."""
-    sign = first >> 10 & 1
-    value = sign << 24
-    value |= (1 ^ sign ^ (second >> 13 & 1)) << 23 | (1 ^ sign ^ (second >> 11 & 1)) << 22
-    value |= (first & 0x3FF) << 12 | (second & 0x7FF) << 1
-    return value - (1 << 25) if sign else value
+def _found(pattern: re.Pattern[bytes], data: bytes) -> list[int]:
+    """Only at even offsets: instructions are aligned to two bytes."""
+    return [match.start() for match in pattern.finditer(data) if match.start() % 2 == 0]
 
 
 _DOORBELL = b"npu-request\0"
+_OWN_RUNNER = b"build id %s\0"  # its log line (targets/runner/runner.cpp)
 _NAMED = b"\0ethosu_invoke"  # in a symbol table's names, or in what assert() prints
 # Messages that a driver built with its logs has (src/ethosu_driver.c); ours has neither.
 _MESSAGES = (b"Failed to create global driver semaphore", b"Inference job not running...")
@@ -169,7 +106,7 @@ class Program:
     doorbell: bool = False
     functions: Mapping[str, int] = field(default_factory=dict)
     callbacks: Mapping[str, int] = field(default_factory=dict)
-    heap_calls: tuple[HeapCall, ...] = ()
+    heap_calls: tuple[int, ...] = ()
     instruction: int | None = None  # where a runtime's are counted, see ``counted``
 
     @property
@@ -205,12 +142,7 @@ def counted(program: Program, path: Path) -> Program:
 
 def program_of(elf: ElfFile, path: Path) -> Program:
     """Raises SymbolsMissing, and MalformedFile."""
-    code = [
-        Code(segment.run, elf.data[segment.offset : segment.offset + segment.file_size])
-        for segment in elf.segments
-        if segment.code
-    ]
-    calls = heap_calls(code)
+    calls = heap_calls(elf)
     if _DOORBELL in elf.data:
         return Program(doorbell=True, heap_calls=calls)
     with_driver = any(message in elf.data for message in _MESSAGES)

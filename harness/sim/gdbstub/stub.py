@@ -47,13 +47,16 @@ class Stub:
     def breakpoint(self, address: int) -> None:
         self._expect_ok(f"Z0,{address:x},2")
 
+    def remove_breakpoint(self, address: int) -> None:
+        self._expect_ok(f"z0,{address:x},2")
+
     def resume(self) -> None:
         """Runs to the next breakpoint. Raises TargetEnded when the program ends before it."""
         self._run("c")
 
     def step_over(self, address: int) -> None:
         """Executes the instruction at the breakpoint where the core is."""
-        self._expect_ok(f"z0,{address:x},2")
+        self.remove_breakpoint(address)
         self._run("s")
         self.breakpoint(address)
 

@@ -41,6 +41,9 @@ __attribute__((noinline)) static int is_error(int status, int heap) {
 int main(int argc, char** argv) {
   struct Block block = {1, 1, 1, 1};
   struct Block* place = &block;
+#ifdef LATE
+  for (int call = 0; call < LATE; call++) is_error(0, 0);
+#endif
   semihosting(0x16, &place);
   printf("block %x %x %x %x\n", block.heap_base, block.heap_limit, block.stack_base,
          block.stack_limit);
