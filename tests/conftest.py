@@ -11,8 +11,7 @@ import pytest
 
 from harness.export import batch
 from harness.export.checkout import CheckoutExporter
-from harness.export.fork_server import Sandbox
-from harness.export.process import ExportProcess
+from harness.export.process import ExportProcess, Sandbox
 from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
 from harness.run import subjects

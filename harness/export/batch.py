@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core.errors import HarnessError
 from harness.export import cache
 from harness.export.failures import InputChanged
-from harness.export.fork_server import TEMPORARY, Sandbox
-from harness.export.process import ExportProcess, ExportProcessFailed
+from harness.export.process import TEMPORARY, ExportProcess, ExportProcessFailed, Sandbox
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.confine import NotConfined, what_lacks

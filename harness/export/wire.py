@@ -3,7 +3,7 @@ process and may be hostile. (Requests are pickled: the process trusts the harnes
 
 An answer is ``{"stage": name}``, ``{"value": …}``, ``{"error": …}`` or
 ``{"os_error": [errno, text, file]}``, where the file may be "". Of the process whose forks export
-(``fork_server.py``) the first is ``{"value": null}`` or an error; then comes ``{"status": number}``
+(``process.py``) the first is ``{"value": null}`` or an error; then comes ``{"status": number}``
 for each fork.
 """
 
@@ -21,8 +21,19 @@ _MOST_BYTES = 16 << 20  # of one answer; anything large goes through files
 _CHILD_ONLY = "harness.export.child"
 
 
-class BadMessage(Exception):
+class Stopped(Exception):
+    """The process ended without an answer, or has to be ended. ``returned``: as of Popen, negative
+    for a signal; None: the harness ended the process."""
+
+    def __init__(self, why: str, returned: int | None = None) -> None:
+        self.why, self.returned = why, returned
+
+
+class BadMessage(Stopped):
     """The bytes are no answer."""
+
+    def __init__(self) -> None:
+        super().__init__("wrote something that is no answer, and was ended")
 
 
 def answer(message: dict[str, Any]) -> bytes:

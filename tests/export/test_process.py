@@ -19,7 +19,7 @@ import pytest
 from harness.config.models import ModelSource, find_model
 from harness.core.errors import HarnessError, InfraError
 from harness.core.verdict import Verdict
-from harness.export import fork_server, process
+from harness.export import process
 from harness.export.batch import export
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.request import ExportRequest
@@ -126,7 +126,7 @@ def test_a_file_that_stops_the_process_it_is_a_copy_of(
     user_model: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "REQUEST_SECONDS", 1.0)
-    monkeypatch.setattr(fork_server, "_END_SECONDS", 0.2)
+    monkeypatch.setattr(process, "_END_SECONDS", 0.2)
     error = failure(user_model(f"import os; os.kill(os.getppid(), 19)\n{NAMES}"))
     assert "did not finish within 1 s and was ended" in error.message
 

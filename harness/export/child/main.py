@@ -1,4 +1,4 @@
-"""The export process, started by ``harness.export.fork_server`` alone: it imports torch and
+"""The export process, started by ``harness.export.process`` alone: it imports torch and
 ExecuTorch, and answers each request by a fork of itself."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.core.errors import HarnessError, InfraError
 from harness.export.failures import ImportFailed
-from harness.export.fork_server import TEMPORARY
+from harness.export.process import TEMPORARY
 from harness.export.wire import answer, error_fields
 from harness.system.tied_process import die_with_parent
 from harness.system.unexpected import as_harness_error
