@@ -1,7 +1,7 @@
-"""The verb: ``run(blob, inputs) -> (outputs, Stats)``.
+"""Runs a compiled network: ``Network(blob).run(inputs)`` gives its outputs, and what it did.
 
-``Network`` keeps what does not change from one inference to the next: decoded operations and
-weights. ``execute`` is the same for a caller who owns the memory, such as the stand-in.
+A ``Network`` keeps what does not change from one inference to the next: decoded operations and
+weights. A caller who owns the memory, such as the stand-in, runs a ``DecodedStream``.
 """
 
 from __future__ import annotations
@@ -162,13 +162,8 @@ class Network:
     Raises WorkLimit at once when a stream without branches asks for more, else as it runs.
     """
 
-    def __init__(
-        self,
-        data: bytes,
-        named_data: Mapping[str, bytes] | None = None,
-        work_limit: int = workload.UNITS,
-    ) -> None:
-        self.blob: Blob = read_blob(data, named_data)
+    def __init__(self, data: bytes, work_limit: int = workload.UNITS) -> None:
+        self.blob: Blob = read_blob(data)
         self.actions = read_actions(self.blob.commands)
         self.program = DecodedStream(self.actions, work_limit)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
@@ -212,11 +207,6 @@ class Network:
                 raise Unwritten(index, int(np.argmin(marks)))
 
 
-def run(blob: bytes, inputs: Sequence[bytes], *, strict: bool = True) -> tuple[list[bytes], Stats]:
-    """One inference; a caller with many keeps a ``Network``."""
-    return Network(blob).run(inputs, strict=strict)
-
-
 def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     region = regions.get(tensor.region)
     end = tensor.offset + tensor.size
@@ -225,7 +215,7 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     return region[tensor.offset : end]
 
 
-def npu(product: str, macs: int, *, strict: bool = True) -> Run:
+def npu(product: str, macs: int) -> Run:
     """The NPU behind a doorbell, of this product and MAC count. A stream is decoded once."""
     config = read_config(CONFIG_WORDS[product, macs])
     programs: dict[bytes, DecodedStream] = {}
@@ -239,7 +229,7 @@ def npu(product: str, macs: int, *, strict: bool = True) -> Run:
                 if len(programs) >= _PROGRAMS:
                     programs.clear()
                 program = programs[stream] = DecodedStream(Actions(config, _words(stream)))
-            program.execute(given, strict=strict)
+            program.execute(given)
         except (Unsupported, WorkLimit) as error:
             return Outcome(Result.UNSUPPORTED, str(error), status=0)
         except MemoryError as error:  # the program decides how much an operation wants

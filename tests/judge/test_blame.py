@@ -22,7 +22,7 @@ from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.judge.blame import Blame, Culprit, explain
-from harness.npu.model import run
+from tests.npu.assembling import run
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]

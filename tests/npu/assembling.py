@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
+from harness.npu.model import Network, Stats
 from harness.npu.registers import OPERATIONS, register_set
 
 U55_128 = 0 << 28 | 24 << 8 | 7
@@ -122,3 +124,9 @@ INPUT = bytes(range(256))
 def copying(**changes: int) -> bytes:
     """A blob for a U55 that gives its input, 256 bytes, as its output."""
     return blob(cop1(U55_128, words("u55", *pool(**changes))))
+
+
+def run(
+    stream: bytes, inputs: Sequence[bytes], *, strict: bool = True
+) -> tuple[list[bytes], Stats]:
+    return Network(stream).run(inputs, strict=strict)

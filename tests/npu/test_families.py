@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs torch, ExecuTorch and Vela")
 
-from harness.npu.model import run
 from tests.npu import compiling, families
+from tests.npu.assembling import run
 
 CASES = int(os.environ.get("HIL_NPU_EXPORTS", "15"))
 FIRST_SEED = 100

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from harness.npu.errors import AccessError
-from harness.npu.model import run
-from tests.npu.assembling import INPUT, copying
+from tests.npu.assembling import INPUT, copying, run
 
 
 def test_tiles_choose_their_base() -> None:

@@ -9,7 +9,7 @@ import pytest
 from harness.npu import model
 from harness.npu.doorbell import STATUS_BUS_ERROR, STATUS_IRQ, STATUS_PARSE_ERROR, Result
 from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, WorkLimit
-from harness.npu.model import Network, npu, run
+from harness.npu.model import Network, npu
 from tests.npu.assembling import (
     INPUT,
     U55_128,
@@ -18,6 +18,7 @@ from tests.npu.assembling import (
     cop1,
     copying,
     pool,
+    run,
     tensors,
     words,
 )

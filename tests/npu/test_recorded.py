@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.npu.model import Network, run
+from harness.npu.model import Network
+from tests.npu.assembling import run
 from tests.npu.recorded import Recorded, recorded_cases
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.npu.errors import StreamError
-from harness.npu.model import run
 from harness.npu.registers import register_set
 from harness.npu.stream import Write, decode_at
-from tests.npu.assembling import INPUT, U55_128, blob, cop1, words
+from tests.npu.assembling import INPUT, U55_128, blob, cop1, run, words
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from harness.npu.errors import Unsupported
-from harness.npu.model import run
-from tests.npu.assembling import INPUT, U55_128, blob, cop1, copying, pool, tensors, words
+from tests.npu.assembling import INPUT, U55_128, blob, cop1, copying, pool, run, tensors, words
 
 
 @pytest.mark.parametrize(

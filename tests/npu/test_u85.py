@@ -9,10 +9,9 @@ import pytest
 
 from harness.npu.errors import Unsupported
 from harness.npu.job import INT8, INT16, INT32
-from harness.npu.model import run
 from harness.npu.stream import Registers
 from harness.npu.u85 import _clamp
-from tests.npu.assembling import INPUT, U85_256, blob, cop1, pool, words
+from tests.npu.assembling import INPUT, U85_256, blob, cop1, pool, run, words
 
 
 @pytest.mark.parametrize(
