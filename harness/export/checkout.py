@@ -104,7 +104,7 @@ class CheckoutExporter:
 def find_exporter(folder: Path) -> CheckoutExporter:
     """The checkout in ``folder`` as an exporter; makes its environment if it does not exist.
 
-    Raises UsageError (no checkout), ExporterIncomplete, ExporterMissing, GitFailed, DiskError.
+    Raises UsageError (no checkout), ExporterIncomplete, ToolMissing, GitFailed, DiskError.
     """
     root = find_root(folder)
     there, sources, compiled = revision_of(root, _WITHIN), read_sources(root), compiled_parts()

@@ -93,26 +93,20 @@ class ExportRequest:
         )
 
 
-class ExporterMissing(ToolMissing):
-    """One of the packages that export a model is not there."""
-
-    def __init__(self, package: str) -> None:
-        super().__init__(
-            f"the Python package '{package}' is not installed, so nothing can be exported",
-            hint="run ./hil once: it installs what the export needs",
-        )
-        self.package = package
-
-
 def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
-    """Versions of the packages that decide the bytes, read without importing them."""
+    """Versions of the packages that decide the bytes, read without importing them. Raises
+    ToolMissing."""
     names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
     found = {}
     for name in names:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError as error:
-            raise ExporterMissing(name) from error
+            raise ToolMissing(
+                f"the Python package '{name}' is not installed, so nothing can be exported",
+                hint="run ./hil once: it installs what the export needs",
+                package=name,
+            ) from error
     return found
 
 

@@ -74,18 +74,6 @@ def _settings(target: Target) -> Fvp:
 SIMULATOR: Simulator = _Fvp()
 
 
-class CommandLineTooLong(UsageError):
-    """``length`` and ``limit`` (the FVP's) in characters."""
-
-    def __init__(self, length: int, limit: int) -> None:
-        super().__init__(
-            f"the runner's command line has {length} characters and the FVP takes {limit}",
-            hint="run fewer input sets at a time",
-        )
-        self.length = length
-        self.limit = limit
-
-
 def argv(
     executable: str,
     settings: Fvp,
@@ -107,12 +95,8 @@ def argv(
         names.cwd: str(work),
         names.command_line: command_line(arguments, names.command_line_limit),
     }
-    return (
-        executable,
-        *_options(parameters),
-        *_bounds(limits),
-        *("-a", str(elf)),
-    )
+    options = (w for name, value in parameters.items() for w in ("-C", f"{name}={_text(value)}"))
+    return (executable, *options, *_bounds(limits), "-a", str(elf))
 
 
 def command_line(arguments: Sequence[str], limit: int) -> str:
@@ -122,7 +106,12 @@ def command_line(arguments: Sequence[str], limit: int) -> str:
         raise UsageError(f"the FVP's semihosting command line cannot carry {spaced[0]!r}")
     line = " ".join(arguments)
     if len(line) > limit:
-        raise CommandLineTooLong(len(line), limit)
+        raise UsageError(
+            f"the runner's command line has {len(line)} characters and the FVP takes {limit}",
+            hint="run fewer input sets at a time",
+            length=len(line),
+            limit=limit,
+        )
     return line
 
 
@@ -146,24 +135,14 @@ def _root(executable: Path) -> Path:
     return models.parent if models.name == "models" else executable.parent
 
 
-def _options(parameters: Mapping[str, bool | int | str]) -> tuple[str, ...]:
-    return tuple(
-        word for name, value in parameters.items() for word in ("-C", f"{name}={_text(value)}")
-    )
-
-
 def _bounds(limits: Limits) -> tuple[str, ...]:
     """The model's own limits."""
     return (
-        *(("--timelimit", _seconds(limits.model)) if limits.model else ()),
-        *(("--simlimit", _seconds(limits.simulated)) if limits.simulated else ()),
+        *(("--timelimit", f"{limits.model:g}") if limits.model else ()),
+        *(("--simlimit", f"{limits.simulated:g}") if limits.simulated else ()),
         *(("--cyclelimit", str(limits.cycles)) if limits.cycles else ()),
     )
 
 
 def _text(value: bool | int | str) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:g}"

@@ -69,17 +69,6 @@ class _Firmware(Protocol):
     def takes_flags(self) -> bool: ...
 
 
-class NoInputs(UsageError):
-    """``program`` takes no input, and ExecuTorch's runner does not start without one."""
-
-    def __init__(self, program: Path) -> None:
-        super().__init__(
-            f"{program.name} is to run without an input, and ExecuTorch's runner needs one",
-            hint="give its inputs with -i, or run it with the bundled runner",
-            path=program,
-        )
-
-
 @dataclass(frozen=True)
 class _Part:
     """The work of one process: the input sets ``numbers``. ``files``: its inputs, by name."""
@@ -203,13 +192,18 @@ def _parts(
     profile: bool,
     limits: Limits,
 ) -> list[_Part]:
-    """Raises NoInputs, and UsageError for an ELF that the simulator cannot run."""
+    """Raises UsageError for an ELF that the simulator cannot run, and without an input that
+    ExecuTorch's runner needs."""
     native = chosen.target.variant(firmware.variant).environment
     every = range(len(sets))
     batches: list[Sequence[int]] = [every]
     if firmware.one_set_per_process:
         if not sets or not (firmware.takes_flags or all(sets)):
-            raise NoInputs(program)
+            raise UsageError(
+                f"{program.name} is to run without an input, and ExecuTorch's runner needs one",
+                hint="give its inputs with -i, or run it with the bundled runner",
+                path=program,
+            )
         batches = [(number,) for number in every]
     counts = [len(files) for files in sets]
     parts = []

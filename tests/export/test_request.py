@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.config.models import Layout, ModelSource, Quantization, find_model
-from harness.core.errors import UsageError
+from harness.core.errors import ToolMissing, UsageError
 from harness.export.batch import export
-from harness.export.request import ExporterMissing, ExportRequest, content_key, exporter_versions
+from harness.export.request import ExportRequest, content_key, exporter_versions
 
 VERSIONS = {"torch": "2", "executorch": "1", "torchao": "0"}
 BASE = ExportRequest(find_model("ds_cnn"))
@@ -76,7 +76,7 @@ def not_installed(name: str) -> str:
 
 def test_a_missing_exporter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", not_installed)
-    with pytest.raises(ExporterMissing, match="'torch' is not installed") as caught:
+    with pytest.raises(ToolMissing, match="'torch' is not installed") as caught:
         exporter_versions()
     assert caught.value.package == "torch"
     assert caught.value.kind == "tool_missing"
@@ -98,7 +98,7 @@ def test_an_npu_needs_vela_and_the_tosa_tools_too(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(metadata, "version", without_vela)
     exporter_versions("cortex-m55")
     error = export([NPU])[0].error
-    assert isinstance(error, ExporterMissing)
+    assert isinstance(error, ToolMissing)
     assert error.package == "ethos-u-vela"
 
 

@@ -24,7 +24,6 @@ from harness.run.directory import load_record, with_digests
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.simulation import NoInputs
 from harness.sim.simulator import pick
 from harness.system.paths import executorch_package
 from tools.doubles import double_program, planted_firmware
@@ -155,7 +154,7 @@ def test_an_edited_record_cannot_hide_a_process(home: Path) -> None:
 
 def test_a_program_without_inputs_is_refused(home: Path) -> None:
     """ExecuTorch's runner wants at least one ``-i``, and would only say that it is not right."""
-    with pytest.raises(NoInputs, match=r"program\.pte is to run without an input") as caught:
+    with pytest.raises(UsageError, match=r"program\.pte is to run without an input") as caught:
         run(home, "PASSES", inputs=False)
     assert caught.value.path is not None
     assert "bundled" in str(caught.value.hint)

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import Limits, Target, load_target, target_directories
+from harness.core.errors import UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
 from harness.sim import qemu
 from harness.sim.companion import npu_of, served
-from harness.sim.gdbstub.program import HeapInfo, Program, SymbolsMissing
+from harness.sim.gdbstub.program import HeapInfo, Program
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Job, NpuResult, NpuUse, pick
 from harness.sim.transcript import Transcript
@@ -191,9 +192,9 @@ def test_a_stripped_driver_is_refused_before_the_start(
     run: Callable[..., Transcript], tmp_path: Path
 ) -> None:
     elf = guests.stripped(guest(tmp_path, MESSAGES=1))
-    with pytest.raises(SymbolsMissing) as caught:
+    with pytest.raises(UsageError) as caught:
         run(U55, elf)
-    assert caught.value.path == str(elf)
+    assert (caught.value.kind, caught.value.path) == ("symbols_missing", str(elf))
     assert not (tmp_path / "run").exists()
 
 

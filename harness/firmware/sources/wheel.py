@@ -61,23 +61,6 @@ _PARTS = {
 _ARM = 0x41
 
 
-class NoWheel(InfraError):
-    """pip has no wheel of ``version``; ``said``: the last of what it said."""
-
-    kind = "no_wheel"
-
-    def __init__(self, version: str, said: str) -> None:
-        super().__init__(
-            f"ExecuTorch {version}, which exports here, is not to be had for Linux on AArch64: "
-            f"{said}",
-            hint="pip fetches it once, from where it takes everything else; without a network, put "
-            f"{DISTRIBUTION}-{version}-*-{PLATFORM}.whl into a folder and say PIP_NO_INDEX=1 "
-            "PIP_FIND_LINKS=FOLDER",
-        )
-        self.version = version
-        self.said = said
-
-
 @dataclass(frozen=True)
 class RuntimeWheel:
     """``root``: the package's folder, with the C++ part of it; ``sha256``: of the wheel's file."""
@@ -97,7 +80,7 @@ class RuntimeWheel:
 
 
 def runtime_wheel() -> RuntimeWheel:
-    """That of the exporter's version. Raises NoWheel, InfraError (it is not whole; disk full)."""
+    """That of the exporter's version. Raises InfraError (pip has none; not whole; disk full)."""
     version = metadata.version(DISTRIBUTION).partition("+")[0]
     name = f"{DISTRIBUTION}-{version}-{PLATFORM}"
     place = paths.cache_dir("wheels") / name
@@ -142,7 +125,14 @@ def _download(version: str, folder: Path) -> None:
     try:
         call(words, _PIP_SECONDS, cwd=folder)
     except CallFailed as error:
-        raise NoWheel(version, str(error)) from error
+        raise InfraError(
+            f"pip has no ExecuTorch {version}, which exports here, for Linux on AArch64: {error}",
+            hint="pip fetches it once, from where it takes everything else; without a network, put "
+            f"{DISTRIBUTION}-{version}-*-{PLATFORM}.whl into a folder and say PIP_NO_INDEX=1 "
+            "PIP_FIND_LINKS=FOLDER",
+            kind="no_wheel",
+            version=version,
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -80,23 +80,6 @@ _COUNT_LOW, _COUNT_HIGH = 0x5810_0008, 0x5810_000C  # CNTCV, Secure
 _PREFIX = "I [executorch:counted_outside]"
 
 
-class SymbolsMissing(UsageError):
-    """A program whose driver calls cannot be found, and which would wait for its NPU for ever."""
-
-    kind = "symbols_missing"
-
-    def __init__(self, elf: Path, stripped: bool) -> None:
-        what = "no symbol table" if stripped else "no symbols of the driver's functions"
-        super().__init__(
-            f"{elf} has Arm's Ethos-U core driver in it but {what}: QEMU has no Ethos-U, and the "
-            "calls of the driver are found by their names",
-            hint="keep the section .symtab: do not strip the ELF (no `strip`, no `-s`), and build "
-            "the driver without link-time optimisation",
-            path=elf,
-        )
-        self.stripped = stripped
-
-
 @dataclass(frozen=True)
 class Program:
     """``doorbell``: it reaches the NPU by targets/runner/ethosu/doorbell.h. ``functions``: those
@@ -116,7 +99,8 @@ class Program:
 
 
 def read_program(path: Path) -> Program:
-    """Reads any file: one that is not a 32-bit Arm ELF needs nothing. Raises SymbolsMissing."""
+    """Reads any file: one that is not a 32-bit Arm ELF needs nothing. Raises UsageError for
+    a program whose driver calls cannot be found: it would wait for its NPU for ever."""
     try:
         stat = path.stat()
     except OSError:
@@ -141,7 +125,7 @@ def counted(program: Program, path: Path) -> Program:
 
 
 def program_of(elf: ElfFile, path: Path) -> Program:
-    """Raises SymbolsMissing, and MalformedFile."""
+    """Raises UsageError as ``read_program``, and MalformedFile."""
     calls = heap_calls(elf)
     if _DOORBELL in elf.data:
         return Program(doorbell=True, heap_calls=calls)
@@ -151,7 +135,16 @@ def program_of(elf: ElfFile, path: Path) -> Program:
     named = dict(_functions(elf))
     functions = {name: address for name, address in named.items() if handled(name)}
     if with_driver and not any(name.startswith("ethosu_") for name in functions):
-        raise SymbolsMissing(path, not elf.symbols)
+        what = "no symbols of the driver's functions" if elf.symbols else "no symbol table"
+        raise UsageError(
+            f"{path} has Arm's Ethos-U core driver in it but {what}: QEMU has no Ethos-U, and the "
+            "calls of the driver are found by their names",
+            hint="keep the section .symtab: do not strip the ELF (no `strip`, no `-s`), and build "
+            "the driver without link-time optimisation",
+            path=path,
+            kind="symbols_missing",
+            stripped=not elf.symbols,
+        )
     callbacks = {name: named[name] for name in CALLBACKS if name in named}
     return Program(False, functions, callbacks, calls)
 

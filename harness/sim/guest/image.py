@@ -43,7 +43,7 @@ class Image:
 def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
     """The image with ``runner`` in it, and the files below ``root``, which it needs there.
 
-    Raises NoGuestPackages, NotInKernel, DriverNotBuilt, InfraError.
+    Raises NoGuestPackages, DriverNotBuilt, InfraError.
     """
     kernel = guest_kernel(settings.modules, npu=settings.npu)
     with disk_errors("making the guest's image"):

@@ -42,14 +42,6 @@ _BUILD_SECONDS = 600
 _LAYOUT = 1  # raise it when what a directory of the cache holds changes
 
 
-class NotInKernel(InfraError):
-    """``module`` is neither in the package nor in the kernel itself."""
-
-    def __init__(self, package: str, module: str) -> None:
-        super().__init__(f"{package} has no module {module}")
-        self.module = module
-
-
 @dataclass(frozen=True)
 class Kernel:
     """``modules`` in an order in which they can be loaded; ``shell`` is busybox."""
@@ -62,7 +54,7 @@ class Kernel:
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
     """The kernel with ``modules`` and their dependencies; with ``npu`` also the harness's driver.
 
-    Raises NoGuestPackages, NotInKernel, DriverNotBuilt, ToolMissing, InfraError.
+    Raises NoGuestPackages, DriverNotBuilt, ToolMissing, InfraError.
     """
     sources: dict[str, bytes] = {}
     facts: list[object] = [_LAYOUT, identity(), list(modules)]
@@ -126,7 +118,7 @@ def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, by
         if name in found or name in built_in:
             return
         if name not in files:
-            raise NotInKernel(unquote(package.stem), name)
+            raise InfraError(f"{unquote(package.stem)} has no module {name}", module=name)
         content = files[name].read_bytes()
         if files[name].suffix == ".xz":
             content = lzma.decompress(content)

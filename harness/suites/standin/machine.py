@@ -97,7 +97,7 @@ class Application:
 
 def read_application(path: Path) -> Application:
     """Raises StandinError when it is not a complete little-endian 32-bit Arm executable, and
-    SymbolsMissing."""
+    UsageError as ``program_of`` does."""
     try:
         image = path.read_bytes()
         if image[:4] != MAGIC:

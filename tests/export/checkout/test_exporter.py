@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import InfraError, UsageError
+from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.export.checkout import find_exporter
 from harness.export.exporter import exporter_label
-from harness.export.request import ExporterMissing
 
 from .conftest import Tree
 
@@ -117,5 +116,5 @@ def test_nothing_installed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    with pytest.raises(ExporterMissing, match="'torch' is not installed"):
+    with pytest.raises(ToolMissing, match="'torch' is not installed"):
         find_exporter(tree.root)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.sim.gdbstub.program import Program, SymbolsMissing, read_program
+from harness.core.errors import UsageError
+from harness.sim.gdbstub.program import Program, read_program
 from tests.sim.gdbstub import guests
 
 
@@ -38,9 +39,9 @@ def test_newlibs_start_up_asks_for_its_heap_also_without_symbols(tmp_path: Path)
 def test_a_stripped_driver_is_an_error(tmp_path: Path) -> None:
     elf = guests.bare(tmp_path / "e", guests.NPU_GUEST, MESSAGES=1)
     assert read_program(elf).functions
-    with pytest.raises(SymbolsMissing, match="but no symbol table: QEMU has no Ethos-U") as caught:
+    with pytest.raises(UsageError, match="but no symbol table: QEMU has no Ethos-U") as caught:
         read_program(guests.stripped(elf))
-    assert caught.value.stripped
+    assert caught.value.facts["stripped"]
     assert "do not strip" in str(caught.value.hint)
 
 
@@ -49,9 +50,9 @@ def test_a_driver_whose_functions_are_inlined_is_an_error(tmp_path: Path) -> Non
     elf = guests.bare(tmp_path / "e", guests.NPU_GUEST, MESSAGES=1, DOORBELL=1)
     renamed = tmp_path / "renamed"
     renamed.write_bytes(elf.read_bytes().replace(b"npu-request", b"something-x"))
-    with pytest.raises(SymbolsMissing, match="no symbols of the driver's functions") as caught:
+    with pytest.raises(UsageError, match="no symbols of the driver's functions") as caught:
         read_program(renamed)
-    assert not caught.value.stripped
+    assert not caught.value.facts["stripped"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"#!/bin/sh\n"])
