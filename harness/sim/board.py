@@ -53,9 +53,8 @@ class BoardJob:
     stall: float
 
 
-class _Board:
+class _Board(Simulator):
     name = SimulatorName.BOARD
-    native = False
 
     def find(self, target: Target) -> Tool | None:
         try:
@@ -151,4 +150,4 @@ def _settings(target: Target) -> Board:
     return target.simulators.board
 
 
-SIMULATOR: Simulator = _Board()
+SIMULATOR = _Board()

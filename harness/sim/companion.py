@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.hooks import DrivenNpu, Hooks
+from harness.sim.gdbstub.hooks import Hooks
 from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
 from harness.sim.simulator import Companion, NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
@@ -52,9 +52,15 @@ def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
 class NpuRunner(Companion):
     """Runs the guest's command streams on the model of the NPU, counts them, and keeps the first
     failure. ``run``: None on a board without an NPU, whose programs may still have the driver.
-    ``memory``: QEMU's guest memory, shared with the model."""
+    ``memory``: QEMU's guest memory, shared with the model. ``identity``: None without an NPU."""
 
-    def __init__(self, run: Run | None, memory: SharedMemory | None = None) -> None:
+    def __init__(
+        self,
+        run: Run | None,
+        memory: SharedMemory | None = None,
+        identity: Identity | None = None,
+    ) -> None:
+        self.memory, self.identity = memory, identity
         if memory is not None:
             file = f"memory-backend-file,id={MEMORY},size={memory.size >> 20}M"
             self.words = ("-object", f"{file},mem-path={memory.path},share=on")
@@ -122,18 +128,15 @@ def served(
     """While the block runs, serves the NPU and the host calls of the guest in ``work``. ``heap``:
     the answer to SYS_HEAPINFO."""
     with ExitStack() as stack:
-        runner, memory, process = NpuRunner(None), None, None
+        runner, process = NpuRunner(None), None
         if npu is not None:
             memory, process = stack.enter_context(modelled(npu))
-            runner = NpuRunner(process, memory)
+            runner = NpuRunner(process, memory, npu.identity)
             if not program.functions:
                 stack.enter_context(serving(work, memory, npu.identity, runner.run))
         hooks: tuple[Hooks, ...] = ()
         if program.needs_hooks:
-            driven = None
-            if program.functions:
-                driven = DrivenNpu(None if npu is None else npu.identity, runner.run, memory)
-            hooks = (Hooks(program, heap, driven, counted),)
+            hooks = (Hooks(program, heap, runner if program.functions else None, counted),)
             stack.callback(_finish, hooks[0], runner)
         if process is not None:
             stack.callback(process.stop)  # first, so that no callback above waits for a job

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from harness.config.fvp import Fvp
@@ -37,9 +36,8 @@ def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
     return None
 
 
-class _Fvp:
+class _Fvp(Simulator):
     name = SimulatorName.FVP
-    native = False
 
     def find(self, target: Target) -> Tool | None:
         return toolchain.find_fvp(_settings(target).executable)
@@ -62,16 +60,13 @@ class _Fvp:
             forks=True,  # it may show its terminals
         )
 
-    def beside(self, target: Target, job: Job) -> nullcontext[tuple[()]]:
-        return nullcontext(())  # it has its own NPU
-
 
 def _settings(target: Target) -> Fvp:
     assert target.simulators.fvp is not None, "only a target that has an FVP is given to it"
     return target.simulators.fvp
 
 
-SIMULATOR: Simulator = _Fvp()
+SIMULATOR = _Fvp()
 
 
 def argv(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from harness.config.loading import Target
@@ -19,7 +19,7 @@ from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system.toolchain import Tool
 
 
-class _Host:
+class _Host(Simulator):
     name = SimulatorName.HOST
     native = True
 
@@ -36,7 +36,7 @@ class _Host:
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
         host = target.simulators.host
         npu = None if host is None else npu_of(target.npu, host.shared_memory)
-        return nullcontext(()) if npu is None else _with_npu(npu, job.work)
+        return super().beside(target, job) if npu is None else _with_npu(npu, job.work)
 
 
 @contextmanager
@@ -54,4 +54,4 @@ def _with_npu(npu: ModelledNpu, work: Path) -> Iterator[Sequence[Companion]]:
             link.unlink(missing_ok=True)
 
 
-SIMULATOR: Simulator = _Host()
+SIMULATOR = _Host()

@@ -21,9 +21,8 @@ _UNITS = {"K": 10, "M": 20, "G": 30}
 DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
 
 
-class _Qemu:
+class _Qemu(Simulator):
     name = SimulatorName.QEMU
-    native = False
 
     def find(self, target: Target) -> Tool | None:
         return toolchain.find(_settings(target).executable)
@@ -131,7 +130,7 @@ def _settings(target: Target) -> Qemu:
     return target.simulators.qemu
 
 
-SIMULATOR: Simulator = _Qemu()
+SIMULATOR = _Qemu()
 
 
 def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:

@@ -3,8 +3,6 @@ instructions of a named CPU. There is no guest: this machine's kernel handles th
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 from harness.config.target import QemuUser, SimulatorName, Target
 from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
@@ -14,7 +12,7 @@ from harness.system.toolchain import Tool
 _EMULATED = {"HIL_EMULATED": "1"}
 
 
-class _QemuUser:
+class _QemuUser(Simulator):
     name = SimulatorName.QEMU_USER
     native = True  # it ends as its program does, with the same signal
 
@@ -34,13 +32,10 @@ class _QemuUser:
             readable=(job.elf, *(() if job.root is None else (job.root,))),
         )
 
-    def beside(self, target: Target, job: Job) -> nullcontext[tuple[()]]:
-        return nullcontext(())
-
 
 def _settings(target: Target) -> QemuUser:
     assert target.simulators.qemu_user is not None, "only a target that has it is given to it"
     return target.simulators.qemu_user
 
 
-SIMULATOR: Simulator = _QemuUser()
+SIMULATOR = _QemuUser()

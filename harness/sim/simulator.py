@@ -8,12 +8,12 @@ A simulator is the object ``SIMULATOR`` of the module with its name. It is chose
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
 
 from harness.config.loading import Limits, Target
 from harness.config.target import SimulatorName
@@ -122,25 +122,27 @@ class Companion:
         return None
 
 
-class Simulator(Protocol):
+class Simulator(ABC):
     """A way to run firmware. ``native``: the process is the runner itself."""
 
-    @property
-    def name(self) -> SimulatorName: ...
-    @property
-    def native(self) -> bool: ...
+    name: SimulatorName
+    native = False
 
+    @abstractmethod
     def find(self, target: Target) -> Tool | None:
         """The program that simulates this target; None when it is not installed."""
 
+    @abstractmethod
     def require(self, target: Target) -> Tool:
         """As ``find``. Raises ToolMissing, with a hint how to install it."""
 
+    @abstractmethod
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         """How to start it. Raises UsageError for an ELF that it cannot run."""
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
         """While the block runs, provides what the simulator itself lacks."""
+        return nullcontext(())
 
 
 AUTO = "auto"

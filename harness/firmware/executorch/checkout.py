@@ -1,11 +1,11 @@
-"""A user's checkout of ExecuTorch: what it is, where its parts are, and whether it can be built.
+"""Finds a user's checkout of ExecuTorch and its parts, and checks that it can be built.
 
-It is only read. Its entry for the runner is ``examples/arm/executor_runner/standalone``, which
-came with ExecuTorch's pull request 19018 (May 2026).
+The checkout is only read. Its entry for the runner is ``examples/arm/executor_runner/standalone``,
+new in ExecuTorch's pull request 19018 (May 2026).
 
-Its parts are what the build takes from elsewhere: submodules, and the SDK it would download. Each
-is looked for where the user says (``--part NAME=DIR``), then where the checkout itself has it.
-Nothing is downloaded here: what is missing is named with the command that gets it.
+Parts are the dependencies of the build: submodules, and the SDK that it would download. A part is
+in the folder that the user names (``--part NAME=DIR``), or else where the checkout has it. Nothing
+is downloaded: an error about a missing part has the command that gets it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PartSpec:
 
     @property
     def submodule(self) -> bool:
-        """The checkout's own index says which commit it must be at."""
+        """Whether the checkout's index has the wanted commit."""
         return self.place.startswith("third-party/")
 
 
@@ -77,8 +77,8 @@ SPECS: Mapping[str, PartSpec] = {spec.name: spec for spec in _ALL}
 
 @dataclass(frozen=True)
 class Part:
-    """A part that was found. ``identity`` changes when its content does. ``difference``: what it
-    is where it is not as the checkout asks ("cmsis-nn 1234abcd+edits"), and ``note``: why."""
+    """A part that was found. ``identity`` changes with its content. ``difference``: its revision if
+    it is not the one that the checkout wants ("cmsis-nn 1234abcd+edits"); ``note``: why."""
 
     name: str
     folder: Path
@@ -88,7 +88,7 @@ class Part:
 
 
 class PartMissing(BuildError):
-    """``parts`` are not where they were looked for; ``command`` gets them."""
+    """``parts`` were not found; ``command`` gets them."""
 
     kind = "part_missing"
     exit_code = ExitCode.USAGE
@@ -108,8 +108,8 @@ class PartMissing(BuildError):
 
 
 def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path]:
-    """``NAME=DIR`` of a command line, or of settings in ``base``. Raises UsageError for what is
-    none, Unknown for a name."""
+    """Parses ``NAME=DIR`` from a command line, or from settings in ``base``. Raises UsageError for
+    a malformed word, Unknown for a name."""
     given = {}
     for word in words:
         name, equals, folder = word.partition("=")
@@ -122,8 +122,8 @@ def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path
 
 
 def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> Part | None:
-    """A part of ``checkout``, None when there is none. Raises UsageError for a given folder that
-    does not hold it."""
+    """A part of ``checkout``; None if it is missing. Raises UsageError for a given folder without
+    it."""
     spec = SPECS[name]
     folder = given.get(name, checkout / spec.place)
     if (folder / spec.probe).is_file():
@@ -139,13 +139,13 @@ def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> Part | No
 
 
 def command(missing: Iterable[str], checkout: Path) -> str:
-    """The one command that gets all that is missing."""
+    """One shell command that gets all missing parts."""
     specs = [SPECS[name] for name in missing]
     modules = [spec.place for spec in specs if spec.submodule]
     steps = []
     if modules:
         steps.append(f"git -C {checkout} submodule update --init {' '.join(modules)}")
-    # setup.sh fetches the SDK whole, but of CMSIS-NN the checkout says the commit itself
+    # setup.sh fetches the whole SDK; for CMSIS-NN the checkout has a commit of its own
     steps += sorted({_fetch(spec, checkout) for spec in specs if not spec.submodule})
     return " && ".join(steps)
 
@@ -161,7 +161,7 @@ def _fetch(spec: PartSpec, checkout: Path) -> str:
 
 
 def pinned(spec: PartSpec, checkout: Path) -> str | None:
-    """The commit that the checkout asks for, where it says so."""
+    """The commit that the checkout wants, if it names one."""
     if spec.submodule:
         if not is_work_tree(checkout):
             return None
@@ -193,7 +193,7 @@ def _part(spec: PartSpec, folder: Path, checkout: Path) -> Part:
 
 
 def part_files(part: Part) -> list[Path]:
-    """All that a build may read of it."""
+    """The files that a build may read."""
     return files(part.folder) if is_work_tree(part.folder) else files_below(part.folder)
 
 
@@ -201,7 +201,7 @@ ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
 LINUX_PRESET = Path("tools/cmake/preset/arm_ethosu_linux.cmake")
 _SINCE = {ENTRY: "19018 (May 2026)", LINUX_PRESET: "17367 (February 2026)"}
 _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
-# What a build of the runner can read; a change elsewhere is no other firmware.
+# What a build of the runner can read; other changes do not make another firmware.
 BUILT = (
     "CMakeLists.txt",
     "Test.cmake",
@@ -225,7 +225,7 @@ _BARE_METAL = {"core_driver", "cmsis_6"}  # which a runner for Linux is built wi
 
 
 class RevisionUnsupported(BuildError):
-    """The revision has no entry for the runner that is known here."""
+    """The revision has no entry for the runner that the harness knows."""
 
     kind = "revision_unsupported"
     exit_code = ExitCode.USAGE
@@ -245,7 +245,7 @@ class RevisionUnsupported(BuildError):
 
 @dataclass(frozen=True)
 class Checkout:
-    """``parts`` by name, as found; those of a board without Linux only when the SDK has them."""
+    """``parts``: those found, by name; those of bare-metal boards only if the SDK has them."""
 
     root: Path
     revision: Revision
@@ -260,7 +260,7 @@ class Checkout:
         return tuple(part.difference for part in self.parts.values() if part.difference)
 
     def identity(self) -> str:
-        """Equal for checkouts from which the same is built, wherever they lie."""
+        """Equal for checkouts that build the same runner, wherever they are."""
         facts = [
             self.revision.commit,
             self.revision.changes,
@@ -270,7 +270,7 @@ class Checkout:
 
 
 def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
-    """The checkout in ``folder``. ``given``: parts by name, of the user's.
+    """The checkout in ``folder``. ``given``: the user's own folders of parts, by name.
 
     Raises UsageError as ``find_root`` does, RevisionUnsupported, PartMissing, GitFailed.
     """
@@ -286,14 +286,14 @@ def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
 
 
 def revision_of(root: Path, within: Sequence[str] = BUILT) -> Revision:
-    """Where a checkout stands, of the paths ``within``."""
+    """The revision of a checkout; only edits of the paths ``within`` count."""
     if is_work_tree(root):
         return revision(root, within)
     return Revision.of_content(source_files(root, within), root)
 
 
 def source_files(root: Path, within: Sequence[str] = BUILT) -> list[Path]:
-    """What a build may read of a checkout below the paths ``within``, without its parts."""
+    """The files below the paths ``within`` that a build may read, without the parts."""
     if is_work_tree(root):
         return files(root, within)
     chosen = {root / name for name in within}
@@ -304,9 +304,8 @@ def source_files(root: Path, within: Sequence[str] = BUILT) -> list[Path]:
 
 
 def find_root(folder: Path) -> Path:
-    """The folder as a checkout of ExecuTorch, whatever can be built of it, beside a wheel that
-    Python finds. Raises UsageError for one that is none, or that Python would import in place of
-    the installed package."""
+    """The checkout's folder as an absolute path; does not check that it can be built. Raises
+    UsageError if it is no checkout, or if Python would import it and not the installed wheel."""
     root = folder.absolute()
     missing = [name for name in _IS_EXECUTORCH if not (root / name).is_file()]
     if missing:
@@ -321,7 +320,7 @@ def find_root(folder: Path) -> Path:
 
 
 def _refuse_shadow(root: Path) -> None:
-    """An environment that lies in the checkout is no shadow."""
+    """An environment inside the checkout is allowed."""
     spec = importlib.util.find_spec("executorch")
     installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     for place in list(spec.submodule_search_locations or ()) if spec else []:

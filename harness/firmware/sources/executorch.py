@@ -1,8 +1,8 @@
-"""A checkout's own runner: built incrementally in a tree of the harness, kept by content.
+"""Builds a checkout's own runner, incrementally, and caches it by content.
 
-``.hil/cache/executorch/<tree>`` is one build tree for a checkout and a configuration, and stays
-(``build_tree``). What comes out goes to ``.hil/cache/firmware/<key>``, where the key stands for
-commit, uncommitted changes, parts, options and toolchain.
+Each checkout and configuration has a build tree that is kept, ``.hil/cache/executorch/<tree>``
+(``build_tree``). The products go to ``.hil/cache/firmware/<key>``; commit, uncommitted changes,
+parts, options and toolchain decide the key.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from harness.system.locks import in_use
 from harness.system.progress import Progress, silent
 
 _WARNING = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
-# What compilers tell ninja that they have read.
+# Files that compilers report to ninja as read.
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".s", ".S")
-# What takes no part in the build: texts, the exporter's Python, which lies beside the C++, and of
-# backends for other machines all but what a compiler may be told to include.
+# The build ignores texts, the exporter's Python beside the C++, and of backends for other machines
+# everything that no compiler includes.
 _TEXTS = (".md", ".rst", ".ipynb")
 _EXPORTERS = ("backends", "devtools", "examples", "exir", "extension")
 _BACKENDS = ("arm", "cortex_m")
-_RUNNER = "executor_runner"  # ... but for its scripts
+_RUNNER = "executor_runner"  # but not its scripts
 
 
 class CheckoutRunner(FirmwareSource):
@@ -95,14 +95,14 @@ def _plan(request: BuildRequest) -> CheckoutPlan:
 
 def _tree(plan: CheckoutPlan) -> BuildTree:
     place = paths.cache_dir("executorch") / plan.tree()
-    # Nothing records what the SDK's platform reads besides the parts.
+    # What the SDK's platform reads besides the parts is not known.
     facts = plan.key() if plan.platform is None else list(_configure(plan, place))
     checkout = plan.checkout
     return BuildTree(place, facts, lambda: _sources(checkout), lambda p: p.suffix in _COMPILED)
 
 
 def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
-    """What a record says of the checkout; ``warnings``: those of its configuration."""
+    """The checkout's facts for a record; ``warnings``: those of its configuration."""
     there = plan.checkout
     return CheckoutFacts(
         path=str(there.root),
@@ -132,7 +132,7 @@ def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progre
             raise changed
         take(tree.folder, products(plan.runner, stripped=plan.is_linux), directory)
         log = (tree.place / "configure.log").read_text("utf-8", "replace")
-    # What the platform's CMake says of the checkout's (targets/executorch/platform).
+    # Warnings of the platform's CMake about the checkout's (targets/executorch/platform).
     warnings = tuple(dict.fromkeys(_WARNING.findall(log)))
     return described(
         directory,
@@ -175,8 +175,8 @@ def _steps(
 
 
 def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]:
-    """Folders of the user as the build names them, by the overlay's links: absolute, and relative
-    to the build where ccache has been."""
+    """The user's folders by their names in the build, which are the overlay's links: absolute, and
+    relative to the build (ccache's form)."""
     parts = [part for part in checkout.parts.values() if part.name != "core_platform"]
     links = {overlay.place(part.name): part.folder for part in parts}
     links[overlay.checkout] = checkout.root

@@ -1,16 +1,14 @@
-"""ExecuTorch's own runtime as a runner for a target with Linux, from its wheel for AArch64.
+"""Builds a runner for Linux targets from ExecuTorch's own runtime, from its wheel for AArch64.
 
-``targets/executorch/wheel`` is the program: command line, log and port are the bundled runner's,
-everything between a program's bytes and its outputs is the wheel's. Of the wheel what a C++ program
-needs is fetched once and kept. It is of the version that exports, from where pip takes everything
-else ($PIP_INDEX_URL; a folder that has the wheel: $PIP_FIND_LINKS with $PIP_NO_INDEX=1), without
-installing anything.
+The program is ``targets/executorch/wheel``: command line, log and port are the bundled runner's,
+everything between a program's bytes and its outputs is the wheel's. pip downloads the wheel of the
+exporter's version once, without installing it, from its usual index ($PIP_INDEX_URL; from a folder:
+$PIP_FIND_LINKS with $PIP_NO_INDEX=1). Only what a C++ program needs is kept.
 
-The wheel's libraries are shared, so the firmware has a folder ``root`` beside the ELF with what the
-root file system needs: a guest has no libraries of its own, and this machine's are for another CPU.
-XNNPACK also asks what CPU there is, in /proc and /sys. A guest's are its kernel's, and lie over
-what is here; in QEMU's user mode they would be this machine's, or not there for a process that is
-confined.
+The wheel's libraries are shared, so the firmware has a folder ``root`` beside the ELF, with files
+that the root file system needs: a guest has no libraries, and this machine's are for another CPU.
+XNNPACK also reads the CPU from /proc and /sys. A guest's kernel mounts its own over those in
+``root``; in QEMU's user mode they would be this machine's, or missing for a confined process.
 """
 
 from __future__ import annotations
@@ -47,8 +45,8 @@ LIBRARIES = tuple(
 _FOLDERS = ("include", "share/cmake")
 _PIP_SECONDS = 900
 _COMPILER_SECONDS = 60
-FILE_POOL = "HIL_FILE_POOL_BYTES"  # the only one of the runner's that it has
-_LIB = "lib"  # where the linker was told that the libraries are
+FILE_POOL = "HIL_FILE_POOL_BYTES"  # its only pool
+_LIB = "lib"  # the run path that the program is linked with
 # The part numbers of Arm's cores (Linux, arch/arm64/include/asm/cputype.h).
 _PARTS = {
     "cortex-a35": 0xD04,
@@ -100,7 +98,7 @@ def _fetch(version: str, folder: Path) -> dict[str, str]:
 
 
 def _wanted(archive: zipfile.ZipFile, wheel: str) -> list[str]:
-    """The members that are unpacked. Raises InfraError without all of what a program needs."""
+    """The members to unpack. Raises InfraError if one that a program needs is missing."""
     folders = tuple(f"{DISTRIBUTION}/{folder}/" for folder in _FOLDERS)
     libraries = [f"{DISTRIBUTION}/lib/{name}" for name in LIBRARIES]
     members = archive.namelist()
@@ -218,9 +216,9 @@ def _build(plan: WheelPlan, directory: Path, target: Target, progress: Progress)
 
 
 def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) -> None:
-    """Everything that ``program`` and what it loads are linked with, in ``root``/lib. ``given``:
-    libraries that are no compiler's. Raises BuildError for one that is nowhere, MalformedFile,
-    OSError."""
+    """Copies every library that ``program`` loads, directly or not, to ``root``/lib. ``given``: the
+    wheel's libraries; others are the compiler's. Raises BuildError for a missing one,
+    MalformedFile, OSError."""
     folder = root / _LIB
     folder.mkdir(parents=True)
     known = {path.name: path for path in given}
@@ -250,8 +248,8 @@ def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) ->
 
 
 def describe_cpu(cpu: str, root: Path) -> None:
-    """One core of ``cpu`` (GCC's name), as Linux tells of it: arch/arm64/kernel/cpuinfo.c and
-    Documentation/admin-guide/cputopology.rst."""
+    """Writes /proc and /sys files that describe one core of ``cpu`` (GCC's name), as Linux does
+    (arch/arm64/kernel/cpuinfo.c, Documentation/admin-guide/cputopology.rst)."""
     cores = root / "sys" / "devices" / "system" / "cpu"
     cores.mkdir(parents=True)
     for name in ("possible", "present"):

@@ -1,4 +1,4 @@
-"""What the workspace that ``$ZEPHYR_BASE`` names has, and what it lacks for our targets."""
+"""Examines the workspace that ``$ZEPHYR_BASE`` names, for `hil doctor`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for name in sys.argv[1:]:
 
 @dataclass(frozen=True)
 class Finding:
-    """``state`` is None for what is missing; ``text`` says then how to get it, else what it is."""
+    """``state``: None if it is missing; then ``text`` says how to get it."""
 
     name: str
     state: str | None
@@ -48,9 +48,9 @@ class Finding:
 
 
 def examine(environ: Mapping[str, str] = os.environ) -> list[Finding]:
-    """Nothing where ``$ZEPHYR_BASE`` is not set. Raises nothing for what is missing."""
-    said = environ.get("ZEPHYR_BASE")
-    return list(_findings(Path(said).absolute(), environ)) if said else []
+    """Empty if ``$ZEPHYR_BASE`` is not set."""
+    base = environ.get("ZEPHYR_BASE")
+    return list(_findings(Path(base).absolute(), environ)) if base else []
 
 
 def _findings(base: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -68,14 +68,14 @@ def _findings(base: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("west", None, error.hint or error.message)
     else:
         yield Finding("west", "found", str(west))
-        yield from _of_west(west, base)
+        yield from _projects(west, base)
         yield _packages(west, base)
     yield _dtc(environ)
     yield _compiler(environ)
 
 
-def _of_west(west: Path, base: Path) -> Iterator[Finding]:
-    """The modules, and Zephyr's own commands."""
+def _projects(west: Path, base: Path) -> Iterator[Finding]:
+    """The modules, and whether west has Zephyr's commands."""
     try:
         known = projects(west, base)
     except UsageError as error:
@@ -103,7 +103,7 @@ def _of_west(west: Path, base: Path) -> Iterator[Finding]:
 
 
 def _packages(west: Path, base: Path) -> Finding:
-    """Those of west's own Python, which runs Zephyr's scripts."""
+    """The packages of west's Python, which runs Zephyr's scripts."""
     file = base / "scripts" / "requirements-base.txt"
     try:
         named = re.findall(r"^([A-Za-z][\w.-]*)", file.read_text("utf-8", "replace"), re.MULTILINE)
@@ -118,7 +118,7 @@ def _packages(west: Path, base: Path) -> Finding:
 
 
 def _python_of(west: Path) -> str:
-    """The first line of a script that pip installed names it."""
+    """The interpreter that the first line of west's script names."""
     with west.open("rb") as file:
         first = file.readline().decode("utf-8", "replace").strip()
     named = first.removeprefix("#!").split(" ")[0]
@@ -127,7 +127,7 @@ def _python_of(west: Path) -> str:
 
 
 def _dtc(environ: Mapping[str, str]) -> Finding:
-    """Zephyr builds without it, and checks less (cmake/modules/dts.cmake)."""
+    """Optional: without it Zephyr skips some checks (cmake/modules/dts.cmake)."""
     found = shutil.which("dtc", path=environ.get("PATH"))
     how = f"the devicetree compiler; {how_to_get('device-tree-compiler')}"
     return Finding("dtc", "found" if found else None, found or how, required=False)
@@ -142,7 +142,7 @@ def _compiler(environ: Mapping[str, str]) -> Finding:
 
 
 def _ask(base: Path, *argv: str) -> str | None:
-    """What a program says; None when it fails."""
+    """The program's output; None if it fails."""
     try:
         return call(argv, _SECONDS, cwd=base)
     except (OSError, CallFailed):

@@ -1,7 +1,7 @@
-"""`hil zephyr init`: a workspace with what our targets need, by west, without history.
+"""`hil zephyr init`: makes a workspace with the projects that the zephyr-* targets need.
 
-Its manifest names the projects that our targets are built of, and no others. What is there already
-is kept, so that the same command goes on where an earlier one ended.
+West fetches them without history. What is already there is kept, so the same command continues
+where an earlier one stopped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OLDEST = (4, 1)
 
 
 class StepFailed(InfraError):
-    """A command of west, git or pip failed. ``said``: its own reason."""
+    """A command of west, git or pip failed. ``said``: its own error message."""
 
     def __init__(self, command: Sequence[str], said: str, log: Path, url: str) -> None:
         self.command = tuple(command)
@@ -50,7 +50,7 @@ class StepFailed(InfraError):
 
 @dataclass(frozen=True)
 class InitPlan:
-    """What will be done, in ``folder``, and of what it consists."""
+    """The steps that make a workspace in ``folder``."""
 
     folder: Path
     version: str
@@ -71,7 +71,7 @@ class InitPlan:
         return sum(p.megabytes for p in PROJECTS) + _PYTHON_MEGABYTES * self.packages
 
     def steps(self) -> dict[str, tuple[str, ...]]:
-        """What each is, and its command, in order; what is done already is left out."""
+        """The commands that are still to run, in order, by what each does."""
         west = str(self.west)
         found: dict[str, tuple[str, ...]] = {}
         if not (self.folder / ".west" / "config").is_file():
@@ -103,7 +103,7 @@ class InitPlan:
         }
 
     def activation(self) -> list[str]:
-        """What to say to the shell before a build."""
+        """The shell commands that a user runs before a build."""
         python = [f". {self.folder / ENVIRONMENT}/bin/activate"] if self.packages else []
         return [*python, f"export ZEPHYR_BASE={self.base}"]
 
@@ -116,7 +116,7 @@ def plan_init(
     packages: bool = True,
     environ: Mapping[str, str] = os.environ,
 ) -> InitPlan:
-    """Nothing is written. Raises UsageError, ToolMissing (west, git)."""
+    """Writes nothing. Raises UsageError, ToolMissing (west, git)."""
     folder = folder.absolute()
     if re.search(r"[\s'\"#]", url) or "://" not in url:
         raise UsageError(
@@ -151,7 +151,7 @@ def plan_init(
 
 
 def init(plan: InitPlan, progress: Progress) -> None:
-    """Does it. Raises StepFailed, InfraError."""
+    """Makes the workspace. Raises StepFailed, InfraError."""
     try:
         plan.manifest.parent.mkdir(parents=True, exist_ok=True)
         write_whole(plan.manifest, manifest(plan.version, plan.url))
@@ -197,9 +197,9 @@ def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress)
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The user's (proxies, credentials), but for the workspace that is in use. Zephyr's manifest
-    names its modules' remote, and ``url`` is taken in its place (git-config(1), insteadOf). git
-    asks nobody for a password."""
+    """The user's environment (proxies, credentials) without the workspace that is in use. Replaces
+    the remote in Zephyr's manifest by ``url`` (git-config(1), insteadOf). Git never asks for a
+    password."""
     kept = {n: v for n, v in os.environ.items() if n not in ("ZEPHYR_BASE", "GIT_DIR")}
     kept |= {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0"}
     if url == UPSTREAM:
@@ -214,7 +214,7 @@ def _environment(url: str) -> dict[str, str]:
 
 
 def _reason(log: str) -> str:
-    """git's word, which stands before west's."""
+    """Git's error message, which precedes west's."""
     said = _FATAL.findall(log)
     own = next((line for line in said if not line.startswith("ERROR: update failed")), None)
     return own or (log.strip().splitlines() or ["it says nothing"])[-1]
@@ -226,8 +226,7 @@ def _repository(name: str) -> str:
 
 @dataclass(frozen=True)
 class Project:
-    """``megabytes``: about what a fetch without history downloads, of Zephyr 4.1.0 (the release's
-    files, compressed by gzip)."""
+    """``megabytes``: roughly the download without history, of Zephyr 4.1.0 (gzipped files)."""
 
     name: str
     why: str
@@ -245,7 +244,7 @@ MODULES = tuple(project.name for project in PROJECTS[1:])
 
 
 def check_version(version: str) -> str:
-    """Raises UsageError for what is no release of Zephyr, or one that is too old."""
+    """Raises UsageError for a version that is malformed or too old."""
     if not _VERSION.fullmatch(version):
         raise UsageError(
             f"{version!r} is not a version of Zephyr", hint="give one such as 4.1.0 or 4.2.0-rc1"
@@ -259,13 +258,13 @@ def check_version(version: str) -> str:
 
 
 def is_old(version: str) -> bool:
-    """False for a version that nobody knows."""
+    """False for an unknown version."""
     numbers = re.match(r"(\d+)\.(\d+)\.", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) < _OLDEST
 
 
 def manifest(version: str, url: str) -> str:
-    """The text of its west.yml: Zephyr's own manifest says which revision of a module fits."""
+    """The text of west.yml. Zephyr's own manifest has the revisions of its modules."""
     allowed = "\n".join(f"          - {name}" for name in MODULES)
     return f"""\
 # Made by `hil zephyr init`: Zephyr and the modules that the zephyr-* targets need.

@@ -1,6 +1,6 @@
-"""`west build` of our sample application, in a tree that stays (``build_tree``).
+"""Builds an application with west, in a tree that is kept (``build_tree``).
 
-``.hil/cache/zephyr/<tree>`` is one for a workspace, a board and the options. Zephyr and its C
+A workspace, a board and options share the tree ``.hil/cache/zephyr/<tree>``: Zephyr and its C
 library are a thousand files.
 """
 
@@ -27,8 +27,8 @@ _NO_BUILD = 'unknown command "build"'
 
 @dataclass(frozen=True)
 class Job:
-    """What is built: an application, for a workspace's board. ``sources``: every file of ours
-    that the build may read."""
+    """An application to build for a workspace's board. ``sources``: the harness's files that the
+    build may read."""
 
     workspace: Workspace
     application: Path
@@ -37,7 +37,7 @@ class Job:
 
     @property
     def place(self) -> Path:
-        """Where the tree is and its logs are; equal whatever is in the sources."""
+        """The folder of the tree and its logs; the sources' content does not change it."""
         workspace = self.workspace
         facts = [
             str(workspace.base),
@@ -53,7 +53,7 @@ class Job:
         return self.place / "build"
 
     def command(self) -> tuple[str, ...]:
-        """From any directory, thanks to ZEPHYR_BASE."""
+        """Works from any directory, because ZEPHYR_BASE is set."""
         return (
             *(str(self.workspace.west), "build", "-b", self.workspace.board),
             *("-d", str(self.tree), str(self.application), "--"),
@@ -62,9 +62,9 @@ class Job:
 
 
 def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
-    """The CMake options of our runner for Zephyr: there the Ethos-U backend is Kconfig's
-    (targets/runner/ports/zephyr/module/Kconfig). Whose driver is at the NPU's registers, and where
-    they are, is decided there, by what the workspace has."""
+    """The runner's CMake options for Zephyr, where Kconfig has the Ethos-U backend
+    (targets/runner/ports/zephyr/module/Kconfig). Kconfig also chooses the NPU's driver and its
+    registers' address, by what the workspace has."""
     kept = {name: value for name, value in options.items() if not name.startswith(_ETHOSU)}
     if options.get(_ETHOSU) != "ON":
         return kept
@@ -78,8 +78,8 @@ def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_in_tree(job: Job, target: str, progress: Progress) -> None:
-    """Raises what ``run_step`` does, SourcesChanged, and UsageError for a west that cannot build.
-    The caller has the tree's lock."""
+    """Raises what ``run_step`` does, SourcesChanged, and UsageError if west has no ``build``. The
+    caller holds the tree's lock."""
     workspace = job.workspace
     facts = [list(job.command()), workspace.identity, workspace.compiler.name]
     environment = {**workspace.environment, **ccache(job.place)}

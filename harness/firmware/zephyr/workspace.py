@@ -1,10 +1,8 @@
-"""The Zephyr workspace that a runner is built in: where, which Zephyr, with which
-compiler, and whether it has a board.
+"""Finds the Zephyr workspace that a runner is built in, its version and compiler, and checks that
+it has the board, all before anything is exported. West reports a missing variant of a board.
 
-That is asked before anything is exported. Where a board is there and its variant is not, west says
-so. A user's ``ZEPHYR_TOOLCHAIN_VARIANT`` is taken as it is. Where there is none, the compiler is
-the Zephyr SDK where one is found, and else GNU's toolchain for Arm on PATH, as Debian has it
-(``gnuarmemb``).
+``ZEPHYR_TOOLCHAIN_VARIANT`` is respected. Without it the compiler is the Zephyr SDK if there is
+one, else GNU's toolchain for Arm on PATH, as Debian has it (``gnuarmemb``).
 """
 
 from __future__ import annotations
@@ -50,16 +48,15 @@ _SDK_COMPILERS = (
 
 @dataclass(frozen=True)
 class Compiler:
-    """``environment``: what tells Zephyr to take it. ``path``: of the C compiler, where this
-    variant is known here."""
+    """``environment``: the variables that select it. ``path``: the C compiler; None for a variant
+    that the harness does not know."""
 
     name: str  # with its version
     environment: tuple[tuple[str, str], ...]
     path: Path | None = None
 
     def require(self, cpu: str) -> None:
-        """Raises BuildError if it does not know the CPU. A compiler that is not known here is
-        believed."""
+        """Raises BuildError if it does not know the CPU. An unknown variant is not checked."""
         if self.path is not None and not _knows(self.path, cpu):
             raise BuildError(
                 f"{self.name} cannot compile for the {cpu}: it does not know that CPU",
@@ -72,7 +69,7 @@ class Compiler:
 
 
 def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
-    """Raises ToolMissing when there is none, UsageError for one that is named and not there."""
+    """Raises ToolMissing without a compiler, UsageError if the named one does not exist."""
     variant = environ.get(VARIANT)
     if variant and variant not in (SDK, GNU):
         own = ((VARIANT, variant), ("CROSS_COMPILE", environ.get("CROSS_COMPILE", "")))
@@ -111,7 +108,7 @@ def _gnu(folder: Path) -> Compiler:
 
 
 def _sdk(environ: Mapping[str, str]) -> Compiler | None:
-    """The newest of those installed, or the one that is named."""
+    """The named SDK, or else the newest one that is installed."""
     named = environ.get(SDK_DIR)
     found = [Path(named)] if named else [*_installed(environ)]
     sdks = [(folder, path) for folder in found for path in _compilers(folder)]
@@ -156,7 +153,7 @@ def _get_a_compiler() -> str:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where to build, with what, and for which board. ``identity`` changes when Zephyr does."""
+    """A Zephyr workspace and the board to build for. ``identity`` changes when Zephyr does."""
 
     west: Path
     base: Path
@@ -170,7 +167,7 @@ class Workspace:
 
     @property
     def toolchain_id(self) -> str:
-        """Accepted sizes hold for one: Zephyr's version counts for as much as the compiler's."""
+        """Accepted sizes are valid for one version of Zephyr and of the compiler."""
         return f"Zephyr {self.version} {self.compiler.name}"
 
     @property
@@ -179,11 +176,11 @@ class Workspace:
 
 
 def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Workspace:
-    """The workspace that ``$ZEPHYR_BASE`` names; the board is not checked.
+    """The workspace that ``$ZEPHYR_BASE`` names; does not check the board.
 
-    Every project of the workspace is read, linked checkouts included, so that an edit in any of
-    them is another build. Raises UsageError without a workspace, ToolMissing without west or a
-    compiler; all say how to get it.
+    Reads every project of the workspace, linked checkouts included: an edit in any of them needs a
+    new build. Raises UsageError without a workspace, ToolMissing without west or a compiler; their
+    hints say how to get it.
     """
     base, west = find_zephyr(environ), find_west(environ)
     others = sorted(path for path in projects(west, base).values() if path.is_dir())
@@ -192,8 +189,8 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
 
 
 def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Raises as ``find_workspace`` does, UsageError for a board and BuildError for a CPU that is
-    not known; nothing of Zephyr is read."""
+    """Raises what ``find_workspace`` does, UsageError for an unknown board and BuildError for an
+    unknown CPU. Does not read Zephyr's sources."""
     base, west = find_zephyr(environ), find_west(environ)
     if not has_board(base, board) and not is_in(projects(west, base).values(), board):
         version, names = zephyr_version(base), likely(base, board)
@@ -240,8 +237,8 @@ def zephyr_version(base: Path) -> str:
 
 
 def find_west(environ: Mapping[str, str]) -> Path:
-    """In PATH, as in the Python environment that Zephyr's documentation has its users activate,
-    or beside our own Python."""
+    """West in PATH (Zephyr's documentation has its users activate an environment), or beside the
+    harness's Python."""
     beside = Path(sys.executable).with_name("west")
     found = shutil.which("west", path=environ.get("PATH")) or (beside if beside.is_file() else None)
     if found is None:
@@ -250,8 +247,8 @@ def find_west(environ: Mapping[str, str]) -> Path:
 
 
 def projects(west: Path, base: Path) -> dict[str, Path]:
-    """Every other repository of the workspace by name, fetched or not, links followed. Raises
-    UsageError for a workspace that west does not know."""
+    """The other repositories of the workspace by name, fetched or not. Follows links. Raises
+    UsageError if west does not know the workspace."""
     words = (west, "list", "--format", "{name}\t{abspath}")
     try:
         said = call(words, _SECONDS, cwd=base, environment={**os.environ, "ZEPHYR_BASE": str(base)})
@@ -270,12 +267,12 @@ def name_of(board: str) -> str:
 
 
 def has_board(base: Path, board: str) -> bool:
-    """In Zephyr itself."""
+    """Whether Zephyr itself has the board."""
     return any(_boards(base, name_of(board)))
 
 
 def is_in(projects: Iterable[Path], board: str) -> bool:
-    """In one of these modules, which say in a file where their boards are."""
+    """Whether one of these modules has the board; a module's file names its folders of boards."""
     return any(
         has_board(project / root, board)
         for project in projects

@@ -17,7 +17,6 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,36 +32,24 @@ from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
 from harness.sim.simulator import Companion
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Run, SharedMemory
+    from harness.sim.companion import NpuRunner
 
 _EARLY_CALLS = 64  # semihosting calls among which a program asks for its heap
 _BKPT_BYTES = 2
 
 
-@dataclass(frozen=True)
-class DrivenNpu:
-    """The NPU behind the program's driver.
-
-    ``identity``: None when there is no NPU; ``run`` then refuses every job. ``shared``: memory of
-    the guest that need not be copied.
-    """
-
-    identity: Identity | None
-    run: Run
-    shared: SharedMemory | None
-
-
 class Hooks(Companion):
     """Serves a program, in a thread, from QEMU's start to its end.
 
-    ``heap``: the answer to SYS_HEAPINFO. ``npu``, ``counted``: None for hooks that are not wanted.
+    ``heap``: the answer to SYS_HEAPINFO. ``npu``: the one behind the program's
+    driver. ``npu``, ``counted``: None for hooks that are not wanted.
     """
 
     def __init__(
         self,
         program: Program,
         heap: HeapInfo,
-        npu: DrivenNpu | None,
+        npu: NpuRunner | None,
         counted: CountedOperators | None,
     ) -> None:
         self._program = program
@@ -103,7 +90,7 @@ class Hooks(Companion):
             counter = InstructionCounter(stub, self._counted, self._write_line)
         loop = HookLoop(stub, self._program, self._heap, counter)
         if self._npu is not None:
-            memory, npu = GuestMemory(stub, self._npu.shared), self._npu
+            memory, npu = GuestMemory(stub, self._npu.memory), self._npu
             driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
         try:
             loop.run(driver)
