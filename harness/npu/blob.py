@@ -7,6 +7,7 @@ commands; what they mean for a run, and the errors of this room, are here.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.core.errors import MalformedFile
@@ -70,8 +71,9 @@ class Actions:
     requires: Requirements | None = None  # of a container for a driver of Linux, COP2
 
 
-def read_blob(data: bytes) -> Blob:
-    blocks = _blocks(data)
+def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blob:
+    """``named_data``: the data, by key, to which blocks with the external flag refer."""
+    blocks = _blocks(data, named_data or {})
     missing = [name for name in _REQUIRED if name not in blocks]
     if missing:
         raise BlobError(f"no block '{missing[0]}'", len(data))
@@ -123,7 +125,7 @@ def find_blobs(data: bytes) -> list[bytes]:
         raise BlobError(error.what, error.offset) from None
 
 
-def _blocks(data: bytes) -> dict[str, tuple[bytes, int]]:
+def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[bytes, int]]:
     """Content and place of each block by its name."""
     blocks: dict[str, tuple[bytes, int]] = {}
     try:
@@ -132,13 +134,22 @@ def _blocks(data: bytes) -> dict[str, tuple[bytes, int]]:
                 raise BlobError(f"unknown block '{block.name}'", block.start)
             if block.name in blocks:
                 raise BlobError(f"block '{block.name}' appears twice", block.start)
-            if block.external:  # its content is a key into the data of the program
-                what = "refers to named data of the program, which are not read"
-                raise BlobError(f"block '{block.name}' {what}", block.start)
-            blocks[block.name] = data[block.data : block.data + block.length], block.data
+            content = data[block.data : block.data + block.length]
+            if block.external:
+                content = _resolve(block, content, named_data)
+            blocks[block.name] = content, block.data
     except MalformedFile as error:
         raise BlobError(error.what, error.offset) from None
     return blocks
+
+
+def _resolve(block: ethosu.VelaBlock, key: bytes, named_data: Mapping[str, bytes]) -> bytes:
+    name = key.decode("ascii", "replace")
+    if name not in named_data:
+        raise BlobError(
+            f"block '{block.name}' refers to named data '{name}', which is not given", block.start
+        )
+    return named_data[name]
 
 
 def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:

@@ -31,12 +31,14 @@ def test_both_containers_run(container: object) -> None:
     assert stats.config.name == "ethos-u55-128"
 
 
-def test_an_external_block_is_refused() -> None:
-    """Its payload is a key into the data of the program, not the data."""
+def test_external_block_comes_from_named_data() -> None:
+    """The payload of an external block is a key, not the data."""
     data = copying()
     weights = block("weight_data", b"")
-    with pytest.raises(BlobError, match="'weight_data' refers to named data"):
-        read_blob(data.replace(weights, block("weight_data", b"key", 1)))
+    external = data.replace(weights, block("weight_data", b"key", 1))
+    assert read_blob(external, {"key": b"W" * 7}).weights == b"W" * 7
+    with pytest.raises(BlobError, match="named data 'key'"):
+        read_blob(external)
     with pytest.raises(BlobError, match="external flag 2"):
         read_blob(data.replace(weights, block("weight_data", b"key", 2)))
 
