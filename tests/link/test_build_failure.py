@@ -614,6 +614,16 @@ _STOPPED = {
         "cmake",
         "boot/CMakeLists.txt:7",
     ),
+    "an instruction, without the assembler's file": (
+        "src/fir.cc\nError: instruction not allowed in IT block -- `vaddlt.f32 s1,s1,s2'\n",
+        "compile",
+        "Check -mcpu",
+    ),
+    "a header, without the source that includes it": (
+        "make -f Makefile demo\nfatal error: BOARD9.h: No such file or directory\n",
+        "compile",
+        "Add the folder that has BOARD9.h",
+    ),
     "a compiler that make does not find": (
         "make[2]: arm-none-eabi-gcc: Command not found\nmake: *** [fw.o] Error 127\n",
         "toolchain",

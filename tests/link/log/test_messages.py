@@ -77,8 +77,8 @@ UNDEFINED = [
     ),
     # all of the IDE's output pasted as one line
     (
-        "linking... .\\out\\p.axf: Error: L6218E: Undefined symbol led_set (referred from io.o). Not "
-        "enough information to list image symbols.",
+        "linking... .\\out\\p.axf: Error: L6218E: Undefined symbol led_set (referred from io.o). "
+        "Not enough information to list image symbols.",
         "led_set",
     ),
     # broken by a terminal of 80 columns
@@ -401,6 +401,7 @@ OTHERS = [
     ),
     ("Fatal error: L6899U: Existing lib is not suitable", "unknown", "L6899U"),
     ("ld.lld: error: unknown argument '--foo'", "bad_option", "--foo"),
+    ("arm-none-eabi-ld: Error: unable to disambiguate: -nostdli", "bad_option", "-nostdli"),
     ("/x/bin/ld.lld-14: error: unable to parse", "unknown", "unable to parse"),
     ("rust-lld: error: out of luck", "unknown", "out of luck"),
     (
