@@ -91,59 +91,53 @@ class _Hook:
     symbol: str
 
     def findings(self) -> Iterator[HookCheck]:
+        for check, ok, text in self._checks():
+            yield HookCheck(self.command.output, self.symbol, check, ok, text)
+
+    def _checks(self) -> Iterator[tuple[str, bool, str]]:
+        """Name, result and evidence of each check."""
         definitions = self.index.definitions.get(self.symbol, [])
         weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
         if not definitions and not self.index.uses(self.symbol):
-            yield self._result("in_program", True, "neither defined nor called here")
+            yield "in_program", True, "neither defined nor called here"
             return
         if not weak:
             others = ", ".join(d.unit.name for d in definitions) or "nothing"
-            yield self._result("default_is_weak", False, f"no weak definition; defined by {others}")
+            yield "default_is_weak", False, f"no weak definition; defined by {others}"
             return
-        yield self._result("default_is_weak", True, f"weak in {weak[0].unit.name}")
-        yield self._alone(weak[0])
-        yield self._called()
-        yield self._not_inlined()
-        yield self._strong_wins(weak[0], [d for d in definitions if d not in weak])
+        yield "default_is_weak", True, f"weak in {weak[0].unit.name}"
+        yield "default_is_alone", *self._alone(weak[0])
+        yield "called_across_files", *self._called()
+        yield "not_inlined", *self._not_inlined()
+        yield "strong_wins", *self._strong_wins(weak[0], [d for d in definitions if d not in weak])
 
-    def _result(self, name: str, ok: bool, text: str) -> HookCheck:
-        return HookCheck(self.command.output, self.symbol, name, ok, text)
-
-    def _alone(self, default: Definition) -> HookCheck:
+    def _alone(self, default: Definition) -> tuple[bool, str]:
         others = [
             s.name for s in default.unit.object.globals if s.defined and s.name != self.symbol
         ]
         text = f"with {', '.join(others[:4])} in one file" if others else "alone in its file"
-        return self._result("default_is_alone", not others, text)
+        return not others, text
 
-    def _called(self) -> HookCheck:
+    def _called(self) -> tuple[bool, str]:
         users = self.index.uses(self.symbol)
         text = f"called from {_shown(users[0])}" if users else "no file but its own refers to it"
-        return self._result("called_across_files", bool(users), text)
+        return bool(users), text
 
-    def _not_inlined(self) -> HookCheck:
+    def _not_inlined(self) -> tuple[bool, str]:
         """Fails for a copy that the compiler made for local calls, and for LTO code."""
         clones = re.compile(
             rf"^{re.escape(self.symbol)}(?:\.(?:constprop|isra|part|localalias).*)?$"
         )
         for unit in self.index.units:
             if any(s.name.startswith(".gnu.lto_") for s in unit.object.sections):
-                return self._result(
-                    "not_inlined",
-                    False,
-                    f"{unit.name} is LTO code: calls may be inlined at the link",
-                )
+                return False, f"{unit.name} is LTO code: calls may be inlined at the link"
             if self.symbol.encode() in unit.object.data:
                 for symbol in unit.object.symbols:
                     if symbol.bind == 0 and symbol.defined and clones.match(symbol.name):
-                        return self._result(
-                            "not_inlined",
-                            False,
-                            f"{unit.name} has a copy of its own ({symbol.name})",
-                        )
-        return self._result("not_inlined", True, "no file has a copy of its own")
+                        return False, f"{unit.name} has a copy of its own ({symbol.name})"
+        return True, "no file has a copy of its own"
 
-    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> HookCheck:
+    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> tuple[bool, str]:
         """Links again with a strong definition; if the link has one already, its result decides."""
         with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
             product = Path(scratch) / "override.elf"
@@ -157,15 +151,14 @@ class _Hook:
             text, status = call.run()
             if status != 0:
                 last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
-                return self._result(
-                    "strong_wins", False, f"the link with an override fails: {last}"
-                )
+                return False, f"the link with an override fails: {last}"
             bound = _binding(product, self.symbol)
         if bound != STB_GLOBAL:
-            text = "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
-            return self._result("strong_wins", False, text)
+            return False, (
+                "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
+            )
         by = strong[0].unit.name if strong else "an override"
-        return self._result("strong_wins", True, f"{by} replaced {default.unit.name}")
+        return True, f"{by} replaced {default.unit.name}"
 
 
 def _shown(place: CodePlace) -> CodePlace:

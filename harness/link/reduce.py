@@ -20,9 +20,11 @@ from harness.link.build import FailedLink, failing_link
 from harness.link.candidate import (
     STUBS,
     CandidateLinker,
+    Goal,
     LinePiece,
     copied,
     goal_of,
+    key,
     pieces_of,
     write_members,
 )
@@ -31,15 +33,11 @@ from harness.link.diagnose.explain import diagnose
 from harness.link.diagnose.tree import Tree
 from harness.link.failure import Failure, FailureKind, archive_of, file_name
 from harness.link.index import load
+from harness.link.log.messages import without_linker
 from harness.link.log.parse import parse
 from harness.system.progress import Progress
 
 _T = TypeVar("_T")
-_MESSAGE = re.compile(
-    r"undefined reference to|multiple definition of|overflowed by|will not fit in region|"
-    r"is not an object|not recogni[sz]ed|uses VFP register arguments|cannot find|overlaps section|"
-    r"relocation truncated|error:"
-)
 
 _SCRIPT = """\
 #!/bin/sh
@@ -141,7 +139,7 @@ class _Reducer:
         objects = tuple(p.words[-1] for p in pieces if p.input)
         self.progress(f"writing {out}")
         words = self.linker.argv(pieces, stubs)
-        message = _message(text, self.target)
+        message = _message(text, self.linker.goal)
         reduced = Reduced(out, self.target, objects, stubs, len(call.inputs), len(words), message)
         _write_folder(reduced, self.again, self.work, words, with_test)
         return reduced
@@ -296,15 +294,10 @@ def _write_folder(
         (out / "test_link.py").write_text(_TEST.format(**fields))
 
 
-def _message(text: str, failure: Failure) -> str:
-    """The line that names the failure, without the linker's own name."""
-    subject = failure.symbol or failure.region or ""
-    shown = failure.demangled or subject
-    lines = [line for line in text.splitlines() if _MESSAGE.search(line)]
-    about = [x for x in lines if (shown and shown in x) or (subject and subject in x)]
-    best = next((x for x in about if "overflowed by" in x), about[0] if about else None)
-    chosen = best or (lines[0] if lines else text.strip().splitlines()[-1])
-    return re.sub(r"^\S*\bld[^:\s]*: ?", "", chosen.strip())
+def _message(text: str, goal: Goal) -> str:
+    """The line that says how the link fails, without the linker's own name."""
+    failures = parse(text, failed=True).failures
+    return without_linker(next(f.text for f in failures if key(f) == goal.wanted))
 
 
 def _linker_name(again: FailedLink) -> str:
