@@ -15,6 +15,17 @@ import click
 from harness.cli.verb import FILE, Answer, echo, tell_ci, terminal, verb, wants_json
 from harness.core.errors import NotThere, ToolMissing, Unknown, UsageError
 from harness.core.verdict import ExitCode
+from harness.nightly.history.case_state import first_bad, flaky
+from harness.nightly.history.compare import compare
+from harness.report.history import (
+    first_bad_summary,
+    print_case,
+    print_flaky,
+    print_night,
+    summary_of,
+)
+from harness.report.page.render import summary, workflow_commands, write_junit, write_page
+from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 
 if TYPE_CHECKING:
     from harness.nightly.history.model import Night
@@ -94,15 +105,8 @@ def show_night(
 ) -> Answer:
     """The night printed, or as data, and in its files; on GitHub also as annotations and in the
     summary of the step. ``only``: the cases of a shard. Raises DiskError."""
-    from harness.nightly.history.compare import compare
-    from harness.report.history import print_night, summary_of
-    from harness.report.page.render import summary, workflow_commands, write_junit
-    from harness.report.summary import STEP_SUMMARY, append_to_step_summary
-
     comparison = compare(history, night, only)
     if html is not None:
-        from harness.report.page.render import write_page
-
         write_page(html, comparison)
     if junit is not None:
         write_junit(junit, comparison)
@@ -183,9 +187,6 @@ def show_(
     if case is None:
         return _flaky(most, url)
     with opened(url) as database:
-        from harness.nightly.history.case_state import first_bad
-        from harness.report.history import first_bad_summary, print_case
-
         newest_of = database.last_of(case, **{n: v for n, v in place.items() if v is not None})
         if newest_of is None:
             known = database.cases()
@@ -203,11 +204,7 @@ def show_(
 
 def _flaky(nights: int, url: str | None) -> Answer:
     with opened(url) as database:
-        from harness.nightly.history.case_state import flaky
-
         cases = flaky(database.rows([night.id for night in database.nights(most=nights)]))
-    from harness.report.history import print_flaky
-
     print_flaky(terminal(), cases)
     names = ("case", "verdicts", "outputs", "rescued", "score")
     summary = [{name: getattr(case, name) for name in names} for case in cases]

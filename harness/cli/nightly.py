@@ -27,10 +27,13 @@ from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_e
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
 from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
+from harness.nightly.history.compare import compare
 from harness.nightly.pool import LocalPool, Pool
 from harness.nightly.repository import base_branch, origin_of
 from harness.nightly.shards import merge, parse_shard
 from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite
+from harness.report.notify import announce
+from harness.report.page.render import write_index
 from harness.run.pipeline import RunOptions
 from harness.system.progress import Progress
 from harness.system.settings import place, settings
@@ -270,7 +273,6 @@ def _find_commits(
     progress: Progress,
 ) -> None:
     """Those of the first new failures, into the history."""
-    from harness.nightly.history.compare import compare
     from harness.nightly.night import culprits
 
     root = named_root(options.executorch)
@@ -283,9 +285,6 @@ def _find_commits(
 def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode) -> ExitCode:
     """One message, and GitHub's issues: of a night that has ended, and of no pull request. Where
     they do not arrive, a night in which all passed is not green."""
-    from harness.nightly.history.compare import compare
-    from harness.report.notify import announce
-
     comparison = compare(history, night)
     if night.origin.pull_request or not comparison.ended or not follow_up.tells:
         return code
@@ -437,8 +436,6 @@ def page_(
         if out is not None or junit is not None:
             summary, _ = show_night(history, night_, out, junit)
         if index is not None:
-            from harness.report.page.render import write_index
-
             pages.append(write_index(history, night_, index))
         if follow_up is not None:
             code = _notify(history, night_, follow_up, code)

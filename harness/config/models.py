@@ -6,7 +6,6 @@ models/catalogue.yaml lists those that are shipped.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -19,10 +18,8 @@ from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
 from harness.system.paths import data_root
 
-# What a user's file has to define, as for ExecuTorch's aot_arm_compiler; and words in a file that
-# may define a name without saying it.
+# What a user's file has to define, as for ExecuTorch's aot_arm_compiler.
 CONVENTION = ("ModelUnderTest", "ModelInputs")
-_MAY_DEFINE_NAMES = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
 
 
 class CalibrationType(Word):
@@ -146,18 +143,6 @@ def find_model(name: str) -> ModelSource:
     if not unknown.close:  # the names are too many for a hint
         unknown.hint = "`hil models` lists the names; a user's model is a path ending in .py"
     raise unknown
-
-
-def require_names(file: Path) -> None:
-    """Raises NamesMissing for a user's file that cannot define what the convention asks for, as
-    far as that is to be seen without running it; UsageError where it cannot be read."""
-    try:
-        text = file.read_text("utf-8", "replace")
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}", path=file) from error
-    missing = [name for name in CONVENTION if name not in text]
-    if missing and not _MAY_DEFINE_NAMES.search(text):
-        raise NamesMissing(file, missing)
 
 
 def source_files(file: Path) -> tuple[Path, ...]:

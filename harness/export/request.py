@@ -24,7 +24,6 @@ from harness.config.models import (
     Layout,
     ModelSource,
     Quantization,
-    require_names,
     source_files,
 )
 from harness.config.npu import ProductFacts, products
@@ -154,7 +153,6 @@ def _sources(model: ModelSource) -> str:
     if model.file is None:
         return ""
     files = source_files(model.file)
-    require_names(model.file)
     return content_digest(files, model.file.parent)
 
 

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.config.case import is_user_file
 from harness.core.safe_text import workflow_command
@@ -25,10 +25,12 @@ from harness.nightly.history.compare import Comparison, compare, nights_before, 
 from harness.nightly.history.groups import Group, short
 from harness.nightly.history.model import Night, Row, last_tries
 from harness.nightly.history.steps import WATCHED, Watched
-from harness.nightly.history.store import History
 from harness.report.history import reproducing
 from harness.report.templates import filled
 from harness.system.files import disk_errors, write_whole
+
+if TYPE_CHECKING:
+    from harness.nightly.history.store import History  # imports SQLAlchemy
 
 HERE = Path(__file__).parent
 
