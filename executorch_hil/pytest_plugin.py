@@ -14,7 +14,8 @@ _found = Path(_spec.origin).resolve().parent if _spec is not None and _spec.orig
 _ours = Path(__file__).resolve().parents[1] / "harness"
 
 if _found == _ours:
-    from harness.plugin import *  # noqa: F403
+    _PARTS = ("options", "selection", "fixtures", "verdicts")
+    pytest_plugins = [f"harness.plugin.{part}" for part in _PARTS]
 else:
     import pytest
 

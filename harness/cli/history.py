@@ -131,9 +131,7 @@ class DefaultGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(
-    cls=DefaultGroup, default="show", context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=DefaultGroup, default="show")
 def history() -> None:
     """Results of past nights: the runs of a case, since when it fails and what changed, what is
     flaky.

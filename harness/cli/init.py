@@ -93,7 +93,7 @@ def _example(zephyr_: bool) -> Iterator[tuple[str, str]]:
 DEFAULT_VERSION = "4.1.0"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def zephyr() -> None:
     """A Zephyr workspace for the zephyr-* targets; `hil doctor` examines one.
 

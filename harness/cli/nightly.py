@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from harness.nightly.history.store import History
 
 
-@click.group(
-    cls=DefaultGroup, default="run", context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=DefaultGroup, default="run")
 def nightly() -> None:
     """Run a suite of cases, keep the results, and report what is new since the last night.
 

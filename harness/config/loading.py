@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from harness.config import npu, strict_yaml
 from harness.config.fvp import fvp_model
@@ -138,14 +137,11 @@ def read_target(path: Path, files: Mapping[str, Path], mode: str | None = None) 
     lowering = mode if "npu" not in document.data and document.data.get("lowerings") else None
     mode = None if lowering else mode
     data = npu.resolve(document.data, path.stem, mode)
-    name = path.stem if mode is None or mode == _default_mode(data) else f"{path.stem}@{mode}"
+    default = mode is None or mode == data["npu"]["default_memory_mode"]
+    name = path.stem if default else f"{path.stem}@{mode}"
     data = {**data, "name": name, "file": path.absolute()}
     target = checked_document(Target, Document(data, document.places))
     return target if lowering is None else target.lowered(lowering)
-
-
-def _default_mode(data: Mapping[str, Any]) -> str:
-    return str(data["npu"]["default_memory_mode"])
 
 
 def _layered(
@@ -180,21 +176,15 @@ def _with_fvp_model(document: Document) -> Document:
     if where not in document.places:
         return document
     settings = document.data["simulators"]["fvp"]
-    model = fvp_model(settings["model"], document.place(where))
+    model, section = fvp_model(settings["model"], document.place(where)), document.data.get("npu")
     filled = {
         **model,
         **settings,
         "parameters": {
             **model.get("parameters", {}),
-            **_macs(document, model),
+            **({model["macs"]: section["macs"]} if section else {}),  # the target's
             **settings.get("parameters", {}),
         },
     }
     simulators = {**document.data["simulators"], "fvp": filled}
     return Document({**document.data, "simulators": simulators}, document.places)
-
-
-def _macs(document: Document, model: Mapping[str, Any]) -> dict[str, int]:
-    """The model's NPU has the target's MACs."""
-    section = document.data.get("npu")
-    return {} if section is None else {model["macs"]: section["macs"]}

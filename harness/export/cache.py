@@ -84,7 +84,7 @@ def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Non
     with ExitStack() as stack:
         with disk_errors(_WRITING):
             place.parent.mkdir(parents=True, exist_ok=True)
-            lock = artifact_cache.locked(place.with_name(f".{key}"), on_wait=on_wait)
+            lock = artifact_cache.locked(place, on_wait=on_wait)
             stack.enter_context(lock)
         yield
 

@@ -14,7 +14,7 @@ import tempfile
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from typing import Any
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
-from harness.export import cache
 from harness.export.batch import ExportOptions
 from harness.firmware.source import BuildRequest, build_options
 from harness.run.pipeline import RunOptions
@@ -32,8 +31,6 @@ from harness.system import artifact_cache
 from harness.system.files import write_whole
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
-
-_PROGRAMS = "programs"
 
 
 class StoreFailed(InfraError):
@@ -59,11 +56,6 @@ class Entry:
         folders = cache_dir(self.kind).glob(f"{self.key}*")  # an export has its inputs behind it
         return next((f for f in folders if artifact_cache.load(f, self.key) is not None), None)
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Holds the right to write it."""
-        place = cache_dir(self.kind) / self.key
-        return cache.locked(self.key) if self.kind == _PROGRAMS else artifact_cache.locked(place)
-
 
 def entries_of(case: Case, options: RunOptions) -> list[Entry]:
     """What a case needs on this machine: a key covers its toolchain and exporter. Of a case that is
@@ -73,7 +65,7 @@ def entries_of(case: Case, options: RunOptions) -> list[Entry]:
         chosen = pick(load_target(case.target), options.simulator)
         exporting = ExportOptions(options.exporter.find(), isolate=options.isolate_export)
         request = request_of(case.model, chosen.target)
-        entries.append(Entry(_PROGRAMS, exporting.key(request)))
+        entries.append(Entry("programs", exporting.key(request)))
         checkout = options.firmware.checkout()
         build = BuildRequest(chosen.target, chosen.name, checkout, build_options(options.oracle))
         entries += [Entry("firmware", source.key(build)) for source in options.firmware.sources]
@@ -163,7 +155,7 @@ def _install(packed: bytes, entry: Entry) -> bool:
         if artifact_cache.load(unpacked, entry.key) is None:
             return False
         place = folder / unpacked.name
-        with entry.locked():
+        with artifact_cache.locked(folder / entry.key):
             if entry.place() is None:
                 in_use(place)
                 artifact_cache.clear(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,7 +122,10 @@ def cases(
     for name in names:
         find_model(name)
     if targets is None:
-        candidates = default_matrix(_usable(load_targets()), names, npu_selection)
+        # Without a workspace there is no Zephyr to build, so nobody asked for those targets.
+        zephyr = "ZEPHYR_BASE" in os.environ
+        usable = [target for target in load_targets() if target.zephyr is None or zephyr]
+        candidates = default_matrix(usable, names, npu_selection)
     else:
         loaded = [(name, load_target(located(name, rootpath))) for name in targets]
         candidates = [
@@ -141,8 +144,3 @@ def cases(
             f"hil_cases has npu={npu}, and of its targets none is so: {', '.join(names)}"
         )
     return chosen
-
-
-def _usable(targets: Iterable[Target]) -> list[Target]:
-    """Without a workspace there is no Zephyr to build, so nobody asked for those targets."""
-    return [t for t in targets if t.zephyr is None or "ZEPHYR_BASE" in os.environ]

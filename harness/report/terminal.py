@@ -126,14 +126,13 @@ def _simulator(record: RunRecord) -> str:
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
-    runs = [replace(summarise(r), title=_within_group(r)) for r in records]
+
+    def within_group(record: RunRecord) -> str:  # the target stands above its table
+        return record.title.removeprefix(f"{record.case.board}/")
+
+    runs = [replace(summarise(r), title=within_group(r)) for r in records]
     for note, labels in by_note(runs).items():
         say(console, f"note: {note} ({', '.join(labels)})", "dim")
-
-
-def _within_group(record: RunRecord) -> str:
-    """The title without the target, which stands above its table."""
-    return record.title.removeprefix(f"{record.case.board}/")
 
 
 def _print_cause(console: Console, record: RunRecord) -> None:

@@ -166,13 +166,12 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
     found = None
     if before is not None:
         found = difference(before.anatomy, before.fold(measured.anatomy))
-    reasons = {f.figure: _reasons(f.figure, found) for f in findings if found and f.failed}
+    reasons = {
+        f.figure: sentences(changes_behind(f.figure, found))[:_TOP_CAUSES]
+        for f in findings
+        if found and f.failed
+    }
     return Gate(measured.case.id, measured.toolchain, findings, reasons, found, measured=measured)
-
-
-def _reasons(figure: str, found: Difference) -> list[str]:
-    """The top causes of a figure's growth, a sentence each."""
-    return sentences(changes_behind(figure, found))[:_TOP_CAUSES]
 
 
 @dataclass(frozen=True)

@@ -102,10 +102,6 @@ class RunOptions:
         return (*words, *(f"--{name}" for name, chosen in flags.items() if chosen))
 
     @property
-    def fails_unproven(self) -> bool:
-        return is_strict() if self.strict is None else self.strict
-
-    @property
     def simulators(self) -> tuple[str, ...]:
         """Raises UsageError for more than one comparison."""
         names = (self.simulator,) if self.beside is None else (self.simulator, self.beside)
@@ -283,7 +279,7 @@ def plan_run(
             pte,
             options.tolerance_lsb,
             with_references=same_arithmetic,
-            strict=options.fails_unproven,
+            strict=is_strict() if options.strict is None else options.strict,
             accepted=options.accept_known_defects,
         ),
         static=static_metrics(firmware, pte),

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
@@ -204,22 +204,15 @@ def _moved_to_trash(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
         return False
     import filelock  # one run in an hour prunes
 
-    with ExitStack() as locks, suppress(OSError, filelock.Timeout):
-        for lock in _locks(path):
-            locks.enter_context(filelock.FileLock(lock, timeout=0))
+    # of its builder or exporter, where it had one
+    lock = path.with_name(f"{path.name.partition('+')[0]}.lock")
+    builder = filelock.FileLock(lock, timeout=0) if lock.exists() else nullcontext()
+    with suppress(OSError, filelock.Timeout), builder:
         if path.lstat().st_mtime > entry.used:
             return False
         path.rename(trash / uuid.uuid4().hex)
         return True
     return False
-
-
-def _locks(path: Path) -> Iterator[Path]:
-    """The lock files of builders and exporters of the entry that exist."""
-    key = path.name.partition("+")[0]
-    for name in (f"{path.name}.lock", f".{key}.lock"):
-        if (lock := path.with_name(name)).exists():
-            yield lock
 
 
 def _delete_all(trash: Path) -> Iterator[tuple[Path, str]]:

@@ -235,9 +235,10 @@ class RunRecord:
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` shows of a case."""
+        checkout = self.firmware and self.firmware.checkout
         return {
             "case": self.case.id,
-            "firmware": self._firmware_summary(),
+            "firmware": {"source": self.source, "checkout": checkout and asdict(checkout)},
             "exporter": self.exporter_label or None,
             "verdict": self.verdict,
             "verdict_text": self.verdict_text,
@@ -258,13 +259,6 @@ class RunRecord:
                 "others": [] if self.program is None else list(self.program.oracles),
             },
             "run_dir": self.run_dir,
-        }
-
-    def _firmware_summary(self) -> dict[str, Any]:
-        checkout = None if self.firmware is None else self.firmware.checkout
-        return {
-            "source": self.source,
-            "checkout": None if checkout is None else asdict(checkout),
         }
 
 

@@ -7,13 +7,12 @@ them.
 from __future__ import annotations
 
 import os
-import re
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from harness.system import paths
 
@@ -21,7 +20,6 @@ PURPOSES = ("run", "linux", "executorch", "zephyr", "dev")
 INSTALLED_ON_FIRST_USE = ("linux", "executorch")
 _NONE = "-"
 _APT = ("debian", "ubuntu")
-_OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))  # os-release(5)
 
 
 @dataclass(frozen=True)
@@ -105,16 +103,13 @@ def how_to_get(*debian: str) -> str:
     system = this_system()
     known = [how for how in INSTALLERS if how.system == system]
     if known:
-        return _command(known[0], debian) or _none(known[0], debian)
+        none = f"{known[0].spoken} has no package for {', '.join(debian)}"
+        return _command(known[0], debian) or none
     lines: dict[str, list[str]] = {}
     for installer in INSTALLERS:
         if command := _command(installer, debian):
             lines.setdefault(command, []).append(installer.spoken)
     return "; ".join(f"{' and '.join(names)}: {command}" for command, names in lines.items())
-
-
-def _none(installer: Installer, debian: tuple[str, ...]) -> str:
-    return f"{installer.spoken} has no package for {', '.join(debian)}"
 
 
 def _command(installer: Installer, debian: tuple[str, ...]) -> str:
@@ -125,18 +120,10 @@ def _command(installer: Installer, debian: tuple[str, ...]) -> str:
 
 def this_system() -> str | None:
     """The system of INSTALLERS that os-release(5) names in ID or ID_LIKE, or None."""
-    for file in _OS_RELEASE:
-        try:
-            text = file.read_text("utf-8", "replace")
-        except OSError:
-            continue
-        return system_in(text)
-    return None
-
-
-def system_in(os_release: str) -> str | None:
-    """As ``this_system``, for the text of an os-release file."""
-    said = dict(re.findall(r"^(ID|ID_LIKE)=[\"']?([^\"'\n]*)", os_release, re.MULTILINE))
-    like = [*said.get("ID", "").split(), *said.get("ID_LIKE", "").split()]
+    try:
+        said = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    like = [*said["ID"].split(), *said.get("ID_LIKE", "").split()]
     known = {installer.system for installer in INSTALLERS}
     return next((name for name in like if name in known), None)

@@ -136,7 +136,7 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
         """
         from dataclasses import replace
         import pytest
-        from harness.plugin import require_pass
+        from executorch_hil import require_pass
         from harness.core.verdict import Verdict
         from harness.core.judgement import Cause, Judgement
 

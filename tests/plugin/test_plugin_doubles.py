@@ -22,7 +22,7 @@ TESTS = """
     from pathlib import Path
     import pytest
     from tools.doubles import double_firmware, double_program
-    from harness.plugin import require_pass
+    from executorch_hil import require_pass
 
     @pytest.fixture(scope="session")
     def hil_program(tmp_path_factory):

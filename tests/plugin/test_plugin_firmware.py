@@ -22,7 +22,7 @@ TESTS = """
     import pytest
     from harness.firmware.source import CheckoutFacts, source_named
     from tools.doubles import double_program, planted_firmware
-    from harness.plugin import require_pass
+    from executorch_hil import require_pass
 
     @pytest.fixture(scope="session")
     def hil_program(tmp_path_factory):

@@ -23,7 +23,7 @@ TESTS = """
     import pytest
     from tools.doubles import double_firmware, double_program
     from harness.core.verdict import Verdict
-    from harness.plugin import require_pass
+    from executorch_hil import require_pass
 
     pytestmark = pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
 

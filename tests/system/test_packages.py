@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from harness.system import packages
-from harness.system.packages import PURPOSES, how_to_get, purpose_of, system_in, with_its_kind
+from harness.system.packages import PURPOSES, how_to_get, purpose_of, this_system, with_its_kind
 from harness.system.toolchain import SPECS
 
-DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nID=debian\n'
-MINT = "ID=linuxmint\nID_LIKE='ubuntu debian'\n"
-ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'
+DEBIAN = {"PRETTY_NAME": "Debian GNU/Linux 12 (bookworm)", "ID": "debian"}
+MINT = {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}
+ROCKY = {"ID": "rocky", "ID_LIKE": "rhel centos fedora"}
 
 
 @pytest.mark.parametrize(
-    ("text", "system"),
-    [(DEBIAN, "debian"), (MINT, "ubuntu"), (ROCKY, "fedora"), ("ID=arch\n", None), ("", None)],
+    ("release", "system"),
+    [(DEBIAN, "debian"), (MINT, "ubuntu"), (ROCKY, "fedora"), ({"ID": "arch"}, None)],
 )
-def test_the_system(text: str, system: str | None) -> None:
-    assert system_in(text) == system
+def test_the_system(
+    monkeypatch: pytest.MonkeyPatch, release: dict[str, str], system: str | None
+) -> None:
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
+    assert this_system() == system
+
+
+def test_a_system_that_does_not_say_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> dict[str, str]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(platform, "freedesktop_os_release", missing)
+    assert this_system() is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from harness.config.case import Case, is_user_file
 from harness.config.loading import load_target, target_files
 from harness.config.npu import split_mode
 from harness.core.errors import HarnessError
-from harness.core.judgement import Cause
 from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
 from harness.export.exporter import exporter_label
@@ -58,7 +57,7 @@ def row_of(
         verdict=record.verdict,
         attempt=attempt,
         verdict_text=record.verdict_text,
-        cause=None if cause is None else _short_cause(cause),
+        cause=cause and replace(cause, text=_short(cause.text), facts=_small(cause.facts)),
         notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
         metrics={**record.metrics, **(_npu_estimate(record) if "npu" in night.alarms else {})},
         worst_lsb=record.worst_lsb,
@@ -176,10 +175,6 @@ def target_digest(name: str) -> str:
 def _digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
-
-
-def _short_cause(cause: Cause) -> Cause:
-    return Cause(cause.kind, _short(cause.text), cause.line, _small(cause.facts))
 
 
 def _small(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:

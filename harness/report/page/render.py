@@ -62,7 +62,7 @@ def filters() -> dict[str, Callable[..., Any]]:
     return {
         "short": short,
         "number": _number,
-        "signed": _signed,
+        "signed": "{:+,}".format,
         "when": _when,
         "command": reproducing,
         "lines": lines_of,
@@ -73,10 +73,6 @@ def filters() -> dict[str, Callable[..., Any]]:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
-
-
-def _signed(value: int) -> str:
-    return f"{value:+,}"
 
 
 def _when(time: str) -> str:

@@ -121,7 +121,9 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     _check_service(runner)
     status = 0 if process is None else _exit_status(model, process, console, cwd)
     if "--quiet" not in request.flags:
-        console.write(_stop_line(_exceeded(process, watch)).encode())
+        exceeded = _exceeded(process, watch)
+        line = _STOPPING.format(_LIMITED[exceeded]) if exceeded else _STOPPED
+        console.write(line.encode())
     if "--stat" in request.flags and process is not None:
         simulated, wall = watch.simulated_seconds, process.ended.wall_seconds
         console.write(_statistics(model, simulated, wall).encode())
@@ -333,10 +335,6 @@ def _passes_status_on(cwd: Path) -> bool:
     except OSError:
         return False
     return content[:4] == b"SHFB" and len(content) > 4 and bool(content[4] & 1)
-
-
-def _stop_line(exceeded: str | None) -> str:
-    return _STOPPED if exceeded is None else _STOPPING.format(_LIMITED[exceeded])
 
 
 def _statistics(model: Model, simulated: float, wall: float) -> str:
