@@ -14,7 +14,7 @@ _found = Path(_spec.origin).resolve().parent if _spec is not None and _spec.orig
 _ours = Path(__file__).resolve().parents[1] / "harness"
 
 if _found == _ours:
-    _PARTS = ("options", "selection", "fixtures", "verdicts")
+    _PARTS = ("verdicts", "options", "selection", "fixtures")  # none imports a later one
     pytest_plugins = [f"harness.plugin.{part}" for part in _PARTS]
 else:
     import pytest

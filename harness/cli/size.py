@@ -19,13 +19,12 @@ from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
 from harness.report import size as render
-from harness.report.size import print_anatomy, print_use, summary, workflow_commands
+from harness.report.size import print_anatomy, print_use, summary, workflow_commands, write_page
 from harness.report.summary import append_to_step_summary
 from harness.run.gate import every_subject, gate_cases, left_over
 from harness.run.measure import measure, run_use
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
-from harness.size.page import write_page
 from harness.system.settings import is_strict
 
 

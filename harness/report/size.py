@@ -1,22 +1,27 @@
-"""Sizes as tables: for a terminal, for a pull request, for GitHub's log and its summary.
+"""Sizes as tables: for a terminal, for a pull request, for GitHub's log and its summary; and as one
+self-contained page: a treemap to zoom into, a table to search, differences in colour.
 
 Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from harness.core.safe_text import workflow_command
+from harness.core.errors import NotThere
+from harness.core.safe_text import plain, workflow_command
 from harness.report.safe_console import columns
 from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
-from harness.size.anatomy import Anatomy, Part, group, shown
+from harness.size.anatomy import Anatomy, Part, PartPath, group, shown
 from harness.size.difference import Change, Difference
+from harness.system.files import disk_errors, write_whole
 
 _STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
 
@@ -130,3 +135,59 @@ def _markdown(template: str, top: int, **values: Any) -> str:
         "number": lambda value: "" if value is None else f"{value:,}",
     }
     return filled(Path(__file__).with_name(template), values, filters)
+
+
+_RESERVED = "reserved: pools, stacks, .bss"
+_TEMPLATE = Path(__file__).with_name("size.html")
+
+
+def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
+    """Raises NotThere, DiskError."""
+    if not path.parent.is_dir():
+        raise NotThere(path.parent, "directory", hint="the page would go there")
+    with disk_errors("writing the page"):
+        write_whole(path, render_page(title, new, old))
+
+
+def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
+    earlier = Anatomy(new.kind, 0, ()) if old is None else old
+    placed, reserved = _split(new.parts)
+    placed_before, reserved_before = _split(earlier.parts)
+    views = (
+        ("placed by the linker" if reserved else "file", placed, placed_before),
+        (_RESERVED, reserved, reserved_before),
+        ("memory it asks for", new.memory, earlier.memory),
+        ("dropped by the linker", new.dropped, earlier.dropped),
+    )
+    data = {
+        "title": title,
+        "compared": old is not None,
+        "beside": _RESERVED,
+        "views": [
+            {"name": name, "rows": _all_rows(after, before, {**earlier.users, **new.users})}
+            for name, after, before in views
+            if after or before
+        ],
+    }
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+    page = _TEMPLATE.read_text(encoding="utf-8")
+    return page.replace("{{title}}", html.escape(plain(title))).replace("{{data}}", text)
+
+
+def _split(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """The parts that the linker placed, and those it reserved (pools, stacks, .bss): in one map the
+    reserved ones would cover the rest."""
+    reserved = [part for part in parts if part.path[1:2] == ("reserved",)]
+    return [part for part in parts if part.path[1:2] != ("reserved",)], reserved
+
+
+def _all_rows(new: Sequence[Part], old: Sequence[Part], users: Mapping[PartPath, str]) -> list[Any]:
+    """[path, new bytes, old bytes] of every part of either; a constant's path names its user."""
+    after = {p.path: p.bytes for p in new}
+    before = {p.path: p.bytes for p in old}
+
+    def names(path: PartPath) -> list[str]:
+        user = users.get(path)
+        return [plain(name) for name in ((*path[:-1], user, path[-1]) if user else path)]
+
+    return [[names(p), after.get(p, 0), before.get(p, 0)] for p in sorted({*after, *before})]

@@ -22,8 +22,6 @@ from harness.system.paths import state_dir
 from harness.system.quota import remove
 from harness.system.settings import settings
 
-CACHE_MAX = 10 << 30  # bytes, where [tool.hil] says nothing
-RUNS_KEEP = 30 * 24 * 3600.0  # seconds, likewise
 # Folders of the cache whose entries can be made again, one by one, by whoever wants them.
 _CACHES = (
     "programs",
@@ -90,10 +88,7 @@ class Pruned:
 def bounds() -> Bounds:
     """As ``cache_max`` and ``runs_keep`` of the user's settings have it. Raises SettingsError."""
     said = settings()
-    return Bounds(
-        CACHE_MAX if said.cache_max is None else said.cache_max,
-        RUNS_KEEP if said.runs_keep is None else said.runs_keep,
-    )
+    return Bounds(said.cache_max, said.runs_keep)
 
 
 def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:

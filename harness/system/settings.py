@@ -58,8 +58,8 @@ class Settings:
     executorch: Path | None = None
     parts: tuple[str, ...] = ()  # NAME=DIR
     pools: PoolsPolicy = "enlarged"
-    cache_max: int | None = None  # bytes
-    runs_keep: float | None = None  # seconds
+    cache_max: int = 10 << 30  # bytes
+    runs_keep: float = 30 * 86400.0  # seconds
     store: str | None = None  # a URL, or the whole path of a folder
     fvp_missing: FvpPolicy | None = None
     limit_factor: Factor = 1.0

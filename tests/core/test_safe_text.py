@@ -19,8 +19,8 @@ from harness.core.errors import UsageError
 from harness.core.safe_text import as_markdown, counted, plain
 from harness.log import parse_console
 from harness.report.safe_console import Terminal
+from harness.report.size import render_page
 from harness.size.anatomy import Anatomy, Part
-from harness.size.page import render_page
 
 # What a console may hold -> how it is told.
 SAID = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import NotThere
+from harness.report.size import render_page, write_page
 from harness.size.anatomy import Anatomy, Part
-from harness.size.page import render_page, write_page
 from harness.system.files import DiskError
 
 NEW = Anatomy("pte", 12, (Part(("a", "</script><b>"), 7), Part(("a", "same"), 5)))

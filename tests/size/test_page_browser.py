@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.report.size import render_page
 from harness.size.anatomy import Anatomy, Part
 from harness.size.measure import measure_file
-from harness.size.page import render_page
 from tests.chromium import chromium
 from tests.size.samples import sample_pte, tensor
 
