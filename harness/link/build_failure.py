@@ -152,6 +152,7 @@ _AS_GCC = (
         r"\1:\2: error: ",
     ),  # armcc, armasm
     (r"error: #error directive: ", "error: #error "),
+    (r"^device tree error: ", "devicetree error: "),  # of Zephyr before 2.2
     (
         r"error: (?:cannot open source (?:input )?file )?['\"]([^'\"]+)['\"]"
         r"(?: file not found|: No such file or directory)?$",
@@ -275,6 +276,7 @@ _COMPLAINT = re.compile(r"CMake Error at [^(]+\(message\): +(?P<text>(?!command 
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
 _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
 _MOST_LINES = 60
+_ABOVE = 4  # lines in which a tool may have said why its step failed
 
 
 def build_failure(text: str, calls: Sequence[str] = ()) -> BuildFailure | None:
@@ -286,8 +288,10 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
     """The first failure; None where nothing says that the build stopped. ``calls``: of the
     compiler, where the log has none."""
     statements = list(statements_of(lines))
-    unexplained = _unexplained(statements)
+    unexplained = _unexplained(statements, lines)
     failure = next(_explained(statements, lines), None) or unexplained
+    if failure is not None and unexplained is not None and _follows(failure, unexplained):
+        failure = unexplained
     if failure is not None and _ASSEMBLER_INPUT.match(failure.text):  # cut where it was killed
         killed = [s for s in statements if "illed" in s.text]
         failure = next(_explained(killed, lines), failure)
@@ -357,26 +361,52 @@ _SPEAKERS = (
 )
 
 
-def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:
-    """The first statement that something failed, in its own words: not ninja's, which names only
-    the step and stands above them."""
+# Who only tells which step failed, mostly behind the message of what it ran.
+_STEP_FAILED = re.compile(r"^(?:FAILED: |(?:\S*make(?:\[\d+\])?: )?\*\*\* \[|ninja: build stopped)")
+_SAYS_NOTHING = re.compile(
+    r"^(?:\S*make\b|FAILED: |ninja: |compilation terminated|\d+ errors? generated|\s)"
+    r"|recipe for target"
+)
+_ADVICE = re.compile(r"\b(?:To fix, run:|Please) +(?P<advice>\S.{1,200}?)\.?$")
+
+
+def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure | None:
+    """The first statement that something failed, in its own words; where all only name the step,
+    with the line above the first."""
     said = [s for s in statements if messages.STOPPED.search(s.text)]
     if not said:
         return None
-    stopped = next((s for s in said if not s.text.startswith("FAILED: ")), said[0])
+    spoken = next((s for s in said if not _STEP_FAILED.match(s.text)), None)
+    stopped = spoken or next((s for s in said if not s.text.startswith("FAILED: ")), said[0])
     raised = next((s for s in statements if _RAISED.match(s.text)), None)
     first = raised if raised is not None and raised.line < stopped.line else stopped
     speakers = (kind for words, kind in _SPEAKERS if first.text.startswith(words))
-    complaint = _COMPLAINT.match(first.text)
+    above = reversed(lines.numbered(first.line - _ABOVE, first.line) if first is stopped else [])
+    words = (x.text for x in above if spoken is None and not _SAYS_NOTHING.search(x.text))
+    before = next(words, "")
     return BuildFailure(
         next(speakers, BuildFailureKind.NOT_KNOWN),
         first.line,
         first.text,
-        f"The build stopped: {first.text}",
-        f"Correct what the project's CMake complains of: {complaint['text']}" if complaint else "",
+        f"The build stopped: {first.text}" + (f" (above it: {before})" if before else ""),
+        _own_advice(first.text),
         first.file,
         first.at,
     )
+
+
+def _own_advice(text: str) -> str:
+    """What a message itself tells to do."""
+    if complaint := _COMPLAINT.match(text):
+        return f"Correct what the project's CMake complains of: {complaint['text']}"
+    advice = _ADVICE.search(text)
+    return f"Do what the message says: {advice['advice']}." if advice else ""
+
+
+def _follows(failure: BuildFailure, other: BuildFailure) -> bool:
+    """What make says behind an error of CMake's only follows from it."""
+    kinds = (failure.kind, other.kind)
+    return kinds == (BuildFailureKind.MAKE, BuildFailureKind.CMAKE) and other.line < failure.line
 
 
 def _application(statements: Sequence[Statement]) -> str | None:

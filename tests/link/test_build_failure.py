@@ -624,6 +624,35 @@ _STOPPED = {
         "compile",
         "Add the folder that has BOARD9.h",
     ),
+    "a tool of the project's that is not built": (
+        "PACK rom.bin\nmake: ../tools/pack: Command not found\nmake: *** [rom.bin] Error 127\n",
+        "toolchain",
+        "first if it is a tool of the project's own",
+    ),
+    "a CMake that has forgotten old ones": (
+        "| CMake Error at nn/CMakeLists.txt:2 (cmake_minimum_required):\n"
+        "|   Compatibility with CMake < 3.5 has been removed from CMake.\n|\n"
+        "|   Update the VERSION argument <min> value.\n",
+        "version",
+        "nn/CMakeLists.txt:2 to 3.5 or newer, configure with -DCMAKE_POLICY_VERSION_MINIMUM=3.5",
+    ),
+    "a manifest that imports what is not fetched": (
+        "FATAL ERROR: failed manifest import in sdk (nn-sdk)\n"
+        '  Failed importing "west.yml" from revision "ab1"\n',
+        "workspace",
+        "west update",
+    ),
+    "Twister's own words": (
+        "ERROR   - b_board    tests/nn/nn.basic FAILED: Build failure\n"
+        "ERROR   - see: /t/b_board/nn.basic/build.log\n",
+        "not_known",
+        "hil link explain /t/b_board/nn.basic/build.log",
+    ),
+    "a binding, as old Zephyr says it": (
+        "device tree error: /z/dts/bindings/nn/acme,npu.yaml (in 'reg'): 'category' overwritten\n",
+        "binding",
+        "Correct /z/dts/bindings/nn/acme,npu.yaml",
+    ),
     "a compiler that make does not find": (
         "make[2]: arm-none-eabi-gcc: Command not found\nmake: *** [fw.o] Error 127\n",
         "toolchain",
@@ -702,6 +731,42 @@ def _wrong_type(overlay: Path) -> str:
         "/z/misc/empty_file.c to be assigned with 'current-speed = < (number) >;', not "
         "'current-speed = \"fast\";'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "cause", "fix"),
+    [
+        (
+            "GEN keys.c\nkeygen: no template in /p\nMakefile:8: recipe for target 'keys.c' failed\n"
+            "make[1]: *** [Makefile:8: keys.c] Error 2\nmake: *** [all] Error 2\n",
+            "not_known",
+            "make[1]: *** [Makefile:8: keys.c] Error 2 (above it: keygen: no template in /p)",
+            "",
+        ),
+        (
+            "FATAL ERROR: no board file in /b\nPlease check board.path in /w/config\n",
+            "workspace",
+            "no board file in /b",
+            "Do what the message says: check board.path in /w/config.",
+        ),
+        (
+            "CMake Error: Generator: execution of make failed.\n\n"
+            "make: *** No rule to make target 'all'.  Stop.\n",
+            "cmake",
+            "Generator: execution of make failed.",
+            "",
+        ),
+        ("fatal: Unable to checkout 'ab1' in submodule path 'nn'\n", "not_known", "'ab1'", ""),
+        ("Error: image of 9 bytes is too large for its slot\n", "not_known", "9 bytes", ""),
+        ("CMake Generate step failed.\n", "not_known", "CMake Generate step failed", ""),
+    ],
+    ids=("a step", "advice of its own", "CMake before make", "git", "a tool", "CMake's last line"),
+)
+def test_what_no_rule_explains_is_quoted(text: str, kind: str, cause: str, fix: str) -> None:
+    failure = build_failure(text)
+    assert failure is not None
+    assert (failure.kind, failure.fix) == (kind, fix)
+    assert cause in failure.cause
 
 
 def test_a_property_of_the_wrong_type_is_found_in_the_overlay(tmp_path: Path) -> None:

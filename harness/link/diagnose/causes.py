@@ -25,6 +25,7 @@ _OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
 _OPTION = re.compile(r"\bCONFIG_[A-Z0-9_]+")
 # What a linker writes: never the file that was built for another machine.
 _OUTPUT = re.compile(r"(?i)\.(?:elf|axf|out|exe)$|(?:^|[/\\])[^./\\]+$")
+_OBJECT = re.compile(r"\.(?:o|obj|a|lib|lo)$|\)$")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ def from_message(failure: Failure) -> Failure:
 
 
 def _words(failure: Failure) -> dict[str, str]:
-    inputs = [file for file in failure.files if not _OUTPUT.search(file)]
+    objects = [file for file in failure.files if _OBJECT.search(file)]
+    inputs = objects or [file for file in failure.files if not _OUTPUT.search(file)]
     file = failure.files[0] if failure.files else ""
     first, other = (*inputs, "", "")[:2]
     mismatch = f"{first} was built for another machine or in another format"

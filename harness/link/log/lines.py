@@ -22,7 +22,7 @@ _PREFIXES = re.compile(
       \s*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s   # CI time stamps
     | \s*\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?\s                                  # 12:34:56
     | \#\d+\s+\d+\.\d+\s                                                     # docker buildkit
-    | \s*\|\s                                                                # bitbake, kas
+    | \s*\|(?:\s|$)                                                          # bitbake, kas
     | \[(?![\s\d]|[Ww]arn|WARN)[\w .:/-]+\]\s                                # VS Code, Jenkins
     | (?:INFO|DEBUG|ERROR|WARNING)\s+-\s                                     # twister
     | (?:Errors|Output):\s(?=\D)                                             # mbed

@@ -16,7 +16,7 @@ from harness.link.facts import read_facts
 from harness.link.failure import CodePlace, FailureKind, LinkCause
 from harness.link.log.lines import LinePattern
 
-_OPEN, _CLOSE = "[`'‘“\"]", "['’”\"]"
+_OPEN, _CLOSE = "[`'‘“\"]", "['’”\"`]"
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,20 @@ STOPPED = LinePattern(
         "CMake Error",
         "Error(s)",
         "ERROR: ",
+        "Error: ",
         "Error while",
         "Target not created",
         "rror[Pe",
+        "fatal: ",
+        "Generate step failed",
     ),
     re.compile(
         r"\*\*\* .*\b(?:Error|Fehler|Erreur|Errore?) \d+|\bmake(?:\[\d+\])?: \*\*\* |^ninja: "
         r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
         r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: "
         r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
-        r"|[Ee]rror\[Pe\d+\]|^(?:error|ERROR): (?!.*\bwarning\b)"
+        r"|[Ee]rror\[Pe\d+\]|^(?:error|Error|ERROR|fatal|fatal error): (?!.*\bwarning\b)"
+        r"|^CMake Generate step failed"
     ),
 )
 KILLED = LinePattern(

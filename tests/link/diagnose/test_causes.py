@@ -160,6 +160,11 @@ ADVICE = {
         "Rebuild libvendor.a",
         "Rebuild x.elf",
     ),
+    "the output is not rebuilt, whatever its name": (
+        "ld: error: .fw.stage1 uses VFP register arguments, libvendor.a(y.o) does not",
+        "Rebuild libvendor.a",
+        "Rebuild .fw",
+    ),
     "nobody rebuilds the compiler's libraries": (
         "ld: error: /opt/lib/libgcc.a(y.o) uses VFP register arguments, x.elf does not",
         "picks the library that fits",
