@@ -362,9 +362,11 @@ _SPEAKERS = (
 
 
 # Who only tells which step failed, mostly behind the message of what it ran.
-_STEP_FAILED = re.compile(r"^(?:FAILED: |(?:\S*make(?:\[\d+\])?: )?\*\*\* \[|ninja: build stopped)")
+_STEP_FAILED = re.compile(
+    r"^(?:FAILED: |(?:[^\s:]+: )?\*\*\* (?:\[|Deleting file)|ninja: build stopped)"
+)
 _SAYS_NOTHING = re.compile(
-    r"^(?:\S*make\b|FAILED: |ninja: |compilation terminated|\d+ errors? generated|\s)"
+    r"^(?:\S*(?:make|scons)\b|FAILED: |ninja: |compilation terminated|\d+ errors? generated|\s)"
     r"|recipe for target"
 )
 _ADVICE = re.compile(r"\b(?:To fix, run:|Please) +(?P<advice>\S.{1,200}?)\.?$")

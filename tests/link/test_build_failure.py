@@ -624,6 +624,36 @@ _STOPPED = {
         "compile",
         "Add the folder that has BOARD9.h",
     ),
+    "a makefile that another one includes": (
+        "make: *** No rule to make target '/opt/sdk/gcc/Makefile.common'.  Stop.\n",
+        "make",
+        "Correct the path of /opt/sdk/gcc/Makefile.common",
+    ),
+    "a compiler that xargs does not find": (
+        "xargs: arm-none-eabi-gcc: No such file or directory\nmake: *** [q.i] Error 127\n",
+        "toolchain",
+        "Install arm-none-eabi-gcc",
+    ),
+    "a compiler that a script does not find": (
+        "GEN q.i\n[Errno 2] No such file or directory: 'arm-none-eabi-gcc'\n",
+        "toolchain",
+        "Install arm-none-eabi-gcc",
+    ),
+    "an assertion at compile time": (
+        '/z/toolchain/gcc.h:87:36: error: static assertion failed: "the stack is too small"\n',
+        "compile",
+        "the value, option or type that it is about: the stack is too small",
+    ),
+    "a macro that lost its -D": (
+        "arm-none-eabi-gcc: error: BOARD_NN1: No such file or directory\n",
+        "compile",
+        "(-DBOARD_NN1)",
+    ),
+    "options in one word": (
+        "riscv64-elf-gcc: error:  -march=rv32 -mabi=ilp32 : No such file or directory\n",
+        "compile",
+        "blanks that make one word of several options",
+    ),
     "a tool of the project's that is not built": (
         "PACK rom.bin\nmake: ../tools/pack: Command not found\nmake: *** [rom.bin] Error 127\n",
         "toolchain",
@@ -702,6 +732,23 @@ _STOPPED = {
         "cmake",
         "git submodule update --init",
     ),
+    "a submodule that is not there, as add_subdirectory says it": (
+        "CMake Error at CMakeLists.txt:9 (add_subdirectory):\n  The source directory\n\n"
+        "    /s/third-party/pool\n\n  does not contain a CMakeLists.txt file.\n\n",
+        "cmake",
+        "in place of /s/third-party/pool; if another repository belongs there",
+    ),
+    "a target that nothing creates": (
+        "CMake Error at nn.cmake:18 (add_dependencies):\n  The dependency target "
+        '"fb::fb" of target\n  "nn_model" does not exist.\n',
+        "cmake",
+        "Correct fb::fb in nn.cmake:18",
+    ),
+    "a line in Markdown's quotes": (
+        "`src/a.c:3:10: fatal error: gen/b.h: No such file or directory\n",
+        "compile",
+        "correct the name in src/a.c:3",
+    ),
     "a server that git does not trust": (
         "fatal: unable to access 'https://git.test/driver.git/': server certificate verification "
         "failed. CAfile: none CRLfile: none\n",
@@ -759,8 +806,17 @@ def _wrong_type(overlay: Path) -> str:
         ("fatal: Unable to checkout 'ab1' in submodule path 'nn'\n", "not_known", "'ab1'", ""),
         ("Error: image of 9 bytes is too large for its slot\n", "not_known", "9 bytes", ""),
         ("CMake Generate step failed.\n", "not_known", "CMake Generate step failed", ""),
+        (
+            "CC a.o\npack: bad header\nscons: *** [fw.bin] Error 22\n",
+            "not_known",
+            "(above it: pack: bad header)",
+            "",
+        ),
     ],
-    ids=("a step", "advice of its own", "CMake before make", "git", "a tool", "CMake's last line"),
+    ids=(
+        *("a step", "advice of its own", "CMake before make", "git", "a tool"),
+        *("CMake's last line", "scons"),
+    ),
 )
 def test_what_no_rule_explains_is_quoted(text: str, kind: str, cause: str, fix: str) -> None:
     failure = build_failure(text)

@@ -30,6 +30,7 @@ _PREFIXES = re.compile(
     | \s*=\snote:\s                                                          # cargo
     | note:\s(?=\S*\bld(?:\.\w+)?:\s)                                        # cargo, old
     | E:\s(?=\S)                                                             # kas, Android
+    | `\s*(?=[^`']+`?$)                                                      # pasted as Markdown
     )+""",
     re.VERBOSE,
 )

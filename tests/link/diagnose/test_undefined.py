@@ -43,6 +43,7 @@ def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Pat
         ("ethosu_init", "library_not_linked", "Ethos-U core driver"),
         ("ethosu_target_init", "library_not_linked", "core platform"),
         ("tflite::MicroInterpreter::Invoke()", "library_not_linked", "TensorFlow Lite Micro"),
+        ("tflite::FlatBufferModel::BuildFromFile()", "library_not_linked", "not the one for micro"),
         ("__device_dts_ord_28", "no_definition", "Zephyr device"),
         ("z_impl_zephyr_read_stdin", "no_definition", "system call"),
         ("k_malloc", "no_definition", "system heap"),

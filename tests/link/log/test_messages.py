@@ -93,6 +93,7 @@ UNDEFINED = [
     ("main.c:3: **undefined reference to `f(char**)'**", "f(char**)"),
     ("(.text.boot+0x26): undefined reference to`clock_init'", "clock_init"),
     ("boot.c:(.text+0xc): undefined reference to `_write`", "_write"),
+    ("e.c:(.text+0x4): undefined reference to `_exit' collect2: error: see 'e.c'", "_exit"),
     ("  = note: rust-lld: error: undefined symbol: f", "f"),
     (
         "ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
