@@ -65,6 +65,10 @@ def test_what_is_no_link_failure_is_none(text: str) -> None:
         ("[19/141] Linking C static library libapp.a", False, False),  # a log that was cut
         ("[ 40%] Built target core", False, False),
         ("[100%] Built target x.elf", True, False),
+        ("fatal: not a git repository: .git\n[100%] Built target x.elf", True, False),
+        ("fatal: No names found, cannot describe anything.", False, False),
+        ("Error: 0, warnings: 3", False, False),
+        ("/bin/sh: 1: doxygen: not found\n[100%] Built target x.elf", True, False),
         (
             'linking...\nProgram Size: Code=1 RO-data=2\n"x.axf" - 0 Error(s), 0 Warning(s).',
             True,
