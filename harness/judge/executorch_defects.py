@@ -8,7 +8,7 @@ is wrong where the elements there are not in its own order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from harness.config.known_defects import KnownDefect, known_defects
 from harness.core.errors import MalformedFile
 from harness.core.judgement import Blame
 from harness.formats.flatbuffer import Table
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte_cut import CuttableProgram, Instruction
 
 CHANNELS_LAST = {(0, 2, 3, 1), (0, 2, 3, 4, 1)}  # of four dimensions, of five
 VIEW = "a view"  # as an operator
+_CONVOLUTION, _TRANSPOSED = "aten::convolution.out", 6  # the number of its argument
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,22 @@ def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
             if not step.is_delegate and tensors[value].is_wrong_view_of(written):
                 yield from _fitting(step.number, VIEW, (written, tensors[value]))
         if not step.is_delegate:
-            yield from _fitting(step.number, step.operator, [*tensors.values()])
+            yield from _fitting(step.number, step.operator, _ordered(program, step, tensors))
+
+
+def _ordered(
+    program: CuttableProgram, step: Instruction, tensors: Mapping[int, _Tensor]
+) -> list[_Tensor]:
+    """Those of an instruction whose orders have to agree. Not a convolution's bias, nor its
+    weights, which may be plain or channels-last beside any image, and in any order where it is
+    transposed (ExecuTorch since pull request 21035)."""
+    ordered = [*tensors.values()]
+    if step.operator != _CONVOLUTION:
+        return ordered
+    transposed = program.values[step.arguments[_TRANSPOSED]].get("val")
+    weights = [] if transposed is not None and transposed.get("bool_val") else [ordered[1]]
+    weights = [tensor for tensor in weights if tensor.order not in {(0, 1, 2, 3), *CHANNELS_LAST}]
+    return [ordered[0], *weights, ordered[-1]]
 
 
 def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator[ProgramDefect]:

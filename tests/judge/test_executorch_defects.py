@@ -76,6 +76,7 @@ KEEPING = tuple(
         "max_pool2d_with_indices",
         "_softmax",
         "full_like",
+        "convolution",
     )
 )
 

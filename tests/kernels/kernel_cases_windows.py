@@ -126,6 +126,10 @@ def convolution(draw: Draw) -> Case:
     shape = (ins, outs // groups) if transposed else (outs, ins // groups)
     weight = small(*shape, *(a["kernel"] for a in axes))
     column = lambda key: [a[key] for a in axes]  # noqa: E731
+    if spatial == 2 and r.random() < 0.4:
+        x = x.to(memory_format=torch.channels_last)
+        if r.random() < 0.7:
+            weight = weight.to(memory_format=torch.channels_last)
     arguments = (
         Activation(x),
         Constant(weight),
