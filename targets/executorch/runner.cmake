@@ -59,8 +59,8 @@ function(hil_compile_selected_kernels)
   get_target_property(sources portable_kernels SOURCES)
   set(kept "")
   foreach(source IN LISTS sources)
-    file(STRINGS "${source}" uses REGEX "(^|[^A-Za-z0-9_])(${pattern})\\(" LIMIT_COUNT 1)
-    file(STRINGS "${source}" operator REGEX "_out\\(" LIMIT_COUNT 1)  # else others may need it
+    file(STRINGS "${source}" uses REGEX "(^|[^A-Za-z0-9_])(${pattern})[(,]" LIMIT_COUNT 1)
+    file(STRINGS "${source}" operator REGEX "_out[(,]" LIMIT_COUNT 1)  # else others may need it
     if(uses OR NOT operator OR NOT source MATCHES "/cpu/op_[^/]+$")
       list(APPEND kept "${source}")
     else()

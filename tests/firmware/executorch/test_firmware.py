@@ -353,6 +353,18 @@ def test_two_values_of_a_definition_are_told(small: Source) -> None:
         assert note == "ETHOSU_ARENA has two values: the platform's 1, and 9"
 
 
+def test_a_runner_that_counts_cycles_without_asking_for_a_counter(small: Source) -> None:
+    """ExecuTorch's, up to v1.3.1."""
+    runner = small.root / "examples/arm/executor_runner/arm_executor_runner.cpp"
+    with runner.open("a") as file:
+        file.write("extern void et_pal_init() { ARM_PMU_Enable(); }\n")
+    built(small)
+    with runner.open("a") as file:
+        file.write("#if !defined(__PMU_PRESENT)\n#endif\n")
+    with pytest.raises(BuildError, match="ARM_PMU_Enable"):
+        built(small)
+
+
 def noted(firmware: Firmware) -> tuple[str, ...]:
     assert firmware.checkout is not None
     return firmware.checkout.notes
