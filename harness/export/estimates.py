@@ -125,11 +125,8 @@ def _run_vela(graph: Path, options: NpuOptions, folder: str) -> None:
 
 
 def _read(row: Mapping[str, str], options: NpuOptions) -> Estimate:
-    names = ("cycles_total", "cycles_npu", "nn_macs", "core_clock", *_columns())
+    templates = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
+    names = ["cycles_total", "cycles_npu", "nn_macs", "core_clock"]
+    names += [template.format(area) for area in AREAS for template in templates]
     summary = {name: float(row[name]) for name in names}
     return Estimate(options.compile_target, options.system_config, options.memory_mode, summary)
-
-
-def _columns() -> list[str]:
-    templates = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
-    return [template.format(area) for area in AREAS for template in templates]

@@ -9,7 +9,6 @@ they fit, else in DDR, where ExecuTorch's own runner always has them (its Corsto
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,9 +19,11 @@ from harness.config.loading import Region, Target, load_target, load_targets
 from harness.config.npu import DIRECT
 from harness.core.errors import HarnessError, MalformedFile
 from harness.core.verdict import ExitCode, Verdict
-from harness.formats.ethosu import find_streams, walk
+from harness.formats.ethosu import find_streams
 from harness.formats.flatbuffer import Table
 from harness.formats.pte import calls_of, element_of, plans_of
+from harness.npu.blob import read_blob
+from harness.npu.errors import EthosUError
 
 FILE, METHOD, TEMP = "file", "method", "temp"
 _FAST = "fast_scratch"
@@ -38,7 +39,6 @@ _PLACES = {FILE: _DDR, METHOD: _SRAM, TEMP: _SRAM}
 _SIZES = {FILE: 0x2000000, METHOD: 0x180000, TEMP: 0x40000}
 _GRAIN = 0x400  # of a pool that gets what it needs and little more
 _FILE_ALIGNMENT, _BUFFER_ALIGNMENT = 32, 16  # ports/*, core/arena.h
-_IO_ROW = struct.Struct("<9i")  # of a table of a delegate's tensors (size/vela.py)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
             method=_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL),
             temp=max(scratch, default=0),
         )
-    except (MalformedFile, IndexError):
+    except (MalformedFile, EthosUError, IndexError):
         return MemoryNeeds(file=size)
 
 
@@ -144,13 +144,12 @@ def _tensor_bytes(value: Table) -> int:
 
 
 def _temp_bytes(stream: bytes, target: Target) -> int:
-    """Of what Vela compiled a delegate to: scratch; where a driver of Linux provides that, an
-    output that is laid out anew."""
-    blocks = {block.name: stream[block.data : block.data + block.length] for block in walk(stream)}
+    """The scratch of a delegate. A Linux driver provides that; then the largest output, which is
+    copied to another layout."""
+    blob = read_blob(stream)
     if target.direct_drive:
-        rows = _IO_ROW.iter_unpack(blocks.get("outputs", b"")[4:])
-        return max((prod(row[:7]) for row in rows), default=0)
-    return int.from_bytes(blocks.get("scratch_size", b""), "little")
+        return max((tensor.size for tensor in blob.outputs), default=0)
+    return blob.scratch_size
 
 
 def pool_options(target: Target, needs: MemoryNeeds = NOTHING) -> dict[str, str]:

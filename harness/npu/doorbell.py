@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from ctypes import LittleEndianStructure, addressof, c_char, c_uint32, c_uint64, sizeof
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 
 from harness.formats.ethosu import CONFIG_WORDS, ID_WORDS
@@ -202,10 +203,7 @@ def answering(
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)
         executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
-
-        def answer_mailbox(address: int) -> None:
-            _answer_mailbox(memory, address, identity, run)
-
+        answer_mailbox = partial(_answer_mailbox, memory, identity, run)
         service = executor.submit(_serve, request, answer, wake_read, answer_mailbox)
         try:
             yield
@@ -238,7 +236,7 @@ def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int],
         os.close(answer)
 
 
-def _answer_mailbox(memory: SharedMemory, address: int, identity: Identity, run: Run) -> None:
+def _answer_mailbox(memory: SharedMemory, identity: Identity, run: Run, address: int) -> None:
     try:
         box = Mailbox.from_buffer(memory.at(address, sizeof(Mailbox)))
     except Refused:

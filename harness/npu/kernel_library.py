@@ -248,7 +248,8 @@ def load() -> ctypes.CDLL:
     Raises ToolMissing, InfraError where it cannot be built, and DiskError when there is no room.
     """
     tools = [toolchain.require(name) for name in ("cmake", "ninja", "g++")]
-    key = _key(tools)
+    own = content_digest(sources(), SOURCES)
+    key = artifact_cache.key_of([*map(str, tools), *processor(), own])
     directory = paths.cache_dir("npu-kernel") / key
     with disk_errors("building the NPU model's arithmetic"):
         artifact_cache.cached(directory, key, _build)
@@ -263,11 +264,6 @@ def check_layout(library: ctypes.CDLL) -> None:
     ours = tuple(ctypes.sizeof(structures[name]) for name in ("Job", "Memory"))
     theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
     assert ours == theirs, f"kernel_library.py misreads kernel/jobs.h: {ours} and {theirs} bytes"
-
-
-def _key(tools: list[toolchain.Tool]) -> str:
-    own = content_digest(sources(), SOURCES)
-    return artifact_cache.key_of([*map(str, tools), *processor(), own])
 
 
 def sources() -> list[Path]:

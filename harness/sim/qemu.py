@@ -32,7 +32,9 @@ class _Qemu(Simulator):
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         if target.linux is not None:
-            return _with_linux(target, tool, job)
+            from harness.sim import qemu_linux
+
+            return qemu_linux.launch(target, _settings(target), tool, job)
         words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
         if job.counted is not None:
             words = tuple(map(_without_warp, words))
@@ -41,10 +43,10 @@ class _Qemu(Simulator):
         intercepted = (DRIVER_OUTSIDE,) if outside else ()
         return Launch(
             words,
-            readable=(job.elf, *_own(tool)),
+            readable=(job.elf, *own_files(tool)),
             has_monitor=True,
             stands_in=intercepted,
-            memory_bytes=_OWN_MEMORY + _ram(_settings(target)),
+            memory_bytes=memory_limit(_settings(target)),
         )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
@@ -82,35 +84,20 @@ def heap_info(target: Target) -> HeapInfo:
     return HeapInfo(**given)
 
 
-def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
-    from harness.sim import qemu_linux
-
-    settings = _settings(target)
-    own = qemu_linux.words(target, settings, job)
-    return Launch(
-        (str(tool.path), *_common(settings), *settings.arguments, *own),
-        files=qemu_linux.files(job),
-        readable=(*qemu_linux.readable(own), *_own(tool)),
-        has_monitor=True,
-        memory_bytes=_OWN_MEMORY + _ram(settings),
-        has_shell=True,
-    )
-
-
-def _own(tool: Tool) -> tuple[Path, ...]:
+def own_files(tool: Tool) -> tuple[Path, ...]:
     """QEMU's own libraries and data."""
     prefix = tool.path.resolve().parent.parent
     return (prefix / "lib", prefix / "share" / "qemu")
 
 
-def _ram(settings: Qemu) -> int:
-    """Bytes of the guest's RAM that are QEMU's own."""
+def memory_limit(settings: Qemu) -> int:
+    """Bytes that QEMU may need; it has the guest's RAM unless that is shared."""
     if settings.shared_memory is not None:
-        return 0
+        return _OWN_MEMORY
     if settings.memory is None:
-        return _RAM
-    size = settings.memory.upper()
-    return int(size.rstrip("KMG")) << _UNITS.get(size[-1], 20)  # mebibytes are QEMU's default
+        return _OWN_MEMORY + _RAM
+    size = settings.memory.upper()  # mebibytes are QEMU's default
+    return _OWN_MEMORY + (int(size.rstrip("KMG")) << _UNITS.get(size[-1], 20))
 
 
 def _without_warp(word: str) -> str:
@@ -136,7 +123,7 @@ SIMULATOR = _Qemu()
 def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:
     return (
         executable,
-        *_common(settings),
+        *common(settings),
         *("-serial", "stdio" if settings.serial else "none"),
         *settings.arguments,
         *("-semihosting-config", semihosting(arguments)),
@@ -144,7 +131,7 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
     )
 
 
-def _common(settings: Qemu) -> tuple[str, ...]:
+def common(settings: Qemu) -> tuple[str, ...]:
     return (*_machine(settings), "-nographic", *("-monitor", "none"))
 
 

@@ -11,56 +11,48 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import pairwise
-from pathlib import Path
 
 from harness.config.loading import Qemu, Target
 from harness.npu.doorbell import Run, SharedMemory, answering
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.guest.console import COMMANDS, LinuxConsole, commands
-from harness.sim.guest.image import RUNNER, Image, Settings, image
-from harness.sim.simulator import Companion, Job
+from harness.sim.guest.image import RUNNER, Settings, image
+from harness.sim.qemu import common, memory_limit, own_files
+from harness.sim.simulator import Companion, Job, Launch
+from harness.system.toolchain import Tool
 
 _MOUNT = "/work"  # as targets/linux/init.sh mounts it
-_STRIPPED = ".stripped"
+_STRIPPED = ".stripped"  # the end of the name of the file that a board stores
 
 
-def words(target: Target, settings: Qemu, job: Job) -> tuple[str, ...]:
-    """QEMU's arguments behind those of every guest. Raises what ``image`` does."""
-    made = guest_image(target, settings, job)
-    assert settings.guest is not None, "a target with Linux has one"
-    append = (f"console={settings.guest.console}", *settings.guest.options)
-    return (
-        *("-nodefaults", "-no-reboot"),
-        # QEMU's current directory is the run's; whoever the guest is, outside it is who we are.
-        *("-fsdev", "local,id=work,path=.,security_model=none"),
-        *("-device", "virtio-9p-device,fsdev=work,mount_tag=work"),
-        *("-kernel", str(made.kernel)),
-        *("-initrd", str(made.initramfs)),
-        *("-append", " ".join(append)),
-    )
-
-
-def guest_image(target: Target, settings: Qemu, job: Job) -> Image:
+def launch(target: Target, settings: Qemu, tool: Tool, job: Job) -> Launch:
+    """Raises what ``image`` does."""
     linux, guest = target.linux, settings.guest
     assert linux is not None, "asked only of a target with Linux"
     assert guest is not None, "such a target has one"
     stripped = job.elf.with_name(job.elf.name + _STRIPPED)
-    return image(
+    made = image(
         Settings(linux.hostname, guest.console, guest.modules, npu=target.npu is not None),
         stripped if stripped.is_file() else job.elf,
         job.root,
     )
-
-
-def files(job: Job) -> dict[str, bytes]:
-    return {COMMANDS: commands(RUNNER, job.arguments)}
-
-
-def readable(words: tuple[str, ...]) -> tuple[Path, ...]:
-    """The files among ``words`` that QEMU reads."""
-    given = dict(pairwise(words))
-    return tuple(Path(given[name]) for name in ("-kernel", "-initrd"))
+    return Launch(
+        (
+            *(str(tool.path), *common(settings), *settings.arguments),
+            *("-nodefaults", "-no-reboot"),
+            # QEMU's current directory is the run's. Outside it the guest's users are this user.
+            *("-fsdev", "local,id=work,path=.,security_model=none"),
+            *("-device", "virtio-9p-device,fsdev=work,mount_tag=work"),
+            *("-kernel", str(made.kernel)),
+            *("-initrd", str(made.initramfs)),
+            *("-append", " ".join((f"console={guest.console}", *guest.options))),
+        ),
+        files={COMMANDS: commands(RUNNER, job.arguments)},
+        readable=(made.kernel, made.initramfs, *own_files(tool)),
+        has_monitor=True,
+        memory_bytes=memory_limit(settings),
+        has_shell=True,
+    )
 
 
 @contextmanager

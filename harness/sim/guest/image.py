@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -64,7 +64,8 @@ def initramfs(
     runner: bytes,
     besides: Mapping[str, Entry] = MappingProxyType({}),
 ) -> bytes:
-    own = {path.name: path.read_text() for path in sorted(_own().iterdir()) if path.is_file()}
+    folder = paths.data_root() / "targets" / "linux"
+    own = {path.name: path.read_text() for path in sorted(folder.iterdir()) if path.is_file()}
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
         "init": link_entry("bin/busybox"),
@@ -81,32 +82,25 @@ def initramfs(
         "etc/modules": _text("".join(f"{path.name}\n" for path in kernel.modules)),
         "root": directory_entry(),
         "tmp": directory_entry(),
-        **_modules(kernel.modules),
+        **{f"lib/modules/{m.name}": file_entry(m.read_bytes()) for m in kernel.modules},
         **besides,
     }
     return archive(entries)
 
 
-def _modules(files: Sequence[Path]) -> dict[str, Entry]:
-    return {f"lib/modules/{path.name}": file_entry(path.read_bytes()) for path in files}
-
-
 def _below(root: Path | None) -> dict[str, Entry]:
     """The files of a folder, by name; executable ones, as the dynamic linker is."""
-    files = [] if root is None else sorted(path for path in root.rglob("*") if path.is_file())
+    if root is None:
+        return {}
     return {
         str(path.relative_to(root)): file_entry(path.read_bytes(), executable=True)
-        for path in files
-        if root is not None
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
     }
 
 
 def _text(content: str) -> Entry:
     return file_entry(content.encode())
-
-
-def _own() -> Path:
-    return paths.data_root() / "targets" / "linux"
 
 
 _MAGIC = b"070701"
