@@ -1,7 +1,7 @@
-"""The payload of ExecuTorch's ``EthosUBackend``: its contents, checked before use.
+"""Reads and checks the payload of ExecuTorch's ``EthosUBackend``.
 
-``harness/formats`` has the two containers, Vela's blocks and the driver actions around the
-commands; what they mean for a run, and the errors of this room, are here.
+``harness/formats/ethosu`` reads the two containers, Vela's blocks and the driver actions around
+the commands. This module gives them their meaning for a run, and the errors of this package.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.formats import ethosu
 from harness.formats.ethosu import NpuConfig, Requirements
 from harness.npu.errors import BlobError, Unsupported
 
-# BasePointerIndex of regor: inputs and outputs where they have regions of their own
+# BasePointerIndex of regor; inputs and outputs may have regions of their own
 WEIGHTS, SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS = range(5)
 REGION_NAMES = {
     WEIGHTS: "weights",
@@ -24,11 +24,11 @@ REGION_NAMES = {
     INPUTS: "inputs",
     OUTPUTS: "outputs",
 }
-REGIONS = 8  # that a stream may use
+REGIONS = 8  # the most that a stream may use
 
 _TENSOR = struct.Struct("<9i")
 _REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
-_MAX_REGION = 1 << 28  # the most that we are ready to allocate for a stranger's file, in sum
+_MAX_REGION = 1 << 28  # bytes; the most to allocate for an untrusted file, in sum
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Blob:
     outputs: tuple[IoTensor, ...]
 
     def own_region(self, number: int) -> int:
-        """Bytes of a region for inputs or outputs alone; 0 without one."""
+        """The size of a separate region for inputs or outputs; 0 if there is none."""
         tensors = (*self.inputs, *self.outputs)
         return max((t.offset + t.size for t in tensors if t.region == number), default=0)
 
@@ -68,7 +68,7 @@ class Actions:
 
     config: NpuConfig
     words: tuple[int, ...]
-    requires: Requirements | None = None  # of a container for a driver of Linux, COP2
+    requires: Requirements | None = None  # only in COP2, the container for the Linux driver
 
 
 def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blob:

@@ -1,11 +1,11 @@
-"""The host's side of the doorbell: a guest's NPU is a Python callable working in the guest's RAM.
+"""The host's side of the doorbell: a Python callable is the guest's NPU and works in its RAM.
 
-The format is that of ``targets/runner/ethosu/doorbell.h``, which tells it whole; the structures
-here are that header's. In short: the guest's DDR is memory that we share (QEMU: ``-object
+``targets/runner/ethosu/doorbell.h`` documents the format; the structures here are that header's.
+In short: the harness shares the guest's DDR (QEMU: ``-object
 memory-backend-file,id=ddr,size=2G,mem-path=F,share=on -machine memory-backend=ddr``, where F is
-a descriptor that it inherits); the guest writes a ring of 16 bytes to the FIFO ``npu-request`` in
-its current directory and blocks reading the ring's sequence number from ``npu-answer``; in between
-the host does what the mailbox asks.
+an inherited descriptor). The guest writes a ring of 16 bytes to the FIFO ``npu-request`` in its
+current directory and blocks until it reads the ring's sequence number from ``npu-answer``. In
+between the host executes the command in the mailbox.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Identity:
         return cls(CONFIG_WORDS[product, macs], ID_WORDS[product])
 
 
-# The command stream and the regions (weights, scratch, fast scratch, ...), in place and writable;
-# None where the guest gave none.
+# Takes the command stream and the regions (weights, scratch, fast scratch, ...), in place and
+# writable; a region is None if the guest gave none.
 Run = Callable[[memoryview, Sequence["memoryview | None"]], Outcome]
 
 
@@ -112,10 +112,9 @@ class Refused(Exception):
 
 
 class SharedMemory:
-    """The guest's RAM: an anonymous file in memory that takes only the space that is used.
+    """The guest's RAM: an anonymous file in memory, which takes only the space that is used.
 
-    It is sealed, so that nobody who gets hold of it can make it shorter than what is mapped here.
-    Raises OSError when memory is not available.
+    It is sealed: no process can make it shorter than the mapping. Raises OSError without memory.
     """
 
     def __init__(self, size: int, base: int = DDR_BASE) -> None:
@@ -176,10 +175,10 @@ def _address(view: memoryview) -> int:
 
 @contextmanager
 def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> Iterator[None]:
-    """Answer the guest whose current directory is ``work`` while the block runs.
+    """While the block runs, answers the guest whose current directory is ``work``.
 
-    The FIFOs exist before the block starts. An exception of ``run`` ends the service, so that
-    the guest reports an NPU that does not answer, and is raised when the block ends.
+    The FIFOs exist before the block starts. An exception of ``run`` ends the service (the guest
+    then reports an NPU that does not answer) and is raised when the block ends.
     """
     fifos = [work / name for name in (REQUEST_FIFO, ANSWER_FIFO)]
     with ExitStack() as stack:
@@ -197,8 +196,8 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
 def answering(
     request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
 ) -> Iterator[None]:
-    """As ``serving``, over two open descriptors, which are closed when the service ends; a write to
-    ``answer`` must not wait."""
+    """As ``serving``, with two open descriptors, which the service closes. A write to ``answer``
+    must not block."""
     with ExitStack() as stack:
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)
@@ -213,8 +212,8 @@ def answering(
 
 
 def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int], None]) -> None:
-    """Until the guest closes its end, or leaves its answers unread until there is no place for
-    more, or ``stop`` becomes readable. Closes both FIFOs."""
+    """Serves until the guest closes its end, or the answers that it has not read fill the pipe, or
+    ``stop`` becomes readable. Closes both FIFOs."""
     try:
         while stop not in select.select([request, stop], [], [])[0]:
             try:

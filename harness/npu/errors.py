@@ -7,7 +7,7 @@ from harness.core.verdict import ExitCode, Verdict
 
 
 class EthosUError(HarnessError):
-    """Base: the compiler's output cannot be run. ``place``: what the offset counts in."""
+    """Base: the compiler's output cannot be run. ``place``: how messages give the offset."""
 
     kind = "ethosu"
     verdict = Verdict.FAULT
@@ -51,10 +51,7 @@ class Unwritten(AccessError):
 
 
 class WorkLimit(EthosUError):
-    """The registers ask for more than the model is ready to do.
-
-    ``asked`` and ``limit`` in ``unit``.
-    """
+    """The registers ask for more than the model's limit. ``asked``, ``limit``: in ``unit``."""
 
     kind = "ethosu_work_limit"
     verdict = Verdict.NO_VERDICT
@@ -74,7 +71,7 @@ def check_limit(what: str, asked: int, limit: int, unit: str, offset: int) -> No
 
 
 class Unsupported(EthosUError):
-    """Perhaps valid, but the hardware's behaviour is not confirmed."""
+    """It may be valid, but the hardware's behaviour is not confirmed."""
 
     kind = "ethosu_unsupported"
 

@@ -45,7 +45,7 @@ class Memory:
             self.written = {n: np.zeros(len(r), np.uint8) for n, r in self.regions.items()}
 
     def content(self, number: int, address: int, length: int, what: str, offset: int) -> bytes:
-        """Raises AccessError. Nothing has no place."""
+        """The bytes at an address. Raises AccessError, except for a length of 0."""
         if not length:
             return b""
         region, end = self.regions.get(number), address + length
@@ -54,7 +54,7 @@ class Memory:
         return region[address:end].tobytes()
 
     def outside(self, number: int, low: int, high: int, what: str, offset: int) -> AccessError:
-        """Of an access to ``low <= address < high`` that is not inside its region."""
+        """The error for an access to ``low <= address < high`` outside its region."""
         region = self.regions.get(number)
         if region is None or not 0 <= number < REGIONS:
             return AccessError(f"{what} uses region {number}, which does not exist", offset)
@@ -74,7 +74,7 @@ class Carried:
         self._kept: tuple[int, int, int] | None = None
 
     def resolve(self, job: Job) -> Job:
-        """With the maps of what its buffers hold. Raises AccessError and Unsupported."""
+        """Replaces buffers by the maps that they hold. Raises AccessError, Unsupported."""
         accumulators = job.accumulators
         shape = None if job.output is None else job.output.shape
         if (
@@ -106,7 +106,7 @@ class Carried:
         return replace(operand, map=held, buffer=None)
 
     def after(self, job: Job) -> None:
-        """The operation was done."""
+        """Call it after each operation."""
         if job.accumulators is not None:
             keeps = job.accumulators.keeps and job.output is not None
             self._kept = job.output.shape if keeps and job.output is not None else None
@@ -120,8 +120,8 @@ class Carried:
 
 @dataclass(frozen=True)
 class _Ready:
-    """Parameters of a job. ``packed``: the weights in the order in which they are used;
-    ``largest_sum``: of absolute weights of one output channel."""
+    """Decoded parameters of a job. ``packed``: the weights in the kernel's order. ``largest_sum``:
+    the largest sum of absolute weights of an output channel."""
 
     packed: Weights | None
     largest_sum: int
@@ -130,17 +130,18 @@ class _Ready:
 
 
 class Executor:
-    """Of one stream, with what its jobs carry on. ``internal``: bytes of the NPU's own memory.
+    """Executes the jobs of one stream. ``internal``: bytes of the NPU's own memory.
 
-    Raises ToolMissing and BuildError where the kernel cannot be built.
+    Raises ToolMissing, and InfraError if the kernel cannot be built.
     """
 
     def __init__(self, internal: int) -> None:
         self._library = kernel_library.load()
         self._layouts = layouts()
         self._internal = internal
-        self._scales: list[NDArray[Any]] = []  # what jobs without parameters point into
-        self._bound: dict[int, list[NDArray[Any]]] = {}  # what the others do
+        # Arrays that structures point into: of jobs without parameters, and of each other job.
+        self._scales: list[NDArray[Any]] = []
+        self._bound: dict[int, list[NDArray[Any]]] = {}
         self._ready: dict[tuple[object, ...], _Ready] = {}
         self._decoder = WeightDecoder(self._library)
         self._jobs: list[Job] = []
@@ -151,7 +152,7 @@ class Executor:
         weakref.finalize(self, self._library.hil_npu_close, self._pool)
 
     def describe(self, jobs: Sequence[Job]) -> None:
-        """The jobs from now on. Raises Unsupported."""
+        """Replaces the jobs. Raises Unsupported."""
         self._jobs, self._scales, self._bound = list(jobs), [], {}
         self._fields = (self._layouts.structures["Job"] * len(jobs))()
         for job, fields in zip(jobs, self._fields, strict=True):
@@ -167,7 +168,7 @@ class Executor:
             fields.bound = 1
 
     def _make_room(self, job: Job) -> None:
-        """For what it leaves to other jobs."""
+        """Makes room for the chaining buffer and the accumulators that the job leaves behind."""
         output = job.output
         if output is not None and output.map is not None and output.map.is_chained:
             number, size = output.map.number - FIRST_CHAINING_REGION, output.map.size
@@ -176,10 +177,10 @@ class Executor:
             self.kept = _grown(self.kept, math.prod(output.shape))
 
     def run(self, memory: Memory, places: NDArray[np.int64], offsets: Sequence[int]) -> bool | None:
-        """The operations of ``places``, in order, each at its byte of the stream: whether the last
-        result is not 0; None where it is not one element.
+        """Runs the operations of ``places`` in order. ``offsets``: their bytes in the stream.
+        Returns whether the last result is not 0; None if it has several elements.
 
-        Raises AccessError, Unsupported and MemoryError; of that operation nothing was done.
+        Raises AccessError, Unsupported, MemoryError; the failed operation has changed nothing.
         """
         fields = self._memory_fields(memory)
         count, at = len(places), 0
@@ -196,12 +197,12 @@ class Executor:
         return bool(fields.condition) if fields.condition >= 0 else None
 
     def run_one(self, job: Job, memory: Memory) -> bool | None:
-        """One job by itself; as ``run``."""
+        """Runs one job; returns and raises what ``run`` does."""
         self.describe([job])
         return self.run(memory, np.zeros((1, 5), np.int64), [job.offset])
 
     def _bind(self, index: int, memory: Memory) -> None:
-        """Gives a job the weights and scales that are there now: a guest may load others."""
+        """Gives a job the weights and scales that are in memory now: a guest may load others."""
         job, fields = self._jobs[index], self._fields[index]
         keep: list[NDArray[Any]] = []
         reader = job.parameters
@@ -263,7 +264,7 @@ class Executor:
         return fields
 
     def _error(self, job: Job, fault: Any, memory: Memory, offset: int) -> Exception:
-        """Of a job that was not done."""
+        """The error for a job that failed."""
         trouble = self._layouts.name_of("Trouble", fault.trouble)
         part = self._layouts.name_of("Part", fault.part)
         if trouble == "kAccumulator":
@@ -315,7 +316,7 @@ def _set_scale(
     limit: int,
     keep: list[NDArray[Any]],
 ) -> None:
-    """And how wide the sums are, of which ``limit`` is the largest. Raises Unsupported."""
+    """Also sets the width of the sums; ``limit`` bounds them. Raises Unsupported."""
     accumulators, output = job.accumulators, job.output
     fields.wide = int(limit >= 1 << 31)
     if accumulators is not None:
@@ -334,7 +335,7 @@ def _set_scale(
 
 
 def _grown(array: Any, size: int) -> Any:
-    """With its content, and room for at least ``size``."""
+    """A copy of the array with room for at least ``size`` elements."""
     if len(array) >= size:
         return array
     grown = np.zeros(size, array.dtype)

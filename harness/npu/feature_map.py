@@ -1,4 +1,4 @@
-"""Where the elements of a feature map lie: tiles, NHWC and NHCWB16.
+"""Where the elements of a feature map are: tiles, NHWC and NHCWB16.
 
 Addressing as regor generates it (``GetTiles`` and ``AddressForCoordinate`` of the register
 command stream generators, Vela 5.1.0): a tile's base is the address of its first element.
@@ -16,7 +16,7 @@ import numpy as np
 from harness.npu.errors import check_limit
 from harness.npu.stream import Registers
 
-ELEMENTS = 1 << 25  # at most, of one feature map with its padding
+ELEMENTS = 1 << 25  # the most of one feature map with its padding
 CHAINING_BUFFER = "chaining buffer"
 # Regions 0 to 7 belong to the command stream, 8 and up are chaining buffers.
 FIRST_CHAINING_REGION = 8
@@ -36,8 +36,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Everything that says where (y, x, c) is; ``what`` names it in errors and statistics.
-    ``shape`` and ``stride`` (bytes): y, x, c."""
+    """The layout of a feature map; ``what`` names it in errors and statistics. ``shape`` and
+    ``stride`` (bytes): y, x, c."""
 
     what: str
     number: int
@@ -49,7 +49,7 @@ class FeatureMap:
 
     @property
     def region(self) -> int:
-        """As jobs know it. A stream that names a chaining buffer's region gets an invalid one."""
+        """The region for the kernel; an invalid one if the stream names a chaining buffer's."""
         return (
             self.number
             if self.number < FIRST_CHAINING_REGION or self.is_chained
@@ -75,7 +75,7 @@ class FeatureMap:
 
 
 def chaining_buffer(number: int, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> FeatureMap:
-    """One of the U85's, as a region of its own: rows without gaps."""
+    """A chaining buffer of the U85, as a region of its own: rows without gaps."""
     size = dtype.itemsize
     stride = (shape[1] * shape[2] * size, shape[2] * size, size)
     tile = Tile(0, 0, shape[0], shape[1], 0)
@@ -85,7 +85,7 @@ def chaining_buffer(number: int, shape: tuple[int, int, int], dtype: np.dtype[An
 
 
 def split_tiles(height: int, width: int, registers: Registers, prefix: str) -> tuple[Tile, ...]:
-    """x < WIDTH0 and y < HEIGHT0 (HEIGHT1 on the right) choose between the four bases."""
+    """WIDTH0 and HEIGHT0 (HEIGHT1 on the right side) divide a map into at most four tiles."""
     width0 = registers[f"{prefix}_WIDTH0_M1"] + 1
     height0 = registers[f"{prefix}_HEIGHT0_M1"] + 1
     height1 = registers[f"{prefix}_HEIGHT1_M1"] + 1 if width > width0 else height0

@@ -1,4 +1,4 @@
-"""Shared by all generations: fields of registers, and the parts of jobs."""
+"""Decodes register fields and parts of jobs that all generations share."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from harness.npu.kernel_library import enumerator
 from harness.npu.scale import UNIT, Scale
 from harness.npu.stream import Registers
 
-KERNEL = 1 << 16  # elements at most; the U85's largest is 256 x 256
-DIVISORS = 1 << 20  # at most of an average that has one for each position
+KERNEL = 1 << 16  # the most elements of a kernel; the U85's largest is 256 x 256
+DIVISORS = 1 << 20  # the most of an average pool with a divisor for each position
 _EXTREMES = ("MAX", "MIN")
 _PRECISIONS = (INT8, INT16, INT32, INT64)
 
@@ -47,7 +47,7 @@ def is_bricks(registers: Registers, register: str) -> bool:
 
 
 def kernel_window(registers: Registers) -> Window:
-    """Kernel, stride, dilation and padding registers; KERNEL_*_M1 is the dilated size - 1."""
+    """Reads the kernel, stride, dilation and padding; KERNEL_*_M1 is the dilated size - 1."""
     strides = registers["KERNEL_STRIDE"]
     stride_x = 1 + (strides & 1) + 2 * (strides >> 6 & 1)
     stride_y = 1 + (strides >> 1 & 1) + 2 * (strides >> 9 & 1)
@@ -85,8 +85,8 @@ def weight_span(registers: Registers, kind: str, number: str) -> Span:
 
 
 def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
-    """1 / n of an average of n elements, with so many ``bits`` beside those of n: 30 is how TOSA's
-    AVG_POOL2D divides, 31 the U55 (inferred). One for each position, or one for all."""
+    """The scale 1 / n of an average of n elements, with ``bits`` more bits than n: 30 as in TOSA's
+    AVG_POOL2D, 31 for the U55 (inferred). One for each position if they differ."""
     counts = np.full(1, window.elements, np.int64)
     if any(window.pads):
         positions = window.output[0] * window.output[1]
@@ -102,7 +102,7 @@ def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
 
 
 def ofm_shape(registers: Registers) -> tuple[int, int, int]:
-    """Height, width and depth, before a transpose."""
+    """Height, width and depth before a transpose."""
     shape = (
         registers["OFM_HEIGHT_M1"] + 1,
         registers["OFM_WIDTH_M1"] + 1,
@@ -113,7 +113,7 @@ def ofm_shape(registers: Registers) -> tuple[int, int, int]:
 
 
 def source_size(registers: Registers, window: Window) -> tuple[int, int]:
-    """Rows and columns in memory of what the window needs after IFM_UPSCALE."""
+    """The rows and columns in memory that the window reads, before IFM_UPSCALE enlarges them."""
     mode = registers["IFM_UPSCALE"]
     if mode > 2:
         raise registers.unsupported("IFM_UPSCALE", mode)
@@ -122,7 +122,7 @@ def source_size(registers: Registers, window: Window) -> tuple[int, int]:
 
 
 def require_shorts(registers: Registers, prefix: str, dtype: np.dtype[Any], point: int) -> None:
-    """Of what is multiplied by weights: less its zero point it has 16 bits, as in TOSA."""
+    """Checks an operand of a product: minus its zero point it has 16 bits, as in TOSA."""
     if dtype not in (INT8, INT16):
         raise registers.unsupported(f"{prefix}_PRECISION", dtype)
     least = -128 if dtype == INT8 else -0x8000
@@ -139,7 +139,7 @@ def pool(
     accumulators: Accumulators,
     scaling: Scale = UNIT,
 ) -> Job:
-    """Without an ``ifm`` the accumulators are all that is pooled."""
+    """A pooling job. Without ``ifm`` only the accumulators are pooled."""
     limit = 0 if ifm is None else ifm.limit
     if ifm is not None and mode not in _EXTREMES:
         limit *= window.elements * (ifm.shape[2] if mode == "REDUCE_SUM" else 1)
@@ -156,7 +156,7 @@ def pool(
     )
     if mode not in _EXTREMES or not accumulators.is_plain or not any(window.pads):
         return job
-    # Windows of padding alone give less, or more, than any number, and are clamped. Vela's faults
-    # make such windows.
+    # A window of padding alone gives the lowest or highest number, which is clamped. Only defects
+    # of Vela make such windows.
     alone = not window.valid_counts().all()
     return replace(job, limit=1 << 62, accumulators=Accumulators(64)) if alone else job

@@ -1,7 +1,7 @@
-"""An operation of the NPU as plain values with the names of ``kernel/jobs.h``.
+"""Jobs: operations of the NPU as plain values, with the names of ``kernel/jobs.h``.
 
-``u55`` and ``u85`` make a job from registers, after every check of them. What has another shape
-here than in the structure is in a table of ``kernel_library``.
+``u55`` and ``u85`` check the registers of an operation and make a job from them. A table in
+``kernel_library`` maps attributes whose shape differs from the C++ structure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.npu.kernel_library import WeightDecoder
 from harness.npu.scale import UNIT, Scale
 
 INT8, INT16, INT32, INT64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
-UNBOUNDED = 1 << 63  # as a bound of sums: any 64 bits
+UNBOUNDED = 1 << 63  # a bound of sums that any 64 bits meet
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Window:
 
     @property
     def needed(self) -> tuple[int, int]:
-        """Input rows and columns that are read, without padding."""
+        """Input rows and columns that the window reads, without padding."""
         top, left, bottom, right = self.pads
         height = (self.output[0] - 1) * self.stride[0] + self._reach(0) - top - bottom
         width = (self.output[1] - 1) * self.stride[1] + self._reach(1) - left - right
@@ -67,9 +67,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Operand:
-    """A feature map, the U85's chaining ``buffer``, or a scalar. ``shape``: that of the map; what
-    a buffer holds must have it, or for an elementwise operation spread to it. ``scaling`` is of
-    elementwise operations."""
+    """A feature map, a chaining ``buffer`` of the U85, or a scalar. ``shape``: of the map; the
+    content of a buffer must have it, or be broadcast to it in an elementwise operation.
+    ``scaling``: of an elementwise operation."""
 
     what: str
     map: FeatureMap | None
@@ -94,7 +94,7 @@ class Operand:
 
     @property
     def limit(self) -> int:
-        """The largest absolute value, less the zero point."""
+        """The largest absolute value minus the zero point."""
         if self.map is None and self.buffer is None:
             return abs(self.scalar - self.zero_point)
         return largest_input(self.dtype if self.map is None else self.map.dtype, self.zero_point)
@@ -136,9 +136,9 @@ class LookUp:
 
 @dataclass(frozen=True)
 class Output:
-    """``shape`` is before the transpose to ``axis``; ``reverse`` is 1 more than a stored axis.
-    ``map`` None: nothing is stored. ``index_type``: of what comes before the table.
-    ``rounding``: the name of one that is only confirmed with a scale of 1."""
+    """``map``: None if nothing is stored. ``shape``: before the transpose to ``axis``. ``reverse``:
+    the reversed axis plus 1, or 0. ``index_type``: of the table's index. ``rounding``: a mode that
+    is only confirmed with a scale of 1, else ""."""
 
     map: FeatureMap | None
     shape: tuple[int, int, int]
@@ -163,7 +163,8 @@ class Output:
 
 @dataclass(frozen=True)
 class Accumulators:
-    """``initial``: kZero, kKept (of the last operation) or kMap (``source``)."""
+    """``initial``: kZero, kKept (those of the last operation) or kMap (``source``). ``keeps``: for
+    the next operation."""
 
     bits: int
     initial: str = "kZero"
@@ -172,7 +173,7 @@ class Accumulators:
 
     @property
     def is_plain(self) -> bool:
-        """Whether they start from nothing and nothing of them is kept."""
+        """Whether they start at 0 and are not kept."""
         return self.initial == "kZero" and not self.keeps
 
     @property
@@ -194,9 +195,9 @@ class Parameters:
 
 @dataclass(frozen=True)
 class ParameterReader:
-    """``spans``: where weights lie, so many as ``weight_spans``, and then scales. ``decode`` takes
-    the content of each and raises AccessError and Unsupported; ``layout`` is all else that decides
-    what it gives."""
+    """``spans``: the places of weights (the first ``weight_spans``) and scales. ``decode`` takes
+    the content of each; it raises AccessError, Unsupported. ``layout``: with the contents, decides
+    the result."""
 
     layout: Hashable
     spans: Sequence[Span]
@@ -206,8 +207,8 @@ class ParameterReader:
 
 @dataclass(frozen=True)
 class Copy:
-    """A DMA of planes of rows; steps in bytes from start to start. An ``internal`` target is the
-    NPU's own memory. ``indexed``: kNone, kGather or kScatter."""
+    """A DMA of planes of rows. ``*_row``, ``*_plane``: bytes from one start to the next.
+    ``internal``: the target is the NPU's own memory. ``indexed``: kNone, kGather or kScatter."""
 
     length: int
     rows: int
@@ -249,9 +250,9 @@ class Resize:
 
 @dataclass(frozen=True)
 class Job:
-    """``limit`` bounds the absolute sums before bias and scale; of a convolution the weights do.
-    ``scaling``: of all channels, unless the ``parameters`` have it. ``offset``: the operation's
-    byte in the stream. ``bits`` and ``halves`` (whether SHR rounds up) are of shifts."""
+    """``limit``: a bound of the absolute sums before bias and scale; a convolution's follows from
+    its weights. ``scaling``: of all channels, unless the ``parameters`` have it. ``offset``: the
+    operation's byte in the stream. ``bits``, ``halves`` (whether SHR rounds up): of shifts."""
 
     kind: str
     offset: int
@@ -273,13 +274,13 @@ class Job:
 
     @property
     def operands(self) -> list[Operand]:
-        """All that is read of maps, buffers and scalars."""
+        """The maps, buffers and scalars that the job reads."""
         source = None if self.accumulators is None else self.accumulators.source
         return [one for one in (self.first, self.second, source) if one is not None]
 
     @property
     def maps(self) -> list[FeatureMap]:
-        """In memory: what is read, then what is written."""
+        """The maps in memory: those it reads, then the one it writes."""
         written = None if self.output is None else self.output.map
         found = [*(operand.map for operand in self.operands), written]
         return [one for one in found if one is not None]

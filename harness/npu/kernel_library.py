@@ -1,8 +1,8 @@
-"""The arithmetic of ``kernel/``: built for this machine once, cached by content, loaded.
+"""Builds the arithmetic in ``kernel/`` for this machine, caches it by content and loads it.
 
-Results do not depend on the compiler or the processor: all of it is integers. Structures and
-enumerations are read from the headers: a field of a C++ structure gets the value of the attribute
-that has its name, so a new field is one line there and one in the dataclass that has the value.
+Results do not depend on the compiler or the processor: all arithmetic is in integers. Structures
+and enumerations are read from the headers. A field of a C++ structure gets the value of the
+attribute with its name, so a new field is one line there and one in a dataclass here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENUM = re.compile(r"enum class (\w+) : int64_t \{([^}]*)\}")
 _STRUCT = re.compile(r"struct (\w+) \{([^}]*)\};")
 _FIELD = re.compile(r"(?:(?:mutable|const|class) )*(\w+)(\*?) (.+)", re.DOTALL)
 _NAME = re.compile(r"(\w+)(?:\[(\w+)\])?")
-# attributes that are tuples or objects, by the names of their elements
+# Fields of structures that are elements of an attribute: the attribute, and the index or name.
 _ELEMENTS: dict[str, tuple[str, int | str]] = {
     "height": ("shape", 0),
     "width": ("shape", 1),
@@ -54,11 +54,11 @@ _AXES = {"_y": 0, "_x": 1, "_c": 2}
 
 @dataclass(frozen=True)
 class Layouts:
-    """``enumerations``: the numbers of the enumerators by their names, ``structures``: ctypes."""
+    """``enumerations``: numbers of enumerators, by name. ``structures``: ctypes classes."""
 
     enumerations: dict[str, dict[str, int]]
     structures: dict[str, Any]
-    types: dict[str, dict[str, str]]  # of the fields of a structure, as they are named in C++
+    types: dict[str, dict[str, str]]  # C++ types of the fields of each structure
 
     def fill(self, kind: str, target: Any, value: object) -> None:
         """Writes ``value`` to a zeroed structure; None stays 0."""
@@ -131,14 +131,14 @@ def _match(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
 
 
 def enumerator(name: str) -> str:
-    """As the C++ has it: CMP_EQ of the registers is kCmpEq."""
+    """The C++ name: CMP_EQ of the registers is kCmpEq."""
     return "k" + "".join(word.capitalize() for word in name.split("_"))
 
 
 Weights = NDArray[np.int16]
 FAST_HEADER = 32
-ENCODED = 1 << 26  # weights at most of one stream, padding included
-_USUAL = 16  # weights of one byte; more are asked for again
+ENCODED = 1 << 26  # the most weights of one stream, padding included
+_USUAL = 16  # weights of one byte; for more, decoding is repeated with more room
 _DISORDERS = (
     "",
     "the weight stream has too few weights",
@@ -210,7 +210,7 @@ class WeightDecoder:
     def order_u85(
         self, streams: Sequence[Weights], layout: WeightLayout, to_the_end: bool, offset: int
     ) -> Weights:
-        """As (ofm, y, x, ifm). ``to_the_end``: nothing but zeros follows the last weight."""
+        """The weights as (ofm, y, x, ifm). ``to_the_end``: only zeros may follow the last one."""
         whole = np.empty((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
         kept = [np.ascontiguousarray(stream) for stream in streams]
         places = (ctypes.c_void_p * len(kept))(*(stream.ctypes.data for stream in kept))
@@ -221,8 +221,8 @@ class WeightDecoder:
         return whole
 
     def pack(self, weights: Weights, depthwise: bool) -> tuple[Weights, int]:
-        """In the order in which they are used, and the largest sum of absolute weights of one
-        output channel."""
+        """The weights in the kernel's order, and the largest sum of absolute weights of an output
+        channel."""
         dense = np.ascontiguousarray(weights)
         ofm, height, width, ifm = dense.shape
         shape = int(depthwise), ofm, height * width, ifm
@@ -243,7 +243,7 @@ _SECONDS = 300
 
 @lru_cache(maxsize=1)
 def load() -> ctypes.CDLL:
-    """The library, built when it is not there yet; one process builds, others wait.
+    """The library, built if it is not cached; one process builds, others wait.
 
     Raises ToolMissing, InfraError where it cannot be built, and DiskError when there is no room.
     """
@@ -259,7 +259,7 @@ def load() -> ctypes.CDLL:
 
 
 def check_layout(library: ctypes.CDLL) -> None:
-    """AssertionError: the structures that were read from jobs.h are not the library's."""
+    """Raises AssertionError if the structures read from jobs.h are not the library's."""
     structures = layouts().structures
     ours = tuple(ctypes.sizeof(structures[name]) for name in ("Job", "Memory"))
     theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
@@ -295,7 +295,7 @@ def _build(directory: Path) -> None:
 
 
 def declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    """With the types of its functions."""
+    """The library with the types of its functions."""
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     signatures: dict[str, tuple[list[Any], Any]] = {
         "hil_npu_run": ([pointer, pointer, number, number, pointer], number),

@@ -1,11 +1,11 @@
 """Runs the NPU's model in a process of its own, which can be ended at any time.
 
-A guest decides what the model works on, and for how long. Here that is somebody else's time and
-memory: ``stop`` ends a job at once, and a job that kills its process kills nothing else.
+The guest decides what the model computes and how long. In its own process ``stop`` ends a job at
+once, and a job that kills the process kills nothing else.
 
-A request is one message of JSON: for the command stream and each region its offset in the shared
-memory and its size, or null; where the offset is negative the bytes follow as a message each. The
-answer is JSON again, and, after a job that was done, the bytes of all that was not shared.
+A request is a JSON message with, for the command stream and each region, its offset in the shared
+memory and its size, or null. A negative offset means that the bytes follow in a message. The
+answer is JSON too, followed after a finished job by the bytes of everything that is not shared.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
 
 
 class NpuProcess:
-    """A ``Run`` whose work is done elsewhere. Views of ``memory`` are worked on in place; others
-    are copied there and back."""
+    """A ``Run`` in another process. It works on views of ``memory`` in place; others are copied
+    there and back."""
 
     def __init__(self, product: str, macs: int, memory: SharedMemory | None) -> None:
         self._memory = memory
@@ -87,7 +87,7 @@ class NpuProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """When nobody is waiting for a job any more."""
+        """Call it when no thread waits for a job."""
         self.stop()
         self._connection.close()
 
@@ -108,20 +108,20 @@ class NpuProcess:
         return Outcome(**{**told, "result": Result(told["result"])})
 
     def _span(self, piece: memoryview) -> tuple[int, int]:
-        """Where in the shared memory, or -1; and how many bytes."""
+        """The offset in the shared memory, or -1, and the size."""
         offset = None if self._memory is None else self._memory.offset(piece)
         return (-1 if offset is None else offset), len(piece)
 
 
 def work(given: dict[str, Any], product: str, macs: int) -> None:
-    """The child's side: does one job after another until there are no more."""
+    """The child's side: runs jobs until the connection is closed."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     shared = memoryview(b"")
     for descriptor in given["memory"]:
         shared = memoryview(mmap.mmap(descriptor, given["size"]))
     failure: Exception | None = None
-    try:  # before the first job comes, which is told when that went wrong
+    try:  # imported before the first job, which reports a failure
         from harness.npu.model import npu
 
         run: Callable[..., Outcome] = npu(product, macs)
@@ -137,7 +137,7 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
                 told = asdict(run(pieces[0], pieces[1:]))
             except ImportError as error:
                 told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
-            except Exception as error:  # a boundary: whoever asked is told
+            except Exception as error:  # a boundary: the caller gets the message
                 told, copied = {"failed": f"{type(error).__name__}: {error}"}, []
             jobs.send_bytes(json.dumps(told).encode())
             for piece in copied:
@@ -147,7 +147,7 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
 def _pieces(
     spans: list[tuple[int, int] | None], jobs: Connection, shared: memoryview
 ) -> tuple[list[memoryview | None], list[memoryview]]:
-    """The command stream and the regions; and those of them that came with the request."""
+    """The command stream and the regions, and those that were sent with the request."""
     pieces: list[memoryview | None] = []
     copied: list[memoryview] = []
     for span in spans:

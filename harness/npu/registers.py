@@ -1,4 +1,4 @@
-"""Register names by opcode, which registers are wider than 32 bits, and the modes of operations.
+"""Register names by opcode, the registers wider than 32 bits, and the modes of operations.
 
 Opcodes of U55 and U65: ``ethosu/vela/ethos_u55_regs/ethos_u55_regs.py``; fields and the
 U85's opcodes: regor's ``ethos_u65_interface.hpp`` and ``ethos_u85_interface.hpp`` (Vela 5.1.0).
@@ -134,10 +134,10 @@ SIGNED_40 = (
     | {"DMA0_SKIP0", "DMA0_SKIP1", "DMA0_SRC_STRIDE0", "DMA0_SRC_STRIDE1", "DMA0_DST_STRIDE0"}
     | {"DMA0_DST_STRIDE1", "DMA0_IDX_SKIP1"}
 )
-# Operations that differ in these addresses only are the same work at another place.
+# Operations that differ only in these addresses share a job (``shared_jobs``).
 RELOCATABLE_ADDRESSES = frozenset({"IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST"})
 SCALES = frozenset({"OFM_SCALE", "OPA_SCALE", "OPB_SCALE", "IFM_SCALE", "IFM2_SCALE"})
-# The parameter holds bits 32 to 47 of the value, not only a number beside it.
+# The parameter holds bits 32 to 47 of the value.
 FULL_WIDTH = frozenset({"OP_SCALAR", "DMA0_IDX_MAX", "RESIZE_X", "RESIZE_Y"})
 
 
@@ -175,7 +175,7 @@ ELEMENTWISE_U85 = {
 
 @dataclass(frozen=True)
 class RegisterSet:
-    """The two opcode spaces of one generation of the NPU, and the modes of its operations."""
+    """The opcodes and the modes of operations of one generation of the NPU."""
 
     cmd0: Mapping[int, str]
     cmd1: Mapping[int, str]
@@ -204,5 +204,5 @@ _U85 = RegisterSet(
 
 
 def register_set(product: str) -> RegisterSet:
-    """Of a product's generation: a U65 has the U55's."""
+    """The registers of a product; the U65's are the U55's."""
     return _U85 if product == "u85" else _U55

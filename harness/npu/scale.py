@@ -1,7 +1,7 @@
-"""Scales of the output stage, and the arrays in which a job has them.
+"""Scales of the output stage, and the arrays that a job has them in.
 
-(value + bias) * multiplier + half >> shift. How wide the numbers get is bounded here, so that
-``kernel/output.cpp`` can use narrow ones.
+The result is (value + bias) * multiplier + half >> shift. Its bounds are computed here, so that
+``kernel/output.cpp`` can use narrow integers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.npu.errors import AccessError
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
-RECORD_BYTES = 10  # bytes of bias, scale and shift, per channel
+RECORD_BYTES = 10  # bias, scale and shift of a channel
 _LANES = 16  # kLanes of kernel/vectors.h
 _EXACT = 1 << 62  # a product and its half, in 64 bits
 _ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
@@ -24,8 +24,8 @@ _ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
 
 @dataclass(frozen=True)
 class Scale:
-    """Multiply, add a half unless ``halves`` is off, shift; one per channel, one per position
-    (height, width, 1), or one for all."""
+    """Multiplies, adds a half if ``halves``, and shifts. One per channel, one per position (height,
+    width, 1), or one for all."""
 
     multiplier: Integers
     shift: Integers
@@ -42,7 +42,7 @@ class Scale:
         return np.where(self.shift > 0, np.int64(1) << np.maximum(self.shift - 1, 0), 0)
 
     def is_identity(self, limit: int) -> bool:
-        """(2**31 + 1) >> 31 is 1 with every rounding to nearest; it copies, as in transposes."""
+        """Whether it changes nothing. In transposes (2**31 + 1) >> 31 is 1 with every rounding."""
         if self.multiplier.size > 1 or self.is_unit:
             return self.is_unit
         plain = (self.multiplier.item(), self.shift.item()) == ((1 << 31) + 1, 31)
@@ -102,14 +102,14 @@ class ScaleWriter:
 
 
 def scale_records(data: bytes, count: int, offset: int) -> Bytes:
-    """``count`` records of ten bytes, one row each."""
+    """``count`` records of ten bytes, as rows. Raises AccessError."""
     if len(data) < count * RECORD_BYTES:
         raise AccessError(f"{len(data)} bytes of scales for {count} channels", offset)
     return np.frombuffer(data, np.uint8, count * RECORD_BYTES).reshape(count, RECORD_BYTES)
 
 
 def little_endian(columns: Bytes) -> Integers:
-    """Of at most seven columns."""
+    """The integers whose bytes are the columns, at most seven."""
     wide = np.zeros((len(columns), 8), np.uint8)
     wide[:, : columns.shape[1]] = columns
     result: Integers = wide.view("<i8")[:, 0]

@@ -29,8 +29,7 @@ _COLUMNS = 5  # of a Place in kernel/jobs.h: job, whether it is moved, three add
 
 @dataclass
 class Totals:
-    """What operations did: how many of each name, MACs, and bytes moved by region and kind of
-    access."""
+    """Counts of operations by name, MACs, and bytes moved by region and kind of access."""
 
     counts: dict[str, int] = field(default_factory=dict)
     macs: int = 0
@@ -64,7 +63,7 @@ def _accesses(job: Job) -> list[tuple[int, str, int]]:
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """Operations that share a job. ``addresses``: the registers in which they may differ (first
-    input, second input, output; or both ends of a copy; "": it has none)."""
+    input, second input, output; or both ends of a copy); "" if there is none."""
 
     job: int
     request: workload.Request
@@ -73,9 +72,9 @@ class _Kind:
 
 
 class Operations:
-    """``jobs`` in the order in which they came. ``places`` has a row for each operation, as the
-    kernel's ``Place``; ``offsets`` its byte in the stream. ``branches``: the stream has one, so
-    that its operations are only known as they come."""
+    """``jobs``: in the order of their first operation. ``places``: a row for each operation, as the
+    kernel's ``Place``. ``offsets``: its byte in the stream. ``branches``: the stream has one, so
+    its operations are only known at run time."""
 
     def __init__(self, prepare: Prepare, config: NpuConfig) -> None:
         self.jobs: list[Job] = []
@@ -87,8 +86,8 @@ class Operations:
         self._carried = Carried()
 
     def read(self, words: Sequence[int], names: RegisterSet, total: workload.Work) -> None:
-        """Up to STOP, or the first branch. Raises WorkLimit for what ``total`` does not allow, and
-        what ``walk`` and ``prepare`` raise."""
+        """Reads up to STOP or the first branch. Raises WorkLimit if ``total`` does not allow an
+        operation, and what ``walk`` and ``prepare`` raise."""
         state, rows = State(), array("q")
         kinds: dict[tuple[object, ...], _Kind] = {}
         last, kind = ("", 0, -1), None
@@ -117,7 +116,7 @@ class Operations:
         self.places = np.frombuffer(rows, np.int64).reshape(-1, _COLUMNS)
 
     def _first(self, operation: Operation, state: State, total: workload.Work) -> _Kind | None:
-        """None: no other operation may share its job."""
+        """Prepares a job. Returns None if no other operation may share it."""
         registers = state.registers(operation.offset)
         job = self._carried.resolve(self._prepare(operation, registers, self._config))
         request = workload.request(job)
@@ -136,7 +135,7 @@ class Operations:
         return len(self.places)
 
     def totals(self) -> Totals:
-        """Of all operations, once each."""
+        """The totals of one inference."""
         totals = Totals()
         times = np.bincount(self.places[:, 0], minlength=len(self.jobs)).tolist()
         for name, job, count in zip(self._names, self.jobs, times, strict=True):
@@ -145,8 +144,8 @@ class Operations:
 
 
 def address_registers(job: Job) -> Addresses | None:
-    """As ``_Kind.addresses``. None where more than that depends on addresses, or on what other
-    operations have left. BASE0 is where a map of one tile begins (``split_tiles``)."""
+    """``_Kind.addresses`` of a job; None if the job depends on addresses in other ways, or on other
+    operations. BASE0 is the start of a map with one tile (``split_tiles``)."""
     if job.copy is not None:
         return "DMA0_SRC", "DMA0_DST", ""
     if job.parameters is not None:

@@ -1,4 +1,4 @@
-"""Words to operations: registers persist, and every operation sees a copy of them.
+"""Decodes words to operations. Registers persist; every operation sees a copy of them.
 
 A word has its opcode in bits 9:0 and its kind in bits 15:14; kind 0 is 32 bits long with the
 parameter in 31:16, kind 1 has a second word (regor's ``ethos_u85_interface.hpp``).
@@ -101,8 +101,8 @@ def _payload(words: Sequence[int], at: int) -> int:
 
 
 def _wide(name: str, words: Sequence[int], at: int) -> int:
-    """The value of a 64-bit register whose second word is at ``at``: 40-bit addresses, signed where
-    they are steps. Scales keep shift and rounding above bit 32, as they stand in the word."""
+    """The value of a 64-bit register whose second word is at ``at``: a 40-bit address, or a signed
+    step. A scale keeps its shift and rounding above bit 32, as in the word."""
     parameter, payload = words[at - 1] >> 16, _payload(words, at)
     if name.endswith(("SCALE", "_LENGTH")) or name in FULL_WIDTH:
         return parameter << 32 | payload
@@ -116,8 +116,8 @@ _HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_F
 
 
 def disassemble(actions: Actions) -> Iterator[str]:
-    """One line per command, with its byte offset; operations stand out from the register writes
-    that lead to them. STOP does not end it."""
+    """One line per command with its byte offset; register writes are indented. Continues behind
+    STOP."""
     names, words, at = register_set(actions.config.product), actions.words, 0
     yield f"; {actions.config.name}, {len(words)} words"
     if actions.requires is not None:
@@ -155,8 +155,8 @@ def _operation_text(item: Operation, names: RegisterSet) -> str:
 
 @dataclass
 class State:
-    """Registers as they stand: the addresses of whole maps and copies, and all others. ``changes``
-    counts those of the others."""
+    """The current registers: relocatable ``addresses``, and ``others``. ``changes``: the number of
+    changes of the others."""
 
     others: dict[str, int] = field(default_factory=dict)
     addresses: dict[str, int] = field(default_factory=dict)
@@ -169,8 +169,8 @@ class State:
 def walk(
     words: Sequence[int], names: RegisterSet, state: State, at: int = 0
 ) -> Iterator[Operation]:
-    """From word ``at`` to STOP, each operation that does something and each BRANCH, which is not
-    followed; ``state`` is as it is then. Raises StreamError."""
+    """Yields each operation with an effect and each BRANCH from word ``at`` to STOP, without
+    following branches. ``state`` has the registers at that moment. Raises StreamError."""
     others, addresses = state.others, state.addresses
     while at < len(words):
         item, at = decode_at(words, at, names)

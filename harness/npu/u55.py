@@ -135,7 +135,7 @@ def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
 
 
 def _operand_scales(mode: str, registers: Registers) -> tuple[Scale, Scale]:
-    """Of the left and the right operand. SHR rounds as the OFM."""
+    """The scales of the left and the right operand. SHR rounds as the OFM."""
     if mode == "SHR":
         rounding = registers.bits("OFM_PRECISION", 14, 2)
         if rounding != _NATURAL:

@@ -1,4 +1,4 @@
-"""Weights and scales of the U55 and U65, as (ofm, y, x, ifm).
+"""Reads weights and scales of the U55 and U65; weights as (ofm, y, x, ifm).
 
 The order is the one of ``EthosUWeightOrdering`` in regor's ``ethos_u55_weight_encoder.cpp``
 (Vela 5.1.0); ``kernel/reorder_u55.cpp`` follows it.
@@ -27,7 +27,7 @@ class LayoutU55(WeightLayout):
 
     @property
     def form(self) -> int:
-        """As OrderU55 has it."""
+        """OrderU55.form."""
         return 2 if self.depthwise else 1 if self.part_kernel else 0
 
     @property
@@ -54,7 +54,7 @@ class LayoutU55(WeightLayout):
         return self.cores * self.kernel[0] * self.kernel[1] * self.ifm_depth
 
     def of_core(self, core: int) -> LayoutU55:
-        """With the output channels of one core, and those of a block."""
+        """The layout of one core: its output channels, and those of a block."""
         depth = len(range(core, self.ofm_depth, self.cores))
         block = (self.ofm_block + self.cores - 1 - core) // self.cores
         return replace(self, ofm_depth=depth, ofm_block=block)
@@ -68,7 +68,7 @@ def weight_reader(
     depth: int,
     depthwise: bool,
 ) -> ParameterReader:
-    """Of a convolution with ``depth`` output channels."""
+    """The reader for a convolution with ``depth`` output channels."""
     dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
     layout = LayoutU55(
         ofm_depth=depth,
@@ -113,7 +113,7 @@ def _scale(
 def ordered_weights(
     decoder: WeightDecoder, streams: Sequence[Weights], layout: LayoutU55, offset: int
 ) -> Weights:
-    """As (ofm, y, x, ifm), from one decoded stream per core: channel c belongs to core c % cores.
+    """Orders one decoded stream per core as (ofm, y, x, ifm): channel c is core c % cores' work.
     Raises AccessError."""
     whole = np.zeros((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
     for core, stream in enumerate(streams):

@@ -60,7 +60,7 @@ from harness.npu.u85_weights import (
 _TILE2X2, _TILE3X1, _CHAINED, _NONE = range(4)
 _INITIAL = ("kZero", "kKept", "kMap")  # ACC_FORMAT.acc_input
 _BROADCAST_SCALAR = 8
-# where each axis of the result comes from: OFM_PRECISION.activation_transpose
+# OFM_PRECISION.activation_transpose: the source of each axis of the result
 _TRANSPOSES = {
     0: (0, 1, 2),  # HWC
     1: (1, 0, 2),  # WHC
@@ -158,7 +158,7 @@ def _clamp(registers: Registers, dtype: np.dtype[Any]) -> tuple[int, int] | None
 
 
 def prepare_accumulators(registers: Registers, shape: tuple[int, int, int]) -> Accumulators:
-    """ACC_FORMAT: what the sums start from, how wide they are, whether they are kept."""
+    """ACC_FORMAT: the initial sums, their width, and whether they are kept."""
     form, source = registers.bits("ACC_FORMAT", 0, 2), registers.bits("ACC_FORMAT", 4, 2)
     if form > 1 or source >= len(_INITIAL):
         raise registers.unsupported("ACC_FORMAT", registers["ACC_FORMAT"])
@@ -260,7 +260,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
 
 
 def _prepare_matmul(registers: Registers) -> Job:
-    """CONV whose weights are IFM2: its positions are the output channels."""
+    """A CONV whose weights are IFM2: the positions of IFM2 are the output channels."""
     window, shape = kernel_window(registers), ofm_shape(registers)
     if window.kernel != (1, 1) or not window.is_pointwise:
         raise registers.unsupported("KERNEL", window.kernel, "with weights in IFM2")
@@ -345,7 +345,7 @@ def _prepare_resize(operation: Operation, registers: Registers) -> Job:
 
 
 def _rest_of_scale(registers: Registers) -> Scale:
-    """OFM_SCALE without the 16 bits, whose removal is exact in every rounding."""
+    """OFM_SCALE without the shift by 16, which is exact with every rounding."""
     value = registers["OFM_SCALE"]
     multiplier, shift = value & 0x7FFFFFFF, value >> 32 & 63
     if multiplier != 1 or shift < 16:

@@ -1,4 +1,4 @@
-"""Weights of the U85, as (ofm, y, x, ifm), and its scales: OFM_SCALE, inputs, channel records.
+"""Reads weights of the U85 as (ofm, y, x, ifm), and scales: OFM_SCALE, inputs, channel records.
 
 Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1.0). The
 order is the one of ``EthosU85WeightOrdering`` in regor's ``ethos_u85_weight_encoder.cpp``
@@ -50,7 +50,7 @@ def input_scale(registers: Registers, register: str) -> Scale:
 def checked_scale(
     registers: Registers, register: str, multiplier: int, value: int, rounding: str
 ) -> Scale:
-    """Only NATURAL and TRUNCATE_TO_LOWER are confirmed; a factor of 1 needs no rounding."""
+    """A scale whose rounding is confirmed (NATURAL, TRUNCATE_TO_LOWER), or a factor of 1."""
     shift, double = value >> 32 & 63, value >> 38 & 31
     if (multiplier, shift) in ((1, 0), ((1 << 30), 30)):
         return UNIT
@@ -69,8 +69,8 @@ def require_rounding(registers: Registers, register: str, rounding: str) -> bool
 
 @dataclass(frozen=True)
 class ChannelScales:
-    """OFM_SCALE, or one record per channel with a bias. ``of_all``: the scale where there are no
-    records, which are in ``spans``."""
+    """OFM_SCALE, or a record with a bias for each channel. ``spans``: the place of the records, if
+    there are any. ``of_all``: the scale without records."""
 
     registers: Registers
     depth: int
@@ -86,7 +86,7 @@ class ChannelScales:
 
     @property
     def reader(self) -> ParameterReader | None:
-        """Of an operation without weights; None where there are no records to be read."""
+        """The reader for an operation without weights; None without records."""
 
         def decode(_: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
             return Parameters(None, *self.parse(contents))
@@ -153,7 +153,7 @@ class LayoutU85(WeightLayout):
 
     @property
     def ifm_block(self) -> int:
-        """In no register; the rule of ``FindBlockConfig`` in ``ethos_u85.cpp``."""
+        """No register has it: the rule of ``FindBlockConfig`` in ``ethos_u85.cpp``."""
         if self.part_kernel:
             return 16
         if self.ifm_bits == 32 or (self.macs <= 256 and self.ofm_unit == 16 and not self.sparse):
@@ -202,7 +202,7 @@ def weight_reader(
     scales: ChannelScales,
     depthwise: bool,
 ) -> ParameterReader:
-    """Of a convolution; its scales come with it."""
+    """The reader for the weights of a convolution, and its scales."""
     microblock = registers.bits("ACC_FORMAT", 8, 3)
     unit = UBLOCK_DEPTH.get((config.macs, microblock))
     if unit is None:
@@ -240,7 +240,7 @@ def weight_reader(
 
 
 def deinterleave(values: Weights, layout: LayoutU85) -> list[Weights]:
-    """The fast format has the streams in one, in turns of a block each."""
+    """Separates the streams of the fast format, which takes a block of each in turn."""
     count = layout.streams
     if count == 1:
         return [values]

@@ -1,10 +1,9 @@
-"""How much work jobs are, and how much of it the model is ready to do.
+"""Estimates the work of jobs before they run, and limits it.
 
-Registers are 16 bits wide, so that a few words can describe more than any machine can do. What a
-job needs is counted before it is computed; ``feature_map`` and ``fields`` bound what a job is made
-of. The unit is an element of a feature map that is gone over once; a product of a convolution
-counts for less, because it runs in compiled code, and a command, a kernel element and a row of a
-DMA for more, because they are steps of this program. A unit is in the order of 5 ns.
+Registers are 16 bits wide, so a few words can describe more work than any machine can do.
+``feature_map`` and ``fields`` limit the parts of a job, this module the sum. The unit is one pass
+over an element of a feature map, about 5 ns. A product of a convolution counts for less (compiled
+code), a command, a kernel element and a row of a DMA for more (steps in Python).
 """
 
 from __future__ import annotations
@@ -15,31 +14,31 @@ from harness.npu.errors import check_limit
 from harness.npu.feature_map import ELEMENTS
 from harness.npu.job import Job, Window
 
-UNITS = 1 << 33  # of all commands: about a minute
+UNITS = 1 << 33  # of a stream: about a minute
 LOOPING = 1 << 26  # of a stream with branches, whose length is unknown: some seconds
 OPERATIONS = 5 << 17  # of a stream without branches
-DISTINCT = 3 << 13  # of those; each is kept, in some 6 KiB
-KEPT = 1 << 29  # bytes of weights and scales of all commands, as they stand and as they are kept
-ROW = 1 << 23  # elements of a row of an elementwise operation, which is worked in 64 bits
+DISTINCT = 3 << 13  # jobs of a stream; each takes about 6 KiB
+KEPT = 1 << 29  # bytes of encoded and decoded weights and scales of a stream
+ROW = 1 << 23  # elements of a row of an elementwise operation, which are 64-bit in the kernel
 
 _PRODUCTS = 32  # of a convolution, per unit
 _COMMAND = 1 << 14
-_AGAIN = 1 << 10  # a command that differs from an earlier one in addresses alone
+_AGAIN = 1 << 10  # a command that differs from an earlier one only in addresses
 _KERNEL_ELEMENT = 1 << 11
 _DMA_ROW = 1 << 11
-_VECTOR = 16  # channels, at most, that the compiled arithmetic has side by side
+_VECTOR = 16  # channels of the kernel's widest vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one job asks for. ``kept``: bytes."""
+    """The needs of one job. ``kept``: bytes."""
 
     units: int
     kept: int
 
 
 def request(job: Job) -> Request:
-    """Raises WorkLimit for what no job may ask for, before any of it is done."""
+    """Raises WorkLimit for more than a single job may need."""
     if job.copy is not None:
         moved, rows = job.copy.total, job.copy.rows * job.copy.planes
         check_limit("DMA", moved, 8 * ELEMENTS, "bytes", job.offset)
@@ -49,20 +48,20 @@ def request(job: Job) -> Request:
 
 @dataclass
 class Work:
-    """What the commands so far ask for. ``limit``: of units."""
+    """The needs of the commands so far. ``limit``: of units."""
 
     limit: int = UNITS
     units: int = 0
     kept: int = 0
 
     def add(self, request: Request, offset: int) -> None:
-        """Raises WorkLimit, before any of it is done."""
+        """Raises WorkLimit."""
         self.kept += request.kept
         check_limit("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
         self._add_units(request.units + _COMMAND, offset)
 
     def again(self, request: Request, offset: int) -> None:
-        """For the addresses of another one, which is prepared already and has no weights."""
+        """Adds a command that shares a job, which has no weights."""
         self._add_units(request.units + _AGAIN, offset)
 
     def _add_units(self, units: int, offset: int) -> None:
@@ -100,14 +99,14 @@ def _units(job: Job) -> int:
 
 
 def _reached(window: Window, axis: int) -> int:
-    """Rows or columns that the kernel goes over, padding included."""
+    """Rows or columns that the kernel reaches, padding included."""
     return window.needed[axis] + window.pads[axis] + window.pads[axis + 2]
 
 
 def _kept(job: Job) -> int:
-    """The bytes of what is there and of what is made of it: weights of 16 bits, in vectors of
-    output channels and in pairs of input channels, and five numbers of a scale for each channel.
-    Those of an average are for each position, and made from two others."""
+    """Bytes of encoded parameters and what is made of them: 16-bit weights in vectors of output
+    channels and pairs of input channels, and five numbers of a scale for each channel. An average
+    has scales for each position, and two arrays to compute them."""
     divisors = 0 if job.scaling.multiplier.size == 1 else 7 * 8 * job.scaling.multiplier.size
     if job.parameters is None or job.output is None:
         return divisors
