@@ -20,9 +20,8 @@ from harness.config.loading import load_target
 from harness.config.target import SimulatorName
 from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.firmware.source import BuildRequest
-from harness.firmware.sources.bundled import SOURCE, build
+from harness.firmware.sources.bundled import PRODUCTS, SOURCE, build
 from harness.firmware.step import take
-from harness.firmware.zephyr.west import PRODUCTS
 from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build

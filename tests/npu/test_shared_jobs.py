@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness.npu import shared_jobs
+from harness.npu import model
 from harness.npu.errors import AccessError, EthosUError, StreamError
 from harness.npu.model import Network, Stats
 from tests.npu.assembling import INPUT, U55_128, U85_256, Item, blob, cop1, pool, tensors, words
@@ -54,7 +54,7 @@ def kinds(network: Network) -> tuple[int, int]:
 
 @pytest.fixture
 def each_by_itself(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(shared_jobs, "address_registers", lambda job: None)
+    return lambda: monkeypatch.setattr(model, "address_registers", lambda job: None)
 
 
 def at_random(product: str, draw: random.Random) -> Iterator[Item]:

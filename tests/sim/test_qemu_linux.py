@@ -9,7 +9,7 @@ import pytest
 
 from harness.config.loading import Target, load_target, target_directories
 from harness.sim import qemu_linux
-from harness.sim.guest import console, image
+from harness.sim.guest import image
 from harness.sim.guest.image import Image, Settings
 from harness.sim.simulator import Job, pick
 
@@ -82,7 +82,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_word_with_a_quote_stays_one_word() -> None:
-    assert console.commands("/r", ("runner", "it's")) == b"exec '/r' 'it'\\''s'\n"
+    assert qemu_linux.commands("/r", ("runner", "it's")) == b"exec '/r' 'it'\\''s'\n"
 
 
 def test_every_record_says_what_stands_in(board: Target) -> None:

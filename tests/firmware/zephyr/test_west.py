@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.firmware.sources.bundled import WestJob, build_in_tree, in_kconfig
 from harness.firmware.step import StepFailed
-from harness.firmware.zephyr.west import Job, build_in_tree, in_kconfig
 from harness.firmware.zephyr.workspace import find_workspace
 from tests.link.workspace import REAL, enter, needs_real_zephyr
 
@@ -29,7 +29,7 @@ def base(request: pytest.FixtureRequest, small_zephyr: Path) -> Path:
 
 
 @pytest.fixture
-def job(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+def job(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WestJob:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     if str(base) != REAL:
         enter(base, monkeypatch)
@@ -43,17 +43,17 @@ def job(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     }.items():
         (application / name).write_text(text)
     workspace = find_workspace("mps3/corstone300/an547")
-    job = Job(workspace, application, {}, sorted(application.iterdir()))
+    job = WestJob(workspace, application, {}, sorted(application.iterdir()))
     job.place.mkdir(parents=True)
     return job
 
 
-def _said(job: Job) -> str:
+def _said(job: WestJob) -> str:
     build_in_tree(job, "t", lambda _message: None)
     return (job.place / "build.log").read_text()
 
 
-def test_after_an_edit_only_what_depends_on_it_is_built(job: Job) -> None:
+def test_after_an_edit_only_what_depends_on_it_is_built(job: WestJob) -> None:
     assert "Board: " in _said(job)  # west configured
     source = job.application / "other.c"
     times = source.stat()
@@ -70,7 +70,7 @@ def test_after_an_edit_only_what_depends_on_it_is_built(job: Job) -> None:
     assert "other.c.obj" in said
 
 
-def test_a_failed_build_is_gone_on_with(job: Job) -> None:
+def test_a_failed_build_is_gone_on_with(job: WestJob) -> None:
     source = job.application / "other.c"
     good = source.read_text()
     source.write_text("int other(void) { return wrong; }\n")

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from harness.config.target import Limits, Linux
-from harness.sim.guest.console import Closed, GuestConsole, GuestProblem, without_kernel
+from harness.sim.qemu_linux import Closed, GuestConsole, GuestProblem, without_kernel
 
 LINUX = Linux(hostname="board", prompt="# ")
 LIMITS = Limits(host=5.0, stall=5.0, boot=5.0, shell=5.0)

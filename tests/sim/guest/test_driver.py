@@ -19,8 +19,15 @@ from harness.npu.doorbell import Outcome
 from harness.npu.npu_process import STOPPED, NpuProcess
 from harness.sim import companion
 from harness.sim.guest import kernel
-from harness.sim.guest.kernel import DriverNotBuilt, driver, guest_kernel
-from harness.sim.guest.packages import COMMON, HEADERS, KBUILD, packages
+from harness.sim.guest.kernel import (
+    COMMON,
+    HEADERS,
+    KBUILD,
+    DriverNotBuilt,
+    driver,
+    guest_kernel,
+    packages,
+)
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript

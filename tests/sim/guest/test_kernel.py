@@ -10,8 +10,7 @@ import pytest
 
 from harness.core.errors import InfraError
 from harness.sim.guest import kernel
-from harness.sim.guest.kernel import depends, guest_kernel
-from harness.sim.guest.packages import KERNEL, SHELL
+from harness.sim.guest.kernel import KERNEL, SHELL, depends, guest_kernel
 
 
 def module(needs: str) -> bytes:

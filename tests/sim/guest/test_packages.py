@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.sim.guest import packages as guest
-from harness.sim.guest.packages import NoGuestPackages, packages, wanted_packages
+from harness.sim.guest import kernel as guest
+from harness.sim.guest.kernel import NoGuestPackages, packages, wanted_packages
 
 KERNEL = "linux-image-6.1.0-56-arm64_6.1.192-2_arm64.deb"
 SHELL = "busybox-static_1%3a1.35.0-4+deb12u1_arm64.deb"
