@@ -24,7 +24,7 @@ import click
 
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.signatures import Signatures, declared
+from harness.run.version_skew import Signatures, declared
 from harness.formats.conform import conform
 from harness.formats.schema import read_schema
 from harness.suites.suites import SUITES

@@ -22,7 +22,6 @@ from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.signatures import declared
 from harness.firmware.source import (
     CheckoutFacts,
     FirmwareChoice,
@@ -31,7 +30,13 @@ from harness.firmware.source import (
 )
 from harness.formats.schema import PTE
 from harness.run.pipeline import RunOptions, plan_run
-from harness.run.version_skew import VersionSkew, export_to_fit, pinned_release, require_fit
+from harness.run.version_skew import (
+    VersionSkew,
+    declared,
+    export_to_fit,
+    pinned_release,
+    require_fit,
+)
 from harness.sim.simulator import pick
 from harness.system.git import Revision
 from harness.system.paths import executorch_package

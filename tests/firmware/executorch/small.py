@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from harness.firmware.signatures import declared
+from harness.run.version_skew import declared
 from harness.system.paths import executorch_package, project_root
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from harness.config.models import find_model
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
-from harness.firmware.signatures import arguments_in, declared, first_misfit
+from harness.run.version_skew import arguments_in, declared, first_misfit
 from harness.system.paths import executorch_package
 
 OPERATORS = "backends/cortex_m/ops/operators.yaml"
