@@ -34,7 +34,8 @@ class FailureKind(Word):
 
 
 class LinkCause(Word):
-    """Why it failed in that way; the values are those of ``cause_kind`` in --json."""
+    """Why it failed in that way, where its kind does not say it; the values are those of
+    ``cause_kind`` in --json."""
 
     # of an undefined symbol that something on the link line defines
     ARCHIVE_ORDER = "archive_order"
@@ -56,29 +57,14 @@ class LinkCause(Word):
     NO_DEFINITION = "no_definition"
     NEWER_LIBRARY = "newer_library"
     # of everything else
-    TWO_DEFINITIONS = "two_definitions"
     LINKED_TWICE = "linked_twice"
-    TOO_LARGE = "too_large"
     ORPHAN_SECTION = "orphan_section"
-    ADDRESSES_COLLIDE = "addresses_collide"
-    BUILT_FOR_ANOTHER_TARGET = "built_for_another_target"
     NOT_IN_SEARCH_PATH = "not_in_search_path"
     NOT_OF_THIS_TOOLCHAIN = "not_of_this_toolchain"
     NOT_BUILT = "not_built"
-    TOO_FAR = "too_far"
-    DISCARDED = "discarded"
-    NO_PLACE = "no_place"
-    BAD_SCRIPT = "bad_script"
-    ASSERTION = "assertion"
-    LTO = "lto"
-    CANNOT_WRITE = "cannot_write"
-    KILLED = "killed"
     NO_INDEX = "no_index"
     LINKER_DEFECT = "linker_defect"
-    BAD_OPTION = "bad_option"
     FIXED_ADDRESS = "fixed_address"
-    NOT_KNOWN = "not_known"
-    NOT_SAID = "not_said"
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Plant:
     name: str
     kind: str
     subject: str  # the symbol or region
-    cause_kind: str
+    cause_kind: str | None
     in_cause: tuple[str, ...]
     in_fix: tuple[str, ...]
     message: str  # in what the linker says, of the original and of the reduced link
@@ -185,7 +185,7 @@ PLANTS = (
         "archive_of_another_architecture",
         "wrong_architecture",
         "libvendor.a",
-        "built_for_another_target",
+        None,
         ("x86-64", "Arm (32 bit)"),
         ("Rebuild", "libvendor.a"),
         "file format not recognized",
@@ -194,10 +194,10 @@ PLANTS = (
         settings={"LIBS": _SETTINGS["LIBS"] + " ${CMAKE_SOURCE_DIR}/libvendor.a"},
     ),
     Plant(
-        "two_definitions",
+        None,
         "duplicate_symbol",
         "log_line",
-        "two_definitions",
+        None,
         ("log.c.obj", "trace.c.obj"),
         ("Keep one definition of log_line",),
         "multiple definition of `log_line'",
@@ -280,7 +280,7 @@ PLANTS = (
         "soft_against_hard_float",
         "wrong_architecture",
         "scale.o",
-        "built_for_another_target",
+        None,
         ("soft (core registers)", "hard (VFP registers)"),
         ("Rebuild", "-mfloat-abi"),
         "uses VFP register arguments",

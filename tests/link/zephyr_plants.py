@@ -76,7 +76,7 @@ class ZephyrPlant:
 
     name: str
     kind: str
-    cause_kind: str
+    cause_kind: str | None
     message: str
     in_cause: tuple[str, ...]
     in_fix: tuple[str, ...]
@@ -158,7 +158,7 @@ PLANTS = (
     ZephyrPlant(
         "two_arenas",
         "duplicate_symbol",
-        "two_definitions",
+        None,
         "multiple definition of `probe_arena'",
         (
             "libapp.a(arena.c.obj)",
@@ -178,7 +178,7 @@ PLANTS = (
     ZephyrPlant(
         "flash_overflow",
         "region_overflow",
-        "too_large",
+        None,
         "region `FLASH' overflowed by",
         ("main.c.obj", "probe_model", "600000 bytes"),
         ("Move", "probe_model", "ISRAM"),
@@ -193,7 +193,7 @@ PLANTS = (
     ZephyrPlant(
         "ram_overflow",
         "region_overflow",
-        "too_large",
+        None,
         "region `RAM' overflowed by",
         ("main.c.obj", "probe_output", "600000 bytes"),
         ("Move", "probe_output", "ISRAM"),
@@ -203,7 +203,7 @@ PLANTS = (
     ZephyrPlant(
         "itcm_overflow",
         "region_overflow",
-        "too_large",
+        None,
         "region `ITCM' overflowed by",
         ("main.c.obj", "600000 bytes"),
         ("Move", "main.c.obj", "ISRAM"),
@@ -213,7 +213,7 @@ PLANTS = (
     ZephyrPlant(
         "ddr_overflow",
         "region_overflow",
-        "too_large",
+        None,
         "region `DDR4' overflowed by",
         ("main.c.obj", "10000 bytes"),
         ("Move", "main.c.obj", "ISRAM"),
@@ -301,7 +301,7 @@ PLANTS = (
     ZephyrPlant(
         "float_abi_mixed",
         "wrong_architecture",
-        "built_for_another_target",
+        None,
         "uses VFP register arguments",
         ("scale.o",),
         ("Rebuild", "-mfloat-abi"),

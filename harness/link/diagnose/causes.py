@@ -33,9 +33,9 @@ class _Sentences:
     """A row of ``sentences.yaml``."""
 
     kind: FailureKind
-    cause_kind: LinkCause
     cause: str
     fix: str
+    cause_kind: LinkCause | None = None
     where: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, kind: FailureKind, words: Mapping[str, str]) -> bool:
@@ -273,7 +273,6 @@ def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
             return replace(
                 failure,
                 kind=FailureKind.ASSERTION,
-                cause_kind=LinkCause.ASSERTION,
                 cause=f"{unit.name} has a SYS_INIT or a device with level and priority {given}, "
                 "which are no level of Zephyr and a number behind it.",
                 fix=f"Correct level and priority ({given}) of the SYS_INIT or DEVICE_DT_DEFINE in "
@@ -297,7 +296,6 @@ def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
                 return replace(
                     failure,
                     kind=FailureKind.ASSERTION,
-                    cause_kind=LinkCause.ASSERTION,
                     cause=f"{failure.cause} {place} asserts `{condition}`, which does not hold.",
                     fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
                     f"correct the assertion in {place}.",
