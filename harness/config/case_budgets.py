@@ -31,7 +31,7 @@ class ModelFile(Data):
     budgets: Budgets = field(default_factory=Budgets)
     calibration: CalibrationType = CalibrationType.FLOAT64
     quantization: Quantization = Quantization.A8W8
-    layout: Layout = Layout.CHANNELS_LAST
+    layout: Layout | None = None  # as the catalogue has it
 
 
 def budgets_of(case: Case) -> Budgets:

@@ -64,6 +64,7 @@ class ModelSource:
     attribute: str = ""
     definitions: Path | None = None
     file: Path | None = None
+    layout: Layout = Layout.CHANNELS_LAST  # unless the model's YAML file names another
 
     @property
     def is_user_file(self) -> bool:
@@ -96,8 +97,14 @@ def full_tier() -> dict[str, ModelSource]:
     """Networks that people deploy, by name."""
     file = data_root() / "models" / "networks.py"
     return {
-        name: ModelSource(name, description, attribute=name, definitions=file)
-        for name, description in _catalogue()["full"].items()
+        name: ModelSource(
+            name,
+            row["description"],
+            attribute=name,
+            definitions=file,
+            layout=Layout(row.get("layout", Layout.CHANNELS_LAST)),
+        )
+        for name, row in _catalogue()["full"].items()
     }
 
 

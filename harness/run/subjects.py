@@ -74,13 +74,13 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 def request_of(model: str, target: Target) -> ExportRequest:
     """What is exported of a model for a target. Raises Unknown, and TargetError for the model's
     settings."""
-    said = settings_of(model)
+    said, source = settings_of(model), find_model(model)
     request = ExportRequest(
-        find_model(model),
+        source,
         target.compile_target,
         calibration=said.calibration,
         quantization=said.quantization,
-        layout=said.layout,
+        layout=said.layout or source.layout,
     )
     if target.npu is None:
         return request

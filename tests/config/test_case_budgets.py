@@ -72,6 +72,21 @@ def test_the_model_s_file_says_how_it_is_calibrated_and_quantised(reviewed: Case
         assert request.layout is Layout.EXPLICIT
 
 
+def test_the_catalogue_s_layout_holds_where_no_file_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "budgets").mkdir()
+    target, file = load_target(TARGET), tmp_path / "budgets" / "unet.yaml"
+    assert request_of("tcn", target).layout is Layout.CHANNELS_LAST
+    assert request_of("unet", target).layout is Layout.EXPLICIT
+    file.write_text("quantization: a8w8\n")
+    assert request_of("unet", target).layout is Layout.EXPLICIT
+    file.write_text("layout: channels-last\n")
+    assert request_of("unet", target).layout is Layout.CHANNELS_LAST
+
+
 def test_another_calibration_is_an_error_at_its_line(reviewed: Case) -> None:
     Path(reviewed.model).with_suffix(".yaml").write_text("\ncalibration: float16\n")
     with pytest.raises(TargetError, match=r"mine\.yaml:2: .*float16"):
