@@ -75,10 +75,9 @@ def test_the_model_s_file_says_how_it_is_calibrated_and_quantised(reviewed: Case
 def test_the_catalogue_s_layout_holds_where_no_file_names_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.hil]\nbudgets = "."\n')
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "budgets").mkdir()
-    target, file = load_target(TARGET), tmp_path / "budgets" / "unet.yaml"
+    target, file = load_target(TARGET), tmp_path / "unet.yaml"
     assert request_of("tcn", target).layout is Layout.CHANNELS_LAST
     assert request_of("unet", target).layout is Layout.EXPLICIT
     file.write_text("quantization: a8w8\n")
