@@ -38,7 +38,7 @@ from harness.system.files import (
     sha256_of,
     write_whole,
 )
-from harness.system.locks import alone, in_use, real
+from harness.system.locks import claimed, in_use
 from harness.system.paths import make_runs_dir, runs_dir
 
 EXPECTED, RECORD = "expected", "record.json"
@@ -59,11 +59,12 @@ def new_run_dir(label: str) -> Path:
 
 def _remove_abandoned_fifos() -> None:
     """A killed run leaves the FIFOs of its NPU, on which `grep -r` in its folder would wait."""
-    with suppress(OSError), alone() as used:
+    with suppress(OSError):
         for name in (REQUEST_FIFO, ANSWER_FIFO):
             for fifo in runs_dir().glob(f"*/work/{name}"):
-                if real(fifo.parents[1]) not in used and fifo.is_fifo():
-                    fifo.unlink(missing_ok=True)
+                with claimed(fifo.parents[1]) as free:
+                    if free and fifo.is_fifo():
+                        fifo.unlink(missing_ok=True)
 
 
 def keep_expectations(program: Program, run_dir: Path) -> None:

@@ -17,7 +17,7 @@ from stat import S_ISDIR
 
 from harness.core.errors import HarnessError
 from harness.system.files import disk_errors
-from harness.system.locks import alone, real
+from harness.system.locks import claimed, real
 from harness.system.paths import state_dir
 from harness.system.quota import remove
 from harness.system.settings import settings
@@ -100,8 +100,7 @@ def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
             return Pruned(tuple(victims), (), _cached(found) - _cached(victims))
         trash = state_dir() / _TRASH
         trash.mkdir(parents=True, exist_ok=True)
-        with alone() as used:
-            gone = [entry for entry in victims if _moved_to_trash(entry, used, trash)]
+        gone = [entry for entry in victims if _moved_to_trash(entry, trash)]
         undeleted = tuple(_delete_all(trash))
     kept = tuple(entry for entry in victims if entry not in gone)
     return Pruned(tuple(gone), kept, _cached(found) - _cached(gone), undeleted)
@@ -126,7 +125,7 @@ def kinds() -> tuple[Kind, ...]:
         for path in _children(folder):
             name = path.relative_to(state_dir()).as_posix()
             short = name.removeprefix("cache/")
-            if name in ("cache", "cache/guest", _TRASH, _DONE, "in_use", "in_use.gate"):
+            if name in ("cache", "cache/guest", _TRASH, _DONE):
                 continue
             bounded = name in _RUNS or short in _CACHES
             entries = sum(1 for _ in _children(path))
@@ -191,19 +190,16 @@ def _cached(entries: Iterable[Entry]) -> int:
     return sum(entry.bytes for entry in entries if not entry.is_run)
 
 
-def _moved_to_trash(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
-    """Moves an entry that is not in use, not being built, and was not used since it was listed.
-    The caller holds the gate."""
-    path = real(entry.path)
-    if any(path == one or path in one.parents for one in used):
-        return False
+def _moved_to_trash(entry: Entry, trash: Path) -> bool:
+    """Moves an entry that is not in use, not being built, and was not used since it was listed."""
     import filelock  # one run in an hour prunes
 
+    path = real(entry.path)
     # of its builder or exporter, where it had one
     lock = path.with_name(f"{path.name.partition('+')[0]}.lock")
     builder = filelock.FileLock(lock, timeout=0) if lock.exists() else nullcontext()
-    with suppress(OSError, filelock.Timeout), builder:
-        if path.lstat().st_mtime > entry.used:
+    with suppress(OSError, filelock.Timeout), claimed(path) as free, builder:
+        if not free or path.lstat().st_mtime > entry.used:
             return False
         path.rename(trash / uuid.uuid4().hex)
         return True

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.locks import alone, in_use
+from harness.system.locks import claimed, in_use
 from harness.system.paths import import_root
 
 USER = """
@@ -45,17 +45,22 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".hil"
 
 
+def is_used(path: Path) -> bool:
+    with claimed(path) as free:
+        return not free
+
+
 def test_it_is_held_until_the_process_dies(state: Path) -> None:
-    """However it dies; and its file goes with it."""
+    """However it dies."""
     one, two = state / "cache" / "programs" / "one", state / "runs" / "two"
     process = a_user(one, two, one)
-    with alone() as used:
-        assert used == {one, two}
+    assert is_used(one)
+    assert is_used(two)
+    assert not is_used(state / "runs" / "three")
     process.send_signal(signal.SIGKILL)
     process.wait()
-    with alone() as used:
-        assert used == set()
-    assert not list((state / "in_use").iterdir())
+    assert not is_used(one)
+    assert not is_used(two)
 
 
 def test_our_own_is_held_and_was_used_now(state: Path) -> None:
@@ -65,8 +70,14 @@ def test_our_own_is_held_and_was_used_now(state: Path) -> None:
     os.utime(entry, (1, 1))
     in_use(entry)
     assert entry.stat().st_mtime > 1_000_000
-    with alone() as used:
-        assert used == {entry}
+    assert is_used(entry)
+
+
+def test_what_is_above_a_used_path_is_used(state: Path) -> None:
+    """A recording of a suite is below the entry that is pruned."""
+    in_use(state / "cache" / "programs" / "suite" / "tests" / "one")
+    assert is_used(state / "cache" / "programs" / "suite")
+    assert not is_used(state / "cache" / "programs" / "suite" / "tests" / "two")
 
 
 def test_homes_that_share_a_cache_know_of_each_other(
@@ -79,24 +90,30 @@ def test_homes_that_share_a_cache_know_of_each_other(
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "other"))
     process = a_user(tmp_path / "other" / "cache" / "programs" / "shared")
     monkeypatch.setenv("HIL_HOME", str(state))
-    with alone() as used:
-        assert used == {entry}
+    assert is_used(entry)
     process.kill()
     process.wait()
 
 
-def test_nobody_starts_to_use_while_another_is_alone(state: Path) -> None:
-    """Who decides what goes does not look at what changes meanwhile; afterwards it goes on."""
+def test_nobody_starts_to_use_what_another_has_claimed(state: Path) -> None:
+    """Who prunes does not look at what changes meanwhile; afterwards it goes on."""
     entry = state / "cache" / "programs" / "wanted"
     user = threading.Thread(target=in_use, args=(entry,))
-    with alone() as used:
+    with claimed(entry) as free:
+        assert free
         user.start()
         user.join(0.2)
         assert user.is_alive()
-        assert used == set()
     user.join()
-    with alone() as used:
-        assert used == {entry}
+    assert is_used(entry)
+
+
+def test_two_cannot_claim_one_path(state: Path) -> None:
+    entry = state / "cache" / "programs" / "old"
+    with claimed(entry) as free:
+        assert free
+        assert is_used(entry)
+    assert not is_used(entry)
 
 
 def test_what_is_elsewhere_is_not_touched(state: Path, tmp_path: Path) -> None:
@@ -106,8 +123,7 @@ def test_what_is_elsewhere_is_not_touched(state: Path, tmp_path: Path) -> None:
     os.utime(copy, (1, 1))
     in_use(copy)
     assert copy.stat().st_mtime == 1
-    with alone() as used:
-        assert used == set()
+    assert not is_used(copy)
 
 
 def test_where_nothing_can_be_written_nothing_is_said(
@@ -117,13 +133,3 @@ def test_where_nothing_can_be_written_nothing_is_said(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "file"))
     in_use(tmp_path / "file" / "cache" / "programs" / "x")
-
-
-def test_a_damaged_register_does_not_hinder(tmp_path: Path, state: Path) -> None:
-    register = state / "in_use"
-    register.mkdir()
-    (register / "empty").touch()
-    (register / "gone").write_text(str(tmp_path / "never was"))
-    with alone():
-        pass
-    assert {"empty", "gone"}.isdisjoint(path.name for path in register.iterdir())
