@@ -15,7 +15,7 @@ from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
-from harness.report.terminal import Advice, advice, fault_details, log_text, print_records
+from harness.report.terminal import Advice, advice, fault_details, judged_log_text, print_records
 from harness.run.accept import Only, accept_case
 from harness.run.directory import last_run
 from harness.run.judging import judge_again
@@ -49,7 +49,7 @@ def judge_(run_dir: Path, elf: Path | None, strict: bool, verbose: bool) -> Answ
     """
     if run_dir.is_file():
         log = judge_file(run_dir, elf)
-        echo(log_text(log, verbose))
+        echo(judged_log_text(log, verbose))
         return log.summary(), log.exit_code(strict)
     record = judge_again(run_dir)
     print_records(terminal(), [record])

@@ -27,7 +27,12 @@ from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
 from harness.firmware.source import Arithmetic
 from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
-from harness.report.terminal import overall, print_differentials, print_profile, print_records
+from harness.report.terminal import (
+    print_differentials,
+    print_profile,
+    print_records,
+    representative,
+)
 from harness.run.execute import Execution, execute
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.prune import prune_when_due
@@ -137,8 +142,8 @@ def _run(cases: Sequence[Case], options: RunOptions) -> Answer:
         print_profile(terminal(), records)
     append_to_step_summary(summary_of_runs(map(summarise, records)), os.environ)
     prune_when_due()
-    speaker = overall(records)
-    summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
+    shown = representative(records)
+    summary = {**(shown.summary() if shown else {}), "cases": [r.summary() for r in records]}
     return summary, exit_code(records)
 
 
@@ -189,9 +194,9 @@ def exec_(
         results = execute(target, program, inputs, base, RunOptions(**options), progress)
     for result in results:
         _print_execution(result, several=len(results) > 1)
-    speaker = next((r for r in results if r.verdict is not None), results[0])
+    shown = next((r for r in results if r.verdict is not None), results[0])
     more = {"runs": list(map(asdict, results))} if len(results) > 1 else {}
-    return {**asdict(speaker), **more}, speaker.exit_code
+    return {**asdict(shown), **more}, shown.exit_code
 
 
 def _print_execution(execution: Execution, *, several: bool) -> None:

@@ -55,12 +55,12 @@ _FIGURE_COLUMNS = {
 }
 
 
-def overall(records: Sequence[RunRecord]) -> RunRecord | None:
+def representative(records: Sequence[RunRecord]) -> RunRecord | None:
     """The record that speaks for all: the first that did not pass, else the first."""
     return next((r for r in records if not r.verdict.passed), records[0] if records else None)
 
 
-def verdict_text(record: RunRecord) -> Text:
+def styled_verdict(record: RunRecord) -> Text:
     """The verdict as shown: a product failure also says FAIL, and a tolerance is never silent."""
     verdict = record.verdict
     failed = "FAIL " if verdict.product_failure else ""
@@ -70,8 +70,8 @@ def verdict_text(record: RunRecord) -> Text:
 def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     """A table per target and firmware, then the cause of everything that is not PASS, and where
     to look."""
-    for group in dict.fromkeys(map(_group, records)):
-        _print_group(console, group, [r for r in records if _group(r) == group])
+    for title in dict.fromkeys(map(_table_title, records)):
+        _print_table(console, title, [r for r in records if _table_title(r) == title])
     for record in records:
         _print_cause(console, record)
     _print_notes(console, records)
@@ -82,12 +82,12 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     console.print(f"{passed} of {len(records)} passed{with_tolerance}", style=style)
 
 
-def _group(record: RunRecord) -> str:
+def _table_title(record: RunRecord) -> str:
     whose = record.firmware_label
     return f"{record.case.board} [{whose}]" if whose else record.case.board
 
 
-def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> None:
+def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> None:
     simulators = {_simulator(r) for r in records if r.simulator is not None}
     sets = max(r.sets for r in records)
     where = ", ".join(sorted(simulators))
@@ -95,19 +95,19 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
     ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
     say(console, Text.assemble((title, "bold"), ran + exporter))
-    others = list(dict.fromkeys(name for r in records for name in _others(r)))
+    others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
     heads = ("LSB", *others, *_FIGURE_COLUMNS)
     table = columns("model", "verdict", *(f">{head}" for head in heads))
     table.columns[1].no_wrap = True
     for record in records:
         lsb = "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}"
-        agreement = [_others(record).get(other, "-") for other in others]
+        agreement = [_oracle_distances(record).get(other, "-") for other in others]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
-        table.add_row(record.case.name, verdict_text(record), lsb, *agreement, *figures)
+        table.add_row(record.case.name, styled_verdict(record), lsb, *agreement, *figures)
     console.print(table)
 
 
-def _others(record: RunRecord) -> dict[str, str]:
+def _oracle_distances(record: RunRecord) -> dict[str, str]:
     """How far, in LSB, the other oracles are from the expected outputs; by column."""
     return {
         _ORACLE_COLUMNS[oracle["name"]]: f"{max(w['lsb'] for w in oracle['worst']):.3g}"
@@ -139,7 +139,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
     cause = record.cause
     if cause is not None:
         details = fault_details(cause.facts or {})
-        verdict = verdict_text(record)
+        verdict = styled_verdict(record)
         title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.label}")
         console.print()
         say(console, title)
@@ -186,7 +186,7 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
         console.print(table)
 
 
-def log_text(log: JudgedLog, verbose: bool) -> str:
+def judged_log_text(log: JudgedLog, verbose: bool) -> str:
     """The verdict with what to do and where, its cause, the evidence, notes; ``verbose``: also what
     no log can show."""
     cause, verdict = log.judgement.cause, log.judgement.verdict
@@ -214,7 +214,7 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
     """Every revision that was run, then the first bad one."""
     for trial in bisection.trials:
         mark = (f"{trial.mark:5}", _MARK_STYLES[trial.mark])
-        say(console, Text.assemble(mark, f" {trial.commit}  ", _verdict(trial)))
+        say(console, Text.assemble(mark, f" {trial.commit}  ", _trial_verdict(trial)))
     counts = Counter(trial.mark for trial in bisection.trials)
     marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
     say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")
@@ -223,7 +223,7 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
         say(console, Text.assemble((first.commit.sha, "bold"), " is the first bad commit"))
         say(console, f"  {first.commit.author}")
         say(console, f"  {first.commit.subject}")
-        say(console, Text.assemble("  ", _verdict(first)))
+        say(console, Text.assemble("  ", _trial_verdict(first)))
         if first.record.cause is not None:
             say(console, f"  {first.record.cause.text}")
         if first.record.run_dir:
@@ -238,9 +238,9 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
         say(console, f"  ... and {more} more (--json lists all)")
 
 
-def _verdict(trial: Trial) -> Text:
+def _trial_verdict(trial: Trial) -> Text:
     kind = "" if trial.record.cause is None else f" {trial.record.cause.kind}"
-    return Text.assemble(verdict_text(trial.record), kind)
+    return Text.assemble(styled_verdict(trial.record), kind)
 
 
 _MOST_DIFFERENCES = 12
@@ -249,8 +249,8 @@ _MOST_DIFFERENCES = 12
 def print_replay(console: Console, replay: Replay) -> None:
     print_records(console, [replay.here])
     there, here = replay.versions
-    said = Text.assemble("in the bundle: ", verdict_text(replay.there), f" on version {there}")
-    say(console, said)
+    line = Text.assemble("in the bundle: ", styled_verdict(replay.there), f" on version {there}")
+    say(console, line)
     if there != here:
         say(console, f"here: version {here}", "yellow")
     if replay.same:

@@ -17,7 +17,7 @@ from harness.export import cache
 from harness.export.program import Program, TensorSpec
 from harness.judge.console_log import judge_file
 from harness.judge.reference import load_reference, reference_path, render
-from harness.report.terminal import log_text
+from harness.report.terminal import judged_log_text
 from harness.suites import suites
 from harness.suites.suites import read_known_failures
 from harness.system.paths import project_root
@@ -139,5 +139,5 @@ def test_a_console_log(folder: Path, content: bytes) -> None:
     file.write_bytes(content)
     log = judge_file(file)
     json.dumps(log.summary())
-    assert log_text(log, verbose=True)
+    assert judged_log_text(log, verbose=True)
     assert not log.judgement.passed

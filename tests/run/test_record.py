@@ -20,7 +20,7 @@ from harness.core.verdict import Verdict
 from harness.judge.evidence import Expectation
 from harness.judge.reference import Reference
 from harness.report.summary import summarise, summary_of_runs
-from harness.report.terminal import overall, print_records
+from harness.report.terminal import print_records, representative
 from harness.run.directory import SEAL, load_record, save_record, with_digests
 from harness.run.record import (
     FirmwareFacts,
@@ -261,10 +261,10 @@ def test_what_the_user_got_wrong_is_not_the_products_failure(
 
 def test_the_first_failure_speaks_for_all() -> None:
     records = [record(), record(verdict="HANG"), record(verdict="FAULT")]
-    speaker = overall(records)
-    assert speaker is not None
-    assert speaker.verdict.name == "HANG"
-    assert overall([]) is None
+    shown = representative(records)
+    assert shown is not None
+    assert shown.verdict.name == "HANG"
+    assert representative([]) is None
 
 
 def test_a_record_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
