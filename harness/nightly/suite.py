@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +21,7 @@ from harness.firmware.source import names_of
 from harness.nightly.history.model import Excluded, Planned
 from harness.nightly.history.rows import case_name
 from harness.sim.simulator import AUTO
+from harness.system.artifact_cache import key_of
 
 DEFAULT = "default"  # the suite where none is named
 _DIGEST = 16
@@ -275,4 +274,4 @@ def _digest(jobs: Sequence[Job], excluded: Sequence[Excluded]) -> str:
     """Of what is run, not of words: a comment, an owner or a quarantine may change meanwhile."""
     facts: list[Any] = [[exclusion.case for exclusion in excluded]]
     facts += [[job.case.id, list(job.sources), job.simulator, job.limit_factor] for job in jobs]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:_DIGEST]
+    return key_of(facts)[:_DIGEST]

@@ -269,14 +269,6 @@ def exporter_choice(config: pytest.Config) -> ExporterChoice:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    return _session_header(config)
-
-
-def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    return _session_header(config)
-
-
-def _session_header(config: pytest.Config) -> list[str]:
     """Once, as soon as the session is known to run cases: whose firmware, unless it is the bundled
     one, and which cases are left out."""
     if not config.stash.get(_ACTIVE, False) or config.stash.get(_HEADER_SHOWN, False):
@@ -292,6 +284,9 @@ def _session_header(config: pytest.Config) -> list[str]:
     if npu_case_selection(config) != "all":
         lines.append(_SAMPLE_NOTE)
     return lines
+
+
+pytest_report_collectionfinish = pytest_report_header  # of a session that a test activates
 
 
 _SAMPLE_NOTE = (

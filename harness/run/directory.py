@@ -8,7 +8,6 @@ files: the record has their digests already.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import uuid
@@ -29,7 +28,7 @@ from harness.firmware.source import source_names
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
 from harness.sim.run_files import CONSOLE
-from harness.system.artifact_cache import digest_of, files_below
+from harness.system.artifact_cache import digest_of, files_below, key_of
 from harness.system.files import (
     MALFORMED,
     NotJson,
@@ -167,7 +166,7 @@ def with_digests(fields: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:
     """The fields of a record with its seal. Raises OSError when a file cannot be read."""
     plain = json.loads(json.dumps(fields))  # as it will be read
     files = {name: sha256_of(run_dir / name) for name in judged_files(run_dir)}
-    return {**plain, SEAL: {"files": files, "record": _record_digest(plain, files)}}
+    return {**plain, SEAL: {"files": files, "record": key_of([plain, files])}}
 
 
 def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> None:
@@ -179,7 +178,7 @@ def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> 
             raise SealBroken(run_dir, (RECORD,), f"{RECORD} has none")
         return
     rest = {name: value for name, value in fields.items() if name != SEAL}
-    if not isinstance(seal, dict) or seal.get("record") != _record_digest(rest, seal.get("files")):
+    if not isinstance(seal, dict) or seal.get("record") != key_of([rest, seal.get("files")]):
         raise SealBroken(run_dir, (RECORD,))
     if whole:
         then = seal["files"]
@@ -187,11 +186,6 @@ def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> 
         changed = sorted(n for n in names if then.get(n) != digest_of(run_dir / n))
         if changed:
             raise SealBroken(run_dir, tuple(changed))
-
-
-def _record_digest(fields: Mapping[str, Any], files: object) -> str:
-    canonical = json.dumps([fields, files], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def judged_files(run_dir: Path) -> Iterator[str]:

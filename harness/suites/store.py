@@ -2,11 +2,11 @@
 
 A folder of ``.hil/cache/suite-exports`` belongs to one suite and one ``export_key``:
 
-    tests/SHA/        recording of a test, by the sha256 of its id, sealed with the id as its key
+    tests/DIGEST/     recording of a test, by a digest of its id, sealed with the id as its key
       entry.json      the seal, with what pytest reported of the test's phases
       N.json          one simulation in the test: arguments, status, files (``standin.record``)
       N.log, N/       its console; the files of its directory, program and inputs among them
-    collected/SHA     the tests that pytest collected for a keyword, by the sha256 of the keyword
+    collected/DIGEST  the tests that pytest collected for a keyword, by a digest of the keyword
 
 A recording is sealed when it is complete, and written under a lock: processes may share the store,
 and a killed process leaves its complete recordings.
@@ -14,7 +14,6 @@ and a killed process leaves its complete recordings.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -35,7 +34,7 @@ from harness.system.git import files_below
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
-_FORMAT = 3  # raise it when the meaning of a recording changes
+_FORMAT = 4  # raise it when the meaning of a recording changes
 _COLLECTED, _TESTS = "collected", "tests"
 _NOT_PYTHON = (".pyc", ".c", ".cc", ".cpp", ".h", ".hpp", ".S", ".md")  # an export reads none
 _VARIABLES = ("TORCH", "PYTORCH", "EXECUTORCH", "ARM_", "TOSA", "VELA", "TEST_", "FLAT", "PYTHONH")
@@ -67,7 +66,7 @@ class ExportStore:
 
     def recording(self, test: str) -> Recording | None:
         """The recording of a test; None when there is none or it is damaged."""
-        folder = self.folder / _TESTS / _sha256(test)
+        folder = self.folder / _TESTS / artifact_cache.key_of(test)
         entry = artifact_cache.load(folder, test)
         if entry is None:
             return None
@@ -81,7 +80,7 @@ class ExportStore:
         """The tests that match a keyword, and pytest's reports on files that it could not collect.
         None for a keyword that was not used before: only pytest knows its matches."""
         with suppress(OSError, *MALFORMED):
-            fields = read_json(self.folder / _COLLECTED / _sha256(keyword or ""))
+            fields = read_json(self.folder / _COLLECTED / artifact_cache.key_of(keyword or ""))
             return [str(test) for test in fields["tests"]], list(fields["phases"])
         return None
 
@@ -104,7 +103,7 @@ class ExportStore:
                 return
         except (OSError, *MALFORMED):  # a simulation that was killed has no N.json
             return
-        folder = self.folder / _TESTS / _sha256(test)
+        folder = self.folder / _TESTS / artifact_cache.key_of(test)
         with artifact_cache.locked(self.folder):
             artifact_cache.clear(folder)
             if logs:
@@ -119,7 +118,7 @@ class ExportStore:
     ) -> None:
         """``tests`` before shard and sample; ``phases`` of files that could not be collected."""
         content = json.dumps({"tests": list(tests), "phases": list(phases)})
-        write_whole(self.folder / _COLLECTED / _sha256(keyword), content)
+        write_whole(self.folder / _COLLECTED / artifact_cache.key_of(keyword), content)
 
     def discard(self) -> None:
         """Removes everything, other runs' recordings too."""
@@ -146,13 +145,9 @@ def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
         ),
         content_digest(filter(_may_be_read, files_below(package)), package),
     ]
-    return _sha256(json.dumps(facts))
+    return artifact_cache.key_of(facts)
 
 
 def _may_be_read(path: Path) -> bool:
     """By an export: by Python's import, or as data."""
     return path.is_file() and not path.name.endswith(_NOT_PYTHON)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

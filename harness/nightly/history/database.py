@@ -3,7 +3,6 @@ for what it does not take."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from harness.nightly.history.store import (
     raises_unreachable,
     shown_url,
 )
+from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
@@ -161,7 +161,7 @@ class Recorder:
     the state directory, of which any number of processes may write. ``error``: why, or None."""
 
     def __init__(self, history: History) -> None:
-        name = hashlib.sha256(history.url.encode()).hexdigest()[:16]
+        name = key_of(history.url)[:16]
         self.history = history
         self.outbox = state_dir() / "outbox" / f"{name}.db"
         self.error: HistoryUnreachable | None = None
