@@ -326,9 +326,13 @@ def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildF
             statement = _at_its_user(statement, refused, statements, number)
         elif statement.file is not None and application is not None:
             statement = replace(statement, file=str(Path(application, statement.file)))
-        failures = (failure for rule in _rules() if (failure := rule.read(statement)))
-        if failure := next(failures, None):
+        if failure := _by_rule(statement):
             yield failure
+
+
+def _by_rule(statement: Statement) -> BuildFailure | None:
+    failures = (failure for rule in _rules() if (failure := rule.read(statement)))
+    return next(failures, None)
 
 
 def _whole_message(statement: Statement, lines: Lines) -> str:
@@ -386,11 +390,14 @@ def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure 
     above = reversed(lines.numbered(first.line - _ABOVE, first.line) if first is stopped else [])
     words = (x.text for x in above if spoken is None and not _SAYS_NOTHING.search(x.text))
     before = next(words, "")
+    told = f"{first.text} (above it: {before})" if before else first.text
+    if failure := _by_rule(replace(first, text=told)):
+        return replace(failure, text=first.text)
     return BuildFailure(
         next(speakers, BuildFailureKind.NOT_KNOWN),
         first.line,
         first.text,
-        f"The build stopped: {first.text}" + (f" (above it: {before})" if before else ""),
+        f"The build stopped: {told}",
         _own_advice(first.text),
         first.file,
         first.at,

@@ -755,6 +755,45 @@ _STOPPED = {
         "workspace",
         "(network, proxy, certificates: server certificate verification failed)",
     ),
+    "a tool that bash does not find by its path": (
+        "/usr/bin/bash: line 1: tools/mkrom: No such file or directory\n"
+        "make: *** [rules.mk:5: rom.h] Error 127\n",
+        "toolchain",
+        "Install tools/mkrom",
+    ),
+    "a tool that make does not find on Windows": (
+        "process_begin: CreateProcess(NULL, uname -s, ...) failed.\nrules.mk:4: pipe: No error\n"
+        "process_begin: CreateProcess(NULL, python3 gen.py out.h, ...) failed.\n"
+        "make (e=2): Le fichier est introuvable.\nmake: *** [rules.mk:9: out.h] Error 2\n",
+        "toolchain",
+        "Install python3",
+    ),
+    "a file that ninja cannot make": (
+        "ninja: error: 'tools/pack', needed by 'gen/rom.h', missing and no known rule to make it\n",
+        "make",
+        "Correct tools/pack",
+    ),
+    "a Kconfig file that is not there": (
+        'Kconfig:70: can\'t open file "/apps/Kconfig"\nmake: *** [oldconfig] Error 1\n',
+        "kconfig",
+        "which Kconfig:70 names it",
+    ),
+    "a Kconfig file of a newer language": (
+        "arch/nn/Kconfig:12: syntax error\narch/nn/Kconfig:11: invalid option\n",
+        "kconfig",
+        "Correct arch/nn/Kconfig:12",
+    ),
+    "a header that may be Zephyr's": (
+        "src/main.c:3:10: fatal error: drivers/uart.h: No such file or directory\n",
+        "compile",
+        "write #include <zephyr/drivers/uart.h> in src/main.c:3",
+    ),
+    "a submodule with changes": (
+        "Aborting\nfatal: Unable to checkout 'ab12' in submodule path 'lib/nn'\n"
+        "make: *** [Makefile:2: submodules] Error 1\n",
+        "workspace",
+        "git -C lib/nn stash -u",
+    ),
     "another tool's prefix": (
         "E: main.c:3:5: error: 'x' undeclared\n",
         "compile",
@@ -803,7 +842,7 @@ def _wrong_type(overlay: Path) -> str:
             "Generator: execution of make failed.",
             "",
         ),
-        ("fatal: Unable to checkout 'ab1' in submodule path 'nn'\n", "not_known", "'ab1'", ""),
+        ("fatal: refusing to fetch into branch 'ab1'\n", "not_known", "'ab1'", ""),
         ("Error: image of 9 bytes is too large for its slot\n", "not_known", "9 bytes", ""),
         ("CMake Generate step failed.\n", "not_known", "CMake Generate step failed", ""),
         (
@@ -917,7 +956,9 @@ def test_a_log_with_the_compilers_call_says_so(application: Path) -> None:
         assert failure.fix.startswith("Write #include <zephyr/drivers/gpio.h>")
     alone = build_failure(error)
     assert alone is not None
-    assert alone.fix.startswith("Add the folder that has drivers/gpio.h")
+    assert alone.fix.startswith(
+        "If it is a header of Zephyr, write #include <zephyr/drivers/gpio.h>"
+    )
 
 
 def test_a_brace_that_is_not_closed_is_looked_for_in_the_last_overlay() -> None:

@@ -19,7 +19,13 @@ from harness.link.build import (
     link_commands,
     pending_steps,
 )
-from harness.link.build_failure import BuildFailure, build_failure, failure_in, statements_of
+from harness.link.build_failure import (
+    BuildFailure,
+    BuildFailureKind,
+    build_failure,
+    failure_in,
+    statements_of,
+)
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
 from harness.link.diagnose.tree import Tree
@@ -79,8 +85,9 @@ def explain_lines(
     """A log; the objects are read too when the log shows the link and they are still there.
     ``cut``: it ends in the middle of a line."""
     parsed = parse_lines(lines)
-    if not parsed.failures:
-        stopped = failure_in(lines)
+    stopped = failure_in(lines) if all(map(_without_reason, parsed.failures)) else None
+    told = stopped is not None and stopped.kind is not BuildFailureKind.NOT_KNOWN
+    if told or not parsed.failures:
         steps = (x for x in lines if _NUMBERED.match(x.text) or _PERCENT.match(x.text))
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
@@ -98,6 +105,11 @@ def explain_lines(
     line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
     failures = tuple(explain_failure(f, line, None, refused) for f in parsed.failures)
     return Explanation(str(path), failures, None)
+
+
+def _without_reason(failure: Failure) -> bool:
+    """The driver says that the link failed, and no linker says why."""
+    return failure.kind is FailureKind.UNKNOWN and failure.linker == "driver"
 
 
 def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:

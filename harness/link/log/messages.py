@@ -108,7 +108,7 @@ STOPPED = LinePattern(
         r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
         r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: "
         r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
-        r"|[Ee]rror\[Pe\d+\]|^(?:error|Error|ERROR|fatal error): (?!0\b|.*\bwarning\b)"
+        r"|[Ee]rror\[Pe\d+\]|^(?:error|Error|ERROR|fatal error): (?!0\b|.*\b[Ww]arning\b)"
         r"|^CMake Generate step failed"
         # Of git; that there is no repository or no tag to describe stops no build.
         r"|^fatal: (?:[Uu]nable to|[Cc]ould not|clone of|[Rr]efusing|[Rr]emote) "

@@ -78,3 +78,19 @@ def test_a_verbose_makefile_build_ends_with_its_counter() -> None:
     text = f"{start}[100%] Linking C executable x\n[100%] Built target x\n"
     assert explained(text).unfinished == "[100%] Built target x"
     assert explained(text + start.replace(" 4", " 0")).well
+
+
+def test_a_driver_without_its_linker_is_no_silent_link() -> None:
+    stopped = explained(
+        'clang: error: unable to execute command: Executable "ld.lld" doesn\'t exist!\n'
+        "clang: error: ld.lld command failed with exit code 1 (use -v to see invocation)\n"
+    ).stopped
+    assert stopped is not None
+    assert (stopped.kind, stopped.fix.startswith("Install ld.lld")) == ("toolchain", True)
+
+
+def test_a_link_that_fails_silently_is_told_as_that() -> None:
+    (failure,) = explained(
+        "[4/4] Linking x.elf\ncollect2: error: ld returned 1 exit status\n"
+    ).failures
+    assert failure.cause == "The link failed, and the log does not say why."

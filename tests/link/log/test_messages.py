@@ -29,6 +29,7 @@ UNDEFINED = [
     ("ld.lld: error: undefined symbol: _init\nreferenced by init.c:40 (/x/init.c:40)", "_init"),
     ("error: ld.lld: undefined hidden symbol: h", "h"),
     ("Error: L6218E: Undefined symbol f (referred from y.o).", "f"),
+    ("Error: Undefined symbol f (referred from y.o).", "f"),
     ("[Error] @0,0: L6218E: Undefined symbol A::A(B&, C&) (referred from a/b.o).", "A::A(B&, C&)"),
     (
         ".\\b\\x.axf: Error: L6218E: Undefined symbol __heap_base (referred from m.o).",
@@ -192,6 +193,7 @@ DUPLICATES = [
     "ld.lld: error: duplicate symbol: x\n>>> defined at a.c:2\n>>>      a.o:(x)\n"
     ">>> defined at b.c:1\n>>>      b.o:(.bss+0x0)",
     "Error: L6200E: Symbol x multiply defined (by a.o and b.o).",
+    "Error: Symbol x multiply defined (by a.o and b.o).",
 ]
 
 
