@@ -34,7 +34,7 @@ from harness.sim.simulator import Companion
 if TYPE_CHECKING:
     from harness.sim.companion import NpuRunner
 
-_EARLY_CALLS = 64  # semihosting calls among which a program asks for its heap
+_EARLY_CALLS = 32  # semihosting calls among which a program asks for its heap
 _BKPT_BYTES = 2
 
 
