@@ -58,6 +58,11 @@ from harness.npu.stream import Operation, Registers, State, walk
 from harness.npu.u55 import prepare as prepare_u55
 from harness.npu.u85 import prepare as prepare_u85
 
+_MAX_OPERATIONS = 20_000  # of a stream with branches: more is a loop that does not end
+_PROGRAMS = 32  # command streams kept decoded; a method seldom has more delegates
+_LUT_RAM = 2048  # U85
+_FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
+
 Prepare = Callable[[Operation, Registers, NpuConfig], Job]
 Addresses = tuple[str, str, str]
 _COLUMNS = 5  # of a Place in kernel/jobs.h: job, whether it is moved, three addresses
@@ -195,12 +200,6 @@ def address_registers(job: Job) -> Addresses | None:
     maps = [None if one is None else one.map for one in (job.first, job.second)]
     first, second = ("" if one is None else f"{one.what}_BASE0" for one in maps)
     return first, second, f"{job.output.map.what}_BASE0"
-
-
-_MAX_OPERATIONS = 20_000  # of a stream with branches: more is a loop that does not end
-_PROGRAMS = 32  # command streams kept decoded; a method seldom has more delegates
-_LUT_RAM = 2048  # U85
-_FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 
 
 @dataclass(frozen=True)

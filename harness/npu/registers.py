@@ -134,7 +134,7 @@ SIGNED_40 = (
     | {"DMA0_SKIP0", "DMA0_SKIP1", "DMA0_SRC_STRIDE0", "DMA0_SRC_STRIDE1", "DMA0_DST_STRIDE0"}
     | {"DMA0_DST_STRIDE1", "DMA0_IDX_SKIP1"}
 )
-# Operations that differ only in these addresses share a job (``shared_jobs``).
+# Operations that differ only in these addresses share a job (``model.Operations``).
 RELOCATABLE_ADDRESSES = frozenset({"IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST"})
 SCALES = frozenset({"OFM_SCALE", "OPA_SCALE", "OPB_SCALE", "IFM_SCALE", "IFM2_SCALE"})
 # The parameter holds bits 32 to 47 of the value.

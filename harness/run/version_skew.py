@@ -35,6 +35,9 @@ from harness.run.subjects import export_cases
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
 
+_WHEEL = "executorch"  # its name in ``exporter_versions``
+_PIN = re.compile(r"executorch\[ethos-u\]==([\w.]+)")
+
 _DECLARED_IN = (
     "backends/cortex_m/ops/operators.yaml",
     "kernels/portable/functions.yaml",
@@ -128,10 +131,6 @@ def _difference(types: tuple[str, ...], given: tuple[str, ...]) -> str | None:
             continue
         return f"takes {kind} as argument {number} there, and the program gives it {value}"
     return None
-
-
-_WHEEL = "executorch"  # its name in ``exporter_versions``
-_PIN = re.compile(r"executorch\[ethos-u\]==([\w.]+)")
 
 
 class VersionSkew(ExportError):

@@ -32,6 +32,9 @@ from harness.sim.qemu import common, memory_limit, own_files
 from harness.sim.simulator import Companion, Job, Launch
 from harness.system.toolchain import Tool
 
+_MOUNT = "/work"  # as targets/linux/init.sh mounts it
+_STRIPPED = ".stripped"  # the end of the name of the file that a board stores
+
 MESSAGE_PREFIX = "hil: "
 _READ = 65536
 # A kernel's message: "[    1.234567] text" up to the end of its line, whatever stands before it.
@@ -205,10 +208,6 @@ def commands(runner: str, arguments: Sequence[str]) -> bytes:
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
-
-
-_MOUNT = "/work"  # as targets/linux/init.sh mounts it
-_STRIPPED = ".stripped"  # the end of the name of the file that a board stores
 
 
 def launch(target: Target, settings: Qemu, tool: Tool, job: Job) -> Launch:

@@ -35,6 +35,12 @@ from harness.system.git import files_below
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 
+_OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
+_OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
+# The first lines of a kernel's file: its operator with the names of the arguments. Those of aten do
+# not change.
+_ARGUMENTS = re.compile(r"^// (cortex_m::[\w.]+)\(([^()]*)\)", re.MULTILINE)
+_LAYOUT = 2  # raise it when what a directory of the cache holds changes
 # Zephyr's ELF and map, with the names of the other ports' products.
 PRODUCTS = {"zephyr/zephyr.elf": RUNNER, "zephyr/zephyr.map": f"{RUNNER}.map"}
 _ETHOSU = "HIL_ETHOSU"
@@ -119,14 +125,6 @@ def build_in_tree(job: WestJob, target: str, progress: Progress) -> None:
                     base=str(workspace.base),
                 ) from error
             raise
-
-
-_OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
-_OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
-# The first lines of a kernel's file: its operator with the names of the arguments. Those of aten do
-# not change.
-_ARGUMENTS = re.compile(r"^// (cortex_m::[\w.]+)\(([^()]*)\)", re.MULTILINE)
-_LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,14 @@ from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors
 from harness.system.settings import settings
 
+_SUFFIXES = (".ko", ".ko.xz")
+_SECONDS = 300
+_CROSS = "aarch64-linux-gnu-"
+_FILE = "hil_ethosu.ko"
+_FLAGS = "-g0 -Werror"
+_BUILD_SECONDS = 600
+_LAYOUT = 1  # raise it when what a directory of the cache holds changes
+
 KERNEL, SHELL = "linux-image-arm64", "busybox-static"
 # What a module is built from: of the kernel's configuration, of all, and what builds it.
 HEADERS, COMMON, KBUILD = "linux-headers-arm64", "linux-headers-common", "linux-kbuild"
@@ -172,15 +180,6 @@ class _Apt:
             return call(argv, _APT_SECONDS, cwd=folder or self.folder)
         except CallFailed as error:
             raise NoGuestPackages(step, str(error)) from error
-
-
-_SUFFIXES = (".ko", ".ko.xz")
-_SECONDS = 300
-_CROSS = "aarch64-linux-gnu-"
-_FILE = "hil_ethosu.ko"
-_FLAGS = "-g0 -Werror"
-_BUILD_SECONDS = 600
-_LAYOUT = 1  # raise it when what a directory of the cache holds changes
 
 
 @dataclass(frozen=True)
