@@ -13,7 +13,7 @@ from harness.cli.verb import PATH
 from harness.config.known_defects import require_known_defect
 from harness.config.loading import limit_factor
 from harness.core.errors import UsageError
-from harness.export.exporter import ExporterSource
+from harness.export.exporter import ExporterSource, choose_exporter
 from harness.firmware.source import choose, firmware_words
 from harness.sim.simulator import AUTO
 
@@ -117,8 +117,6 @@ def exporter_option(function: _Verb) -> _Verb:
     )
     @functools.wraps(function)
     def wrapped(*args: Any, exporter: str | None, executorch: Path | None, **kwargs: Any) -> Any:
-        from harness.export.exporter import choose_exporter
-
         choice = choose_exporter(exporter, executorch)
         return function(*args, exporter=choice, executorch=executorch, **kwargs)
 

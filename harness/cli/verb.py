@@ -99,9 +99,8 @@ def echo(text: object = "", *, err: bool = False, **style: Any) -> None:
 
 def terminal(**options: Any) -> Terminal:
     """rich's console, to print for a person."""
-    from harness.report.safe_console import (
-        Terminal,  # rich, which a verb that prints little needs not
-    )
+    # rich, which a verb that prints little needs not
+    from harness.report.safe_console import Terminal
 
     return Terminal(quiet=wants_json(), **options)
 

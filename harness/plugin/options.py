@@ -158,7 +158,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     with _usage_errors():
         file = _pin_settings_file(config)
-        if file is not None or _names_one_of_our_options(config):
+        # whether the session says before its first test that it is for us
+        named = any(config.getoption(option.flag) is not None for option in OPTIONS)
+        if file is not None or named or config.getoption("markers"):
             activate(config)
 
 
@@ -176,13 +178,6 @@ def _pin_settings_file(config: pytest.Config) -> Path | None:
 
         config.add_cleanup(unpin)
     return file
-
-
-def _names_one_of_our_options(config: pytest.Config) -> bool:
-    """Whether the command line says before the first test that the session is for us."""
-    return bool(config.getoption("markers")) or any(
-        config.getoption(option.flag) is not None for option in OPTIONS
-    )
 
 
 def activate(config: pytest.Config) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,8 +45,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     with _collect_error_at(definition):
         activate(config)
         expected_verdicts(definition)
-        marker = definition.get_closest_marker("hil_cases")
-        selected = _marked(marker, npu_case_selection(config), config.rootpath)
+        keywords = _keywords_of(definition.get_closest_marker("hil_cases"))
+        selected = cases(npu_case_selection(config), config.rootpath, **keywords)
     for _, target in selected:
         register_marker(
             config, target.marker, target.name
@@ -74,19 +74,15 @@ def _parameter(chosen: tuple[Case, Target]) -> Any:
     return pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
 
 
-def _marked(marker: pytest.Mark | None, npu_selection: CaseSelection, rootpath: Path) -> Cases:
-    """Raises UsageError for a marker that says nothing sensible, NothingSelected, and what is
-    wrong with a target or a model."""
+def _keywords_of(marker: pytest.Mark | None) -> dict[str, Any]:
+    """Raises UsageError for a marker that says nothing sensible."""
     if marker is None:
-        return cases(npu_selection, rootpath)
+        return {}
     if marker.args:
         raise UsageError(
             "hil_cases takes keyword arguments only", hint=f"there are: {', '.join(_KEYS)}"
         )
-    return cases(npu_selection, rootpath, **_checked(marker.kwargs))
-
-
-def _checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    keywords = marker.kwargs
     for key in keywords:
         if key not in _KEYS:
             raise Unknown(f"hil_cases has no {key!r}", key, _KEYS)

@@ -131,7 +131,9 @@ def accept_case(
     new = propose(old, accepting)
     same = old is not None and old.equals_without_history(new)
     if not same and not dry_run:
-        _write(path, render(new))
+        with disk_errors("writing the reference"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, render(new))
     return Proposal(case, path, "" if same else diff(path, old, new), not (same or dry_run), record)
 
 
@@ -236,9 +238,3 @@ def _refuse_what_is_over_a_limit(case: Case, accepting: Acceptance) -> None:
 
 def _today() -> str:
     return datetime.now(timezone.utc).date().isoformat()
-
-
-def _write(path: Path, text: str) -> None:
-    with disk_errors("writing the reference"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.loading import load_target
-from harness.core.errors import InfraError, NotThere
+from harness.core.errors import NotThere
 from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.firmware import Firmware
@@ -23,6 +23,7 @@ from harness.run.version_skew import require_fit
 from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen, pick, skip_without_fvp
+from harness.system.files import disk_errors
 from harness.system.progress import Progress
 
 
@@ -112,13 +113,8 @@ def _run(
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:
     """Move the runner's outputs to where the user wants them."""
     collected = []
-    for number, file in enumerate(written_outputs(work, 0)):
-        destination = base.parent / output_name(base.name, number)
-        try:
-            shutil.copyfile(file, destination)
-        except OSError as error:
-            raise InfraError(
-                f"cannot write the output {destination}: {error.strerror}", path=destination
-            ) from error
-        collected.append(destination)
+    with disk_errors("writing the outputs"):
+        for number, file in enumerate(written_outputs(work, 0)):
+            collected.append(base.parent / output_name(base.name, number))
+            shutil.copyfile(file, collected[-1])
     return tuple(collected)

@@ -113,10 +113,7 @@ def run_use(run_dir: Path) -> dict[str, Any]:
         row = figure(name)
         if name.endswith(_TOTAL) or row.unit != "bytes":
             continue
-        total = record.metrics.get(name + _TOTAL, record.metrics.get(_pool(name) + _TOTAL))
+        pool = name.removesuffix("_used")
+        total = record.metrics.get(name + _TOTAL, record.metrics.get(pool + _TOTAL))
         figures.append({"name": name, "bytes": value, "of": total, "meaning": row.meaning})
     return {"case": record.case.id, "run_dir": str(run_dir), "figures": figures}
-
-
-def _pool(name: str) -> str:
-    return name.removesuffix("_used")

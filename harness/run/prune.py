@@ -137,19 +137,14 @@ def kinds() -> tuple[Kind, ...]:
 def _entries() -> Iterator[Entry]:
     for kind in (*_RUNS, *_CACHES):
         folder = state_dir() / kind if kind in _RUNS else state_dir() / "cache" / kind
-        if _is_linked_elsewhere(folder):
-            continue
+        if folder.resolve() != state_dir().resolve() / folder.relative_to(state_dir()):
+            continue  # a link leads to it: its owner prunes it
         for path in _children(folder):
             with suppress(OSError):
                 used = path.lstat().st_mtime
                 if path.is_dir() and not path.is_symlink():  # a tree, in which somebody builds
                     used = max([used, *(child.lstat().st_mtime for child in path.iterdir())])
                 yield Entry(kind, path, _size(path), used)
-
-
-def _is_linked_elsewhere(folder: Path) -> bool:
-    """A link leads to it: its owner prunes it."""
-    return folder.resolve() != state_dir().resolve() / folder.relative_to(state_dir())
 
 
 def _children(folder: Path) -> Iterator[Path]:

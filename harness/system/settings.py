@@ -99,7 +99,7 @@ class SettingsError(UsageError):
 def settings(directory: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """What holds in ``directory`` (None: the current one). Raises SettingsError."""
     file = settings_file(directory, environ)
-    return Settings() if file is None else _read(file)
+    return Settings() if file is None else _read(file, file.stat().st_mtime_ns)
 
 
 def is_strict(environ: Mapping[str, str] = os.environ) -> bool:
@@ -141,13 +141,8 @@ def _in(folder: Path) -> Path | None:
         return None
 
 
-def _read(file: Path) -> Settings:
-    now = file.stat()
-    return _remembered(file, now.st_mtime_ns, now.st_size)
-
-
 @lru_cache(maxsize=8)
-def _remembered(file: Path, _time: int, _size: int) -> Settings:
+def _read(file: Path, _time: int) -> Settings:
     if sys.version_info >= (3, 11):
         import tomllib  # most projects say nothing of us, and a run is over before this is read
     else:
