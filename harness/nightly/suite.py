@@ -20,6 +20,7 @@ from harness.core.errors import HarnessError, TargetError
 from harness.firmware.source import names_of
 from harness.nightly.history.model import Excluded, Planned
 from harness.nightly.history.rows import case_name
+from harness.nightly.history.steps import WATCHED
 from harness.sim.simulator import AUTO
 from harness.system.artifact_cache import key_of
 
@@ -36,6 +37,7 @@ def _firmware_word(word: str) -> str:
 FirmwareWord = Annotated[str, Rule(after=_firmware_word)]
 Names = Annotated[tuple[str, ...], Rule(min_length=1)]
 Percent = Annotated[str, Rule(pattern=r"^\d{1,6}(\.\d{1,3})?%\Z")]
+AlarmName = Annotated[str, Rule(pattern=f"^({'|'.join(figure.name for figure in WATCHED)})$")]
 NotifyUrl = Annotated[str, Rule(pattern=r"^(\$\w+|[\w.+-]+://\S+)\Z")]
 Factor = Annotated[float, Rule(gt=0, le=1000)]
 
@@ -70,23 +72,6 @@ class Quarantine(Exclusion):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alarms(Data):
-    """By which part a figure may grow over nights, as "5%": see ``history.steps.WATCHED``."""
-
-    pte: Percent | None = None
-    text: Percent | None = None
-    instructions: Percent | None = None
-    planned: Percent | None = None
-    stack: Percent | None = None
-    npu: Percent | None = None
-
-    @property
-    def parts(self) -> dict[str, float]:
-        said = {name: value for name, value in vars(self).items() if value is not None}
-        return {name: float(value.rstrip("%")) / 100 for name, value in said.items()}
-
-
-@dataclass(frozen=True, kw_only=True)
 class FollowUp(Data):
     """What follows a night. ``notify``: URLs of apprise; ``owners``: how a service mentions each;
     ``issues``: of GitHub, for every case and cause; ``bisect``: whether, or for how many minutes.
@@ -116,7 +101,8 @@ class SuiteFile(FollowUp):
     exclude: tuple[Exclusion, ...] = ()
     quarantine: tuple[Quarantine, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)  # the old name of a case, and the new one
-    alarm: Alarms = field(default_factory=Alarms)
+    # by which part a figure may grow over nights
+    alarm: dict[AlarmName, Percent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -251,7 +237,7 @@ def _without(
         excluded=tuple(excluded),
         expired=tuple(expired),
         renames={new: old for old, new in contents.renames.items()},
-        alarms=contents.alarm.parts,
+        alarms={name: float(part.rstrip("%")) / 100 for name, part in contents.alarm.items()},
         follow_up=contents,
     )
 
