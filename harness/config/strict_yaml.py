@@ -78,7 +78,10 @@ class Document:
 
 def read(path: Path) -> Document:
     """Raises TargetError when the file cannot be read, decoded or parsed."""
-    raw = _bytes(path)
+    try:
+        raw = read_regular(path, _MAX_BYTES)
+    except OSError as error:
+        raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
     parser = _Parser(path, raw)
     return Document(parser.document(), parser.places, hashlib.sha256(raw).hexdigest())
 
@@ -101,13 +104,6 @@ def merge(base: Document, child: Document) -> Document:
 
     data = merged(base.data, child.data, ())
     return Document(data, {**places, **child.places})
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_regular(path, _MAX_BYTES)
-    except OSError as error:
-        raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
 
 
 class _Parser:

@@ -162,8 +162,7 @@ def worst_first(tests: Sequence[SuiteTest]) -> list[SuiteTest]:
 
 
 _ABSENT = re.compile(
-    r"No module named '(?P<module>[\w.]+)'|could not import '(?P<imported>[\w.]+)'"
-    r"|(?P<file>FileNotFoundError: .*)"
+    r"(?:No module named|could not import) '([\w.]+)'|FileNotFoundError: .*"  # the first counts
 )
 _MISMATCH = re.compile(
     r"(Output \d+) does not match reference output.*?shape: torch.Size\((?P<shape>[^)]*)\), "
@@ -230,8 +229,8 @@ def _result(phases: list[Phase], consoles: Sequence[Observation]) -> tuple[Resul
         return "passed", _unexpected_pass(phases)
     if worst.xfail is not None and worst.outcome == "skipped":
         return _expected_failure(worst, worst.xfail or "no reason given", consoles)
-    if module := _missing_module(worst.message):
-        return "unsupported", f"needs {module}, which is not installed"
+    if (absent := _ABSENT.search(worst.message)) and absent[1]:
+        return "unsupported", f"needs {absent[1]}, which is not installed"
     if worst.outcome == "skipped":
         return "skipped", _one_line(worst.message.removeprefix("Skipped: "))
     if operation := _unmodelled_operation(consoles):
@@ -269,12 +268,6 @@ def _unexpected_pass(phases: list[Phase]) -> str:
     strict = next((p.message for p in phases if p.message.startswith(_STRICT)), "")
     reason = expected or strict.removeprefix(_STRICT)
     return f"although the suite expects a failure: {reason}" if reason else ""
-
-
-def _missing_module(message: str) -> str | None:
-    """The module that is not installed, when the test needs one."""
-    missing = _ABSENT.search(message)
-    return (missing["module"] or missing["imported"]) if missing else None
 
 
 def _cause(phase: Phase, consoles: Sequence[Observation]) -> str:

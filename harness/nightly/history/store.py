@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -45,18 +46,12 @@ culprits = sa.Table(
 
 # What of a row is searched for, beside its body.
 _TEXTS: dict[str, Callable[[Row], str]] = {
-    "night": lambda row: row.night,
-    "case": lambda row: row.case,
-    "time": lambda row: row.time,
-    "target": lambda row: row.target,
-    "model": lambda row: row.model,
-    "source": lambda row: row.source,
-    "verdict": lambda row: row.verdict.value,
+    **{n: attrgetter(n) for n in ("night", "case", "time", "target", "model", "source", "suite")},
+    "verdict": attrgetter("verdict.value"),
     "cause": lambda row: "" if row.cause is None else row.cause.kind,
-    "suite": lambda row: row.suite,
-    "branch": lambda row: row.origin.branch,
-    "commit": lambda row: row.origin.revision,
-    "pull_request": lambda row: row.origin.pull_request,
+    "branch": attrgetter("origin.branch"),
+    "commit": attrgetter("origin.revision"),
+    "pull_request": attrgetter("origin.pull_request"),
 }
 rows = sa.Table(
     "rows",
