@@ -14,6 +14,7 @@ the runner takes a line for one that begins with ``::``, blanks in front or not,
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 # CSI; OSC, DCS, SOS, PM and APC with their string, which ends in BEL or ST; two letters or three.
@@ -58,6 +59,19 @@ def without_controls(text: str) -> str:
 def counted(number: int, thing: str) -> str:
     """ "1 model", "2 models"; for words whose plural has an s."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def grouped(value: float | None, absent: str = "") -> str:
+    """ "1,234"; ``absent`` where nothing is known."""
+    if value is None:
+        return absent
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """ "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def as_markdown(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.core.safe_text import plain
+from harness.core.safe_text import listed, plain
 from harness.core.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for run in tolerant:
         terminalreporter.line(f"{run.title}: {run.verdict_text}")
     for note, titles in notes.items():
-        more = f" and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else ""
-        terminalreporter.line(f"note: {note} ({', '.join(titles[:_MOST_TITLES])}{more})")
+        terminalreporter.line(f"note: {note} ({listed(titles, _MOST_TITLES)})")
     try:
         append_to_step_summary(summary_of_runs(runs), os.environ)
     except HarnessError as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from harness.core.safe_text import grouped, listed
 from harness.firmware.source import label
 from harness.nightly.history.case_state import FirstBad, Flaky, Standing, State, deltas_of
 from harness.nightly.history.compare import Comparison
@@ -39,8 +40,8 @@ def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstB
             row.time[:16].replace("T", " "),
             str(row.verdict),
             "" if row.cause is None else row.cause.kind,
-            _number(row.metrics.get("pte_bytes")),
-            _number(row.metrics.get("ticks_set0")),
+            grouped(row.metrics.get("pte_bytes")),
+            grouped(row.metrics.get("ticks_set0")),
             f"{row.seconds['total']:.1f}" if "total" in row.seconds else "",
             row.night,
         )
@@ -51,10 +52,6 @@ def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstB
     if failure is not None:
         console.print()
         _print_first_bad(console, failure)
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
 
 
 def _print_trend(console: Console, title: str, values: Sequence[float]) -> None:
@@ -168,9 +165,8 @@ def print_night(console: Console, night: Comparison) -> None:
             say(console, f"  {case.case}: " + "; ".join([str(step), *changed]))
     rows = [case.row for case in night.cases if case.row is not None]
     notes = by_note(RunSummary(row.case, row.verdict_text, notes=row.notes) for row in rows)
-    for note, (first, *others) in notes.items():
-        more = f" and {len(others)} more" if others else ""
-        say(console, f"note: {note} ({first}{more})", "dim")
+    for note, titles in notes.items():
+        say(console, f"note: {note} ({listed(titles, 1)})", "dim")
     for left in night.night.excluded:
         say(console, f"left out: {left.case}: {left.reason}")
     planned = [case for case in night.cases if case.planned]

@@ -26,7 +26,7 @@ from typing import Any
 from markupsafe import Markup
 
 from harness.core.errors import InfraError
-from harness.core.safe_text import plain
+from harness.core.safe_text import listed, plain
 from harness.nightly.history.case_state import Standing, State
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
@@ -257,8 +257,7 @@ def _lines(
         yield f"and {len(new) - _MOST} more"
     for state in (State.STILL, State.FIXED, State.GONE, State.INFRA, State.MISSING):
         if cases := comparison.of(state):
-            more = f" and {len(cases) - _MOST} more" if len(cases) > _MOST else ""
-            yield f"{state}: {', '.join(case.case for case in cases[:_MOST])}{more}"
+            yield f"{state}: {listed([case.case for case in cases], _MOST)}"
     yield from (f"{case.case}: {step}, and holds" for case, step in comparison.held[:_MOST])
     origin = comparison.night.origin
     commit = f", commit {origin.revision} of {origin.branch or 'no branch'}"

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from harness.core.errors import NotThere
-from harness.core.safe_text import plain, workflow_command
+from harness.core.safe_text import grouped, plain, workflow_command
 from harness.report.safe_console import columns
 from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
@@ -132,7 +132,7 @@ def markdown(title: str, difference: Difference, top: int, reasons: Sequence[str
 def _markdown(template: str, top: int, **values: Any) -> str:
     filters: dict[str, Callable[[Any], Any]] = {
         "rows": lambda changes: _rows(changes, top),
-        "number": lambda value: "" if value is None else f"{value:,}",
+        "number": grouped,
     }
     return filled(Path(__file__).with_name(template), values, filters)
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.config import strict_yaml
-from harness.core.safe_text import counted
+from harness.core.safe_text import counted, grouped
 from harness.core.verdict import Verdict
 from harness.judge.console_log import JudgedLog
 from harness.report.safe_console import columns, say
@@ -300,12 +300,8 @@ def _print_differential(console: Console, title: str, differential: Differential
 def _print_pairs(console: Console, heading: str, between: tuple[str, str], rows: Pairs) -> None:
     table = columns(f"  {heading}", *(f">{name}" for name in between), ">ratio")
     for name, (ours, theirs) in rows.items():
-        table.add_row(f"  {name}", _number(ours), _number(theirs), _ratio(ours, theirs))
+        table.add_row(f"  {name}", grouped(ours, "-"), grouped(theirs, "-"), _ratio(ours, theirs))
     console.print(table)
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
 
 
 def _ratio(ours: int | None, theirs: int | None) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from harness.core.safe_text import listed
 from harness.nightly.history.case_state import Standing
 from harness.nightly.history.model import Difference, Row, causes
 
@@ -115,9 +116,8 @@ def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group |
     if len(names) == 1:
         why = "all of these have it, and nothing that passed on their targets"
         return Group(f"operator {names[0]}", why, those)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     why = "all of these have them, and nothing that passed on their targets has one of them"
-    return Group(f"operators {', '.join(names[:_NAMED])}{more}", why, those)
+    return Group(f"operators {listed(names, _NAMED)}", why, those)
 
 
 def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config.case import is_user_file
-from harness.core.safe_text import workflow_command
+from harness.core.safe_text import grouped, listed, workflow_command
 from harness.nightly.history.case_state import NO_ROW, Standing, State
 from harness.nightly.history.compare import Comparison, compare, nights_before, standing
 from harness.nightly.history.groups import Group, short
@@ -61,7 +61,7 @@ def render(comparison: Comparison, template: str = "night.html") -> str:
 def filters() -> dict[str, Callable[..., Any]]:
     return {
         "short": short,
-        "number": _number,
+        "number": grouped,
         "signed": "{:+,}".format,
         "when": _when,
         "command": reproducing,
@@ -69,10 +69,6 @@ def filters() -> dict[str, Callable[..., Any]]:
         "trends": trends_of,
         "key": lambda state: state.name.lower(),
     }
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _when(time: str) -> str:
@@ -191,8 +187,7 @@ def _annotation(group: Group, root: str) -> str:
 
 
 def _names(cases: Sequence[Standing]) -> str:
-    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
-    return ", ".join(case.case for case in cases[:_NAMED]) + more
+    return listed([case.case for case in cases], _NAMED)
 
 
 def _named_file(row: Row) -> tuple[str, object] | None:
