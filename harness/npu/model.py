@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,15 +69,18 @@ _COLUMNS = 5  # of a Place in kernel/jobs.h: job, whether it is moved, three add
 
 
 @dataclass
-class Totals:
-    """Counts of operations by name, MACs, and bytes moved by region and kind of access."""
+class Stats:
+    """What an inference did: counts of operations by name, MACs, and bytes moved by region and kind
+    of access. ``memory``: as ``memory_of``."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    config: NpuConfig
+    operations: dict[str, int] = field(default_factory=dict)
     macs: int = 0
     moved: dict[str, dict[str, int]] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
 
     def add(self, name: str, job: Job, times: int = 1) -> None:
-        self.counts[name] = self.counts.get(name, 0) + times
+        self.operations[name] = self.operations.get(name, 0) + times
         self.macs += job.macs * times
         for region, kind, length in _accesses(job):
             kinds = self.moved.setdefault(REGION_NAMES.get(region, str(region)), {})
@@ -175,13 +178,13 @@ class Operations:
     def __len__(self) -> int:
         return len(self.places)
 
-    def totals(self) -> Totals:
-        """The totals of one inference."""
-        totals = Totals()
+    def stats(self) -> Stats:
+        """The sums of one inference."""
+        stats = Stats(self._config)
         times = np.bincount(self.places[:, 0], minlength=len(self.jobs)).tolist()
         for name, job, count in zip(self._names, self.jobs, times, strict=True):
-            totals.add(name, job, count)
-        return totals
+            stats.add(name, job, count)
+        return stats
 
 
 def address_registers(job: Job) -> Addresses | None:
@@ -200,17 +203,6 @@ def address_registers(job: Job) -> Addresses | None:
     maps = [None if one is None else one.map for one in (job.first, job.second)]
     first, second = ("" if one is None else f"{one.what}_BASE0" for one in maps)
     return first, second, f"{job.output.map.what}_BASE0"
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What an inference did; ``moved`` is bytes per region and kind of access."""
-
-    config: NpuConfig
-    operations: Mapping[str, int]
-    macs: int
-    moved: Mapping[str, Mapping[str, int]]
-    memory: Mapping[str, int]
 
 
 def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
@@ -243,26 +235,24 @@ class DecodedStream:
         self._operations.read(self._words, self._names, workload.Work(work_limit))
         if not self._operations.branches:
             self._executor.describe(self._operations.jobs)
-            self._totals = self._operations.totals()
+            self._stats = self._operations.stats()
 
-    def execute(
-        self, regions: Mapping[int, Bytes], *, strict: bool = True
-    ) -> tuple[Memory, Totals]:
+    def execute(self, regions: Mapping[int, Bytes], *, strict: bool = True) -> tuple[Memory, Stats]:
         """One inference. Raises EthosUError and MemoryError."""
         memory = Memory(regions, np.zeros(self._internal_bytes, np.uint8), strict)
         operations = self._operations
         if operations.branches:
             return memory, self._interpret(memory)
         self._executor.run(memory, operations.places, operations.offsets)
-        return memory, self._totals
+        return memory, self._stats
 
     @property
     def _internal_bytes(self) -> int:
         return self.config.shram_bytes // self.config.cores or _LUT_RAM
 
-    def _interpret(self, memory: Memory) -> Totals:
+    def _interpret(self, memory: Memory) -> Stats:
         """With branches the operations are only known as they come."""
-        state, totals, carried = State(), Totals(), Carried()
+        state, stats, carried = State(), Stats(self.config), Carried()
         total = workload.Work(min(self._work_limit, workload.LOOPING))
         commands, steps, condition = walk(self._words, self._names, state), 0, None
         while operation := next(commands, None):
@@ -281,8 +271,8 @@ class DecodedStream:
             if job.output is not None and job.output.map is not None:
                 condition = result
             carried.after(job)
-            totals.add(operation.name, job)
-        return totals
+            stats.add(operation.name, job)
+        return stats
 
     def _branch(self, branch: Operation) -> int:
         """The word that it goes to."""
@@ -329,12 +319,11 @@ class Network:
             if len(content) != tensor.size:
                 raise AccessError(f"input {index} has {len(content)} bytes, not {tensor.size}", 0)
             _slice(regions, tensor)[:] = np.frombuffer(content, np.uint8)
-        memory, totals = self.program.execute(regions, strict=strict)
+        memory, stats = self.program.execute(regions, strict=strict)
         if strict:
             self._require_written(memory)
         outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
-        needed = memory_of(self.blob, self.actions)
-        return outputs, Stats(self.config, totals.counts, totals.macs, totals.moved, needed)
+        return outputs, replace(stats, memory=memory_of(self.blob, self.actions))
 
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
