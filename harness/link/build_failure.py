@@ -146,6 +146,7 @@ _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-pack
 # How other compilers put it, and how GCC does.
 _AS_GCC = (
     (r'^"([^"]+)",(\d+)\s+(?:Fatal )?[Ee]rror\[Pe\d+\]: ', r"\1:\2: error: "),  # IAR
+    (r"^(?:Fatal )?Error\[Pe\d+\]: (.+) ((?:[A-Z]:\\|/).+) (\d+)$", r"\2:\3: error: \1"),  # its IDE
     (
         r'^"([^"]+)", line (\d+)(?: \(column \d+\))?: (?:Fatal )?[Ee]rror: '
         r"+(?:#\d+(?:-D)?|[AC]\d{4}[EU]): ",

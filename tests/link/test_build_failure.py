@@ -794,6 +794,49 @@ _STOPPED = {
         "workspace",
         "git -C lib/nn stash -u",
     ),
+    "a program for another machine": (
+        "tc/bin/arm-none-eabi-gcc: 1: tc/bin/arm-none-eabi-gcc: Syntax error: word unexpected\n"
+        "make: *** [a.o] Error 2\n",
+        "toolchain",
+        "Take tc/bin/arm-none-eabi-gcc of a toolchain that is built for this machine",
+    ),
+    "the assembler of this machine": (
+        "as: unrecognized option '-mcpu=cortex-m0'\nmake[2]: *** [a.c.obj] Error 1\n",
+        "toolchain",
+        "binutils-arm-none-eabi",
+    ),
+    "an interpreter that env does not find": (
+        "/usr/bin/env: \u2018python\u2019: No such file or directory\nmake: *** [q.h] Error 127\n",
+        "toolchain",
+        "Install python",
+    ),
+    "a makefile that is not there": (
+        "make: *** No targets specified and no makefile found.  Stop.\n",
+        "make",
+        "Call make in the folder that has one",
+    ),
+    "make in French": (
+        "make: *** Aucune r\u00e8gle pour fabriquer la cible \u00ab rom.bin \u00bb, "
+        "n\u00e9cessaire pour \u00ab all \u00bb. Arr\u00eat.\n",
+        "make",
+        "Correct rom.bin",
+    ),
+    "make in German": (
+        "make: *** Keine Regel, um \u201erom.bin\u201c, "
+        "ben\u00f6tigt von \u201eall\u201c, zu erstellen.\n",
+        "make",
+        "Correct rom.bin",
+    ),
+    "an extension command of an old west": (
+        "west: error: argument <command>: invalid choice: 'build' (choose from 'init', 'update')\n",
+        "workspace",
+        "Run west inside a workspace",
+    ),
+    "an error in IAR's window": (
+        "Fatal Error[Pe035]: #error directive: no FPU D:\\my app\\port.c 79\n",
+        "compile",
+        "the #if above D:\\my app\\port.c:79",
+    ),
     "another tool's prefix": (
         "E: main.c:3:5: error: 'x' undeclared\n",
         "compile",
@@ -843,6 +886,7 @@ def _wrong_type(overlay: Path) -> str:
             "",
         ),
         ("fatal: refusing to fetch into branch 'ab1'\n", "not_known", "'ab1'", ""),
+        ("fatal: ab1^commit: not a valid SHA1\n", "not_known", "ab1^commit", ""),
         ("Error: image of 9 bytes is too large for its slot\n", "not_known", "9 bytes", ""),
         ("CMake Generate step failed.\n", "not_known", "CMake Generate step failed", ""),
         (
@@ -853,7 +897,7 @@ def _wrong_type(overlay: Path) -> str:
         ),
     ],
     ids=(
-        *("a step", "advice of its own", "CMake before make", "git", "a tool"),
+        *("a step", "advice of its own", "CMake before make", "git", "git on Windows", "a tool"),
         *("CMake's last line", "scons"),
     ),
 )

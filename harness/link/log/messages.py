@@ -111,7 +111,7 @@ STOPPED = LinePattern(
         r"|[Ee]rror\[Pe\d+\]|^(?:error|Error|ERROR|fatal error): (?!0\b|.*\b[Ww]arning\b)"
         r"|^CMake Generate step failed"
         # Of git; that there is no repository or no tag to describe stops no build.
-        r"|^fatal: (?:[Uu]nable to|[Cc]ould not|clone of|[Rr]efusing|[Rr]emote) "
+        r"|^fatal: (?:[Uu]nable to|[Cc]ould not|clone of|[Rr]efusing|[Rr]emote|.* not a valid) "
     ),
 )
 KILLED = LinePattern(

@@ -312,6 +312,11 @@ ADVICE = {
         "Define pool_size in the linker script",
         "Find the source",
     ),
+    "a linker that crashes is not short of memory": (
+        "collect2: fatal error: ld terminated with signal 11 [Segmentation fault]",
+        "another version of the toolchain",
+        "memory",
+    ),
     "a static data member is no library": (
         "Error: L6218E: Undefined symbol audio::Mixer::RATE (referred from mixer.o).",
         "compiled as C++17",
