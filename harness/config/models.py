@@ -75,7 +75,7 @@ class NamesMissing(BadModel):
     """A user's file without the names that the convention asks for."""
 
     def __init__(self, path: Path, missing: Iterable[str]) -> None:
-        self.missing = list(missing)
+        self.missing = tuple(missing)
         super().__init__(
             f"{path.name} does not define {' and '.join(self.missing)}",
             hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",

@@ -103,7 +103,7 @@ def test_missing_names(user_model: Write, failure: Failure) -> None:
     error = failure(user_model("ModelUnderTest = 1\n"))
     assert isinstance(error, NamesMissing)
     assert error.message == "mine.py does not define ModelInputs"
-    assert error.missing == ["ModelInputs"]
+    assert error.missing == ("ModelInputs",)
     assert str(error.path).endswith("mine.py")
     assert error.verdict == "NO_VERDICT"
 
