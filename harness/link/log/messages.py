@@ -1,5 +1,6 @@
 # ruff: noqa: RUF001
-"""The messages of linkers: one rule each, read from ``messages.yaml``, and the places in them.
+"""The messages of linkers: one rule each, read from ``messages.yaml``, the places in them, and the
+lines that show how a build ended (``signs.yaml``).
 
 An error of a linker that no rule explains is UNKNOWN, with its text: by the last rules, and by
 ``COMPLAINT`` for linkers that print only their name in front.
@@ -36,99 +37,32 @@ def rules() -> tuple[Rule, ...]:
     return read_facts(Rule, Path(__file__).with_name("messages.yaml"))
 
 
-# What says that the linker gave up, without saying why.
-LINK_FAILED = LinePattern(
-    ("collect2", "ld returned ", "command failed", "Finished: "),
-    re.compile(
-        r"collect2: (?:fatal )?error: .*|\bld returned \d+ exit status"
-        r"|(?:linker|ld\S*) command failed"
-        r"|^collect2\s?[:：] ?\S+?\s?[:：] ?.*\bld(?!\w).*[1-9]"  # in whatever language
-        r"|Finished: \d+ information, \d+ warning(?:, \d+ error)? and [1-9]\d* (?:fatal )?error "
-        r"messages"
-    ),
-)
-# A line of a linker that prints its name alone in front of an error.
-COMPLAINT = LinePattern(
-    ("ld: ", "ld."),
-    re.compile(
-        r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: (?P<text>.*\b(?i:errors?|fatal|"
-        r"cannot|can't|could not|unrecogni[sz]ed|unknown|undefined|failed|invalid|unable to|"
-        r"not found|no such|missing|unsupported|illegal|bad|malformed)\b.*)$"
-    ),
-)
-# What shows that a link was done, whoever tells it: a build system, a linker's own summary, or the
-# command itself.
-LINKED = LinePattern(
-    (
-        "Link",
-        "LINK",
-        "LD",
-        "linking...",
-        "Built target",
-        "Memory region",
-        "Program Size",
-        "Finished: ",
-        "IAR ELF",
-        " 0 Error(s)",
-        "errors: 0",
-        "ninja: no work",
-        " -o ",
-    ),
-    re.compile(
-        r"\bLinking (?:\w+ )*(?:executable|shared library|shared module)\b"
-        r"|^\s*(?:\[\s*\d+/\d+\] )?(?:LD|LINK|CXXLD|CCLD|Link(?:ing)?:?)\s+"
-        r"(?!.*\bstatic library )\S"
-        r"|^linking\.\.\.$"
-        r"|\[100%\] Built target |^Memory region\s+Used Size|^Program Size: Code=|- 0 Error\(s\)"
-        r"|Finished: \d+ information, \d+ warning(?:, 0 error)? and 0 (?:fatal )?error messages"
-        r"|\bIAR ELF Linker\b|^Total number of errors: 0$|^ninja: no work to do"
-        r"|(?:^|[\s/\\])(?:[\w.+-]*-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ld\.\w+|armclang|"
-        r"armlink|ilinkarm)(?:-\d+)?(?:\.exe)? (?!(?:.* )?-[cSE] )(?:.* )?-o "
-    ),
-)
-# What shows that a build did not get to its end, for whatever reason.
-STOPPED = LinePattern(
-    (
-        "*** ",
-        "ninja: ",
-        "FAILED: ",
-        "error",
-        "CMake Error",
-        "Error(s)",
-        "ERROR: ",
-        "Error: ",
-        "Error while",
-        "Target not created",
-        "rror[Pe",
-        "fatal: ",
-        "Generate step failed",
-    ),
-    re.compile(
-        r"\*\*\* .*\b(?:Error|Fehler|Erreur|Errore?) \d+|\bmake(?:\[\d+\])?: \*\*\* |^ninja: "
-        r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
-        r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: "
-        r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
-        r"|[Ee]rror\[Pe\d+\]|^(?:error|Error|ERROR|fatal error): (?!0\b|.*\b[Ww]arning\b)"
-        r"|^CMake Generate step failed"
-        # Of git; that there is no repository or no tag to describe stops no build.
-        r"|^fatal: (?:[Uu]nable to|[Cc]ould not|clone of|[Rr]efusing|[Rr]emote|.* not a valid) "
-    ),
-)
-KILLED = LinePattern(
-    ("terminated with signal", "memory"),
-    re.compile(
-        r"(?:ld|collect2)\S* (?:.*)terminated with signal (?P<signal>\d+)"
-        r"|\bld\S*: .*(?P<memory>memory exhausted|[Oo]ut of memory|Cannot allocate memory)"
-        r"|L6000U: (?P<armlink>Out of memory)"
-    ),
-)
-ASSERTION = LinePattern(
-    ("ld", "gcc: "),
-    re.compile(
-        r"^(?:\S*(?:\bld\S*|gcc): )(?:error: )?(?:\S+\.(?:ld|lds|cmd|x)\S*: )?"
-        r"(?P<text>(?!warning)[A-Z].{8,})$"
-    ),
-)
+@dataclass(frozen=True)
+class _Sign(LinePattern):
+    """A row of ``signs.yaml``."""
+
+    shows: str
+
+
+def _signs() -> dict[str, LinePattern]:
+    """What each kind of sign is found by: by any of its rows."""
+    kinds: dict[str, list[_Sign]] = {}
+    for row in read_facts(_Sign, Path(__file__).with_name("signs.yaml")):
+        kinds.setdefault(row.shows, []).append(row)
+    return {
+        shows: LinePattern(
+            tuple(dict.fromkeys(needle for row in rows for needle in row.needles)),
+            re.compile("|".join(f"(?:{row.pattern.pattern})" for row in rows)),
+        )
+        for shows, rows in kinds.items()
+    }
+
+
+_SIGNS = _signs()
+LINK_FAILED, COMPLAINT = _SIGNS["link_failed"], _SIGNS["complaint"]
+LINKED, STOPPED = _SIGNS["linked"], _SIGNS["stopped"]
+KILLED, ASSERTION = _SIGNS["killed"], _SIGNS["assertion"]
+
 IN_FUNCTION = re.compile(
     rf"^(?P<at>.*?)(?:: |^)[Ii]n function {_OPEN}?(?P<function>.+){_CLOSE}:(?P<rest>.*)$"
 )
