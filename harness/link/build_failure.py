@@ -23,6 +23,8 @@ from harness.link.facts import read_facts
 from harness.link.log import messages
 from harness.link.log.lines import Line, Lines, lines_of
 
+_TABLE = Path(__file__).with_name("build_failure.yaml")
+
 
 class BuildFailureKind(Word):
     """What stopped the build; the values are those of ``kind`` in --json."""
@@ -131,7 +133,7 @@ def _place(file: str | None, at: str | None) -> str:
 @cache
 def _rules() -> tuple[_Rule, ...]:
     """In order: the first that matches a statement explains it."""
-    return read_facts(_Rule, Path(__file__).with_name("build_failure.yaml"))
+    return read_facts(_Rule, _TABLE)
 
 
 _CMAKE = re.compile(
@@ -143,29 +145,22 @@ _PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR|devicetree
 _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-package)/")
 
 
-# How other compilers put it, and how GCC does.
-_AS_GCC = (
-    (r'^"([^"]+)",(\d+)\s+(?:Fatal )?[Ee]rror\[Pe\d+\]: ', r"\1:\2: error: "),  # IAR
-    (r"^(?:Fatal )?Error\[Pe\d+\]: (.+) ((?:[A-Z]:\\|/).+) (\d+)$", r"\2:\3: error: \1"),  # its IDE
-    (
-        r'^"([^"]+)", line (\d+)(?: \(column \d+\))?: (?:Fatal )?[Ee]rror: '
-        r"+(?:#\d+(?:-D)?|[AC]\d{4}[EU]): ",
-        r"\1:\2: error: ",
-    ),  # armcc, armasm
-    (r"error: #error directive: ", "error: #error "),
-    (r"^device tree error: ", "devicetree error: "),  # of Zephyr before 2.2
-    (
-        r"error: (?:cannot open source (?:input )?file )?['\"]([^'\"]+)['\"]"
-        r"(?: file not found|: No such file or directory)?$",
-        r"error: \1: No such file or directory",
-    ),
-)
+@dataclass(frozen=True)
+class _OtherCompiler:
+    """A row of ``as_gcc``: how another compiler puts it, and how GCC does."""
+
+    pattern: re.Pattern[str]
+    words: str
+
+
+@cache
+def _other_compilers() -> tuple[_OtherCompiler, ...]:
+    return read_facts(_OtherCompiler, _TABLE, "as_gcc")
 
 
 def _as_gcc(text: str) -> str:
-    if "rror" in text:
-        for pattern, words in _AS_GCC:
-            text = re.sub(pattern, words, text)
+    for row in _other_compilers() if "rror" in text else ():
+        text = row.pattern.sub(row.words, text)
     return text
 
 

@@ -104,36 +104,20 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
 
 
 _FLOAT_ARGUMENTS = 28
-# Build attributes that decide whether objects fit together, by tag: what they say, and what their
-# values mean ("Addenda to, and Errata in, the ABI for the Arm Architecture", section 3.3).
-_ATTRIBUTES: Mapping[int, tuple[str, Mapping[int, str]]] = {
-    6: (
-        "CPU architecture",
-        {
-            0: "pre-v4",
-            6: "v6",
-            9: "v6K",
-            10: "v7",
-            11: "v6-M",
-            12: "v6S-M",
-            13: "v7E-M",
-            14: "v8-A",
-            15: "v8-R",
-            16: "v8-M Baseline",
-            17: "v8-M Mainline",
-            21: "v8.1-M Mainline",
-            22: "v9-A",
-        },
-    ),
-    7: ("architecture profile", {0: "none", ord("A"): "A", ord("R"): "R", ord("M"): "M"}),
-    _FLOAT_ARGUMENTS: (
-        "how float arguments are passed",
-        {0: "soft (core registers)", 1: "hard (VFP registers)", 2: "toolchain's own", 3: "any"},
-    ),
-    26: ("size of enums", {}),
-    18: ("size of wchar_t", {}),
-    25: ("stack alignment", {}),
-}
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """A row of ``attributes.yaml``."""
+
+    tag: int
+    name: str
+    values: Mapping[int, str] = field(default_factory=dict)
+
+
+@cache
+def _attributes() -> tuple[_Attribute, ...]:
+    return read_facts(_Attribute, Path(__file__).with_name("attributes.yaml"))
 
 
 def attributes(unit: ElfFile) -> dict[str, str]:
@@ -146,10 +130,10 @@ def attributes(unit: ElfFile) -> dict[str, str]:
     values: dict[int, int | str] = {_FLOAT_ARGUMENTS: 0} if unit.machine_number == EM_ARM else {}
     with suppress(MalformedFile):
         values |= unit.attributes
-    for tag, (name, words) in _ATTRIBUTES.items():
-        value = values.get(tag)
+    for attribute in _attributes():
+        value = values.get(attribute.tag)
         if isinstance(value, int):
-            built_for[name] = words.get(value, str(value))
+            built_for[attribute.name] = attribute.values.get(value, str(value))
     return built_for
 
 
