@@ -287,16 +287,9 @@ def prune(
     echo(f"left in the cache: {done.left / _MIB:.1f} MiB of {within.cache / _MIB:.1f}")
     for path, reason in done.undeleted:
         echo(f"could not be deleted: {path} ({reason})")
-    return {
-        "dry_run": dry_run,
-        "bounds": asdict(within),
-        "bytes": done.bytes,
-        "gone": [{"kind": e.kind, "path": str(e.path), "bytes": e.bytes} for e in done.gone],
-        "in_use": [str(entry.path) for entry in done.kept],
-        "undeleted": [{"path": str(path), "reason": reason} for path, reason in done.undeleted],
-        "cache_bytes_left": done.left,
-        "nights": None if nights is None else {"nights": nights[0], "rows": nights[1]},
-    }, ExitCode.FAILED if done.undeleted else ExitCode.PASSED
+    result = {"dry_run": dry_run, "bounds": asdict(within), "bytes": done.bytes, **asdict(done)}
+    code = ExitCode.FAILED if done.undeleted else ExitCode.PASSED
+    return {**result, "nights": nights and {"nights": nights[0], "rows": nights[1]}}, code
 
 
 def _prune_nights(age: float, url: str | None, *, dry_run: bool) -> tuple[int, int]:

@@ -250,7 +250,7 @@ def test_the_commands(state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert "5 of programs, 1 of runs" in dry.output
     done = json.loads(run(main, ["prune", "--cache-max", "0B", "--json"]).stdout)
     assert len(done["gone"]) == 6
-    assert done["cache_bytes_left"] == 0
+    assert done["left"] == 0
     assert run(main, ["prune", "--cache-max", "7"]).exit_code == 2
     doctor = run(main, ["doctor"]).output
     assert "kept in .hil" in doctor
