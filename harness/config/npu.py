@@ -197,12 +197,11 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
         "mode": chosen,
     }
     compile_target = f"ethos-{section['product']}-{section['macs']}"
+    data = {**data, "npu": npu, "compile_target": compile_target}
     if data.get("port") in DIRECT:  # its driver places everything
-        return {**data, "npu": npu, "compile_target": compile_target}
+        return data
     return {
         **data,
-        "npu": npu,
-        "compile_target": compile_target,
         "default_pools": {**data.get("default_pools", {}), **facts.pools[chosen.kind]},
         "cmake": {**data.get("cmake", {}), **chosen.cmake},
     }

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from harness.core.errors import NotThere
 from harness.core.safe_text import grouped, plain, workflow_command
-from harness.report.safe_console import columns
+from harness.report.safe_console import columns, say
 from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, PartPath, group, shown
@@ -30,12 +30,8 @@ def print_anatomy(console: Console, title: str, anatomy: Anatomy, depth: int, to
     """Parts down to ``depth`` names, the ``top`` largest."""
     reserved = sum(p.bytes for p in anatomy.parts if p.path[1:2] == ("reserved",))
     split = f" ({anatomy.total - reserved:,} loaded, {reserved:,} reserved)" if reserved else ""
-    console.print(
-        f"{title}: {anatomy.total:,} bytes{split}, {anatomy.unknown:,} unknown",
-        style="bold",
-        highlight=False,
-        markup=False,
-    )
+    totals = f"{anatomy.total:,} bytes{split}, {anatomy.unknown:,} unknown"
+    say(console, f"{title}: {totals}", "bold")
     _print_parts(console, anatomy.parts, anatomy.total, depth, top)
     for heading, parts in (("memory it asks for", anatomy.memory), ("dropped", anatomy.dropped)):
         if parts:
@@ -43,7 +39,7 @@ def print_anatomy(console: Console, title: str, anatomy: Anatomy, depth: int, to
             console.print(f"[bold]{heading}[/]: {total:,} bytes")
             _print_parts(console, parts, total, depth, top if heading != "dropped" else 5)
     for note in anatomy.notes:
-        console.print(f"note: {note}", style="yellow", highlight=False)
+        say(console, f"note: {note}", "yellow")
 
 
 def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int, top: int) -> None:
@@ -67,13 +63,13 @@ def print_use(console: Console, used: Mapping[str, Any]) -> None:
     for row in used["figures"]:
         of = "" if row["of"] is None else f"{row['of']:,}"
         table.add_row(f"{row['bytes']:,}", of, row["name"], row["meaning"])
-    console.print(used["case"], style="bold", highlight=False, markup=False)
+    say(console, used["case"], "bold")
     console.print(table, highlight=False, markup=False)
 
 
 def print_difference(console: Console, difference: Difference, top: int) -> None:
     totals = f"{difference.old_total:,} -> {difference.new_total:,} bytes ({difference.delta:+,})"
-    console.print(f"[bold]{totals}[/]", highlight=False)
+    say(console, totals, "bold")
     _print_changes(console, difference.parts, top)
     if difference.memory:
         console.print("[bold]memory it asks for[/]")

@@ -10,8 +10,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from harness.core.safe_text import plain
+from harness.report.safe_console import say
 from harness.report.templates import filled
 from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, worst_first
 from harness.system.files import disk_errors, write_whole
@@ -22,19 +24,17 @@ _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skippe
 def print_report(console: Console, report: SuiteReport) -> None:
     for test in worst_first(report.tests):
         if test.cause:
-            colour = _COLOURS.get(test.result, "green")
-            cause = escape(plain(f"{test.id}: {test.cause}"))
-            text = f"[{colour}]{test.result}[/] {cause}"
-            console.print(text, soft_wrap=True, highlight=False)
+            result = (test.result, _COLOURS.get(test.result, "green"))
+            say(console, Text.assemble(result, plain(f" {test.id}: {test.cause}")))
     console.print(_table(report))
     if missing := report.operators_missing():
         console.print("Operators that programs need and the runner lacks (tests):")
         for operator, tests in missing.items():
-            console.print(f"  {operator} ({len(tests)})", highlight=False, markup=False)
+            say(console, f"  {operator} ({len(tests)})")
     for complaint in report.complaints:
-        console.print(f"[red]{escape(plain(complaint))}[/]")
+        say(console, complaint, "red")
     for line in _last_lines(report):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        say(console, line)
 
 
 def _last_lines(report: SuiteReport) -> Iterator[str]:

@@ -206,15 +206,11 @@ def load_fvp_model(name: str) -> Model:
     product = own["npu_name"].rpartition("-")[2].lower()
     return Model(
         name=name,
-        board=words["board"],
-        cpu=words["cpu"],
-        npu=words["npu"],
         npu_name=own["npu_name"],
         npu_product=product,
         macs=MACS[product],
-        core=words["core"],
-        vector_parameter=words["vector_parameter"],
         parameters={p.name: p for p in rows},
+        **{n: words[n] for n in ("board", "cpu", "npu", "core", "vector_parameter")},
     )
 
 
