@@ -93,8 +93,8 @@ class Limits(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class Lowering(Data):
-    """Another way to make a target's programs. ``compile_target``: as the exporter calls it;
-    ``tolerance_lsb`` stands for the target's own, for this arithmetic is not exact."""
+    """Another way to lower a target's programs. ``compile_target``: the exporter's name of it;
+    ``tolerance_lsb`` replaces the target's own, because this arithmetic is not exact."""
 
     description: Text
     compile_target: Text
@@ -113,7 +113,7 @@ class Variant(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class Substitute(Data):
-    """A simulator that has other things in place of some of the board's parts.
+    """A simulator that replaces some parts of the board.
 
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
     ``core``: its CPU. ``shared_memory``: where a functional model of the NPU and the CPU meet.
@@ -155,8 +155,8 @@ class Qemu(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class QemuUser(Substitute):
-    """QEMU in user mode, for a program that runs under Linux. ``cpu``: as QEMU calls it; without a
-    name it would be one that there is not. ``core``: as everybody does."""
+    """QEMU in user mode, for a program that runs under Linux. ``cpu``: QEMU's name of the CPU; its
+    default is no real one. ``core``: the usual name."""
 
     process: ClassVar[bool] = True
     executable: Text
@@ -175,8 +175,8 @@ class Host(Substitute):
 class Board(Substitute):
     """Hardware, through labgrid. ``labgrid``: its environment file, beside the target's file;
     ``role``: of the target in it. ``flash``: a command that flashes ``{file}``, ELF or Intel HEX,
-    and starts the board, where no driver of labgrid's does. ``stand_in``: what there is instead of
-    hardware."""
+    and starts the board, where no driver of labgrid's does. ``stand_in``: what stands in
+    for the hardware, if anything."""
 
     called: ClassVar[str] = "the board"
     labgrid: Text
@@ -190,8 +190,7 @@ class Board(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class Linux(Data):
-    """What is on the console of a target with Linux: who logs in, and the end of what the shell
-    says when it waits."""
+    """The console of a target with Linux: the user who logs in, and how the prompt ends."""
 
     hostname: Text
     user: Text = "root"

@@ -1,4 +1,4 @@
-"""Which cases a test is run for. What selects nothing is an error where it is written."""
+"""Which cases a test is run for. A marker that selects no case is an error at its line."""
 
 from __future__ import annotations
 

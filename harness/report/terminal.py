@@ -1,6 +1,4 @@
-"""What a person sees at a terminal of runs: records, a judged log, a bisection, a replay, and two
-runners side by side.
-"""
+"""Runs at a terminal: records, a judged log, a bisection, a replay, two runners side by side."""
 
 from __future__ import annotations
 

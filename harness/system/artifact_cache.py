@@ -1,4 +1,4 @@
-"""Folders of the cache that are whole and as they were written, or not used.
+"""Folders of the cache, which are used only when they are complete and unchanged.
 
 The one mechanism for exported programs, firmware and built tools. A folder is filled in its place;
 ``entry.json``, written last, has its key, the sha256 of every file and a seal over both. A writer

@@ -131,7 +131,7 @@ _MOST_FAMILIES = 64  # Linux has less than 50
 class Confinement:
     """What to put in front of an argv, and the descriptors that it has to inherit.
 
-    ``reason``: why it does not confine. ``lacks``: what of a confinement could not be had.
+    ``reason``: why it does not confine. ``lacks``: what is missing from a full confinement.
     """
 
     prefix: tuple[str, ...]
@@ -145,12 +145,12 @@ class Confinement:
 
     @property
     def missing(self) -> str | None:
-        """What is not as it should be, if anything."""
+        """Why this is no full confinement; None when it is one."""
         return self.reason or self.lacks
 
 
 class NotConfined(InfraError):
-    """Confinement is required, and cannot be had whole. ``missing``: what there is not."""
+    """A full confinement is required and not available. ``missing``: what of it."""
 
     kind = "not_confined"
 
@@ -290,14 +290,14 @@ def why_not() -> str | None:
 
 
 def what_lacks() -> str | None:
-    """What there is not of a whole confinement here; None when nothing lacks."""
+    """What is missing from a full confinement here; None when nothing is."""
     reason, lacks = _probe()
     return reason or lacks
 
 
 @cache
 def _probe() -> tuple[str | None, str | None]:
-    """Why there is no confinement, or what it lacks; it is tried out."""
+    """Tries bubblewrap out: why there is no confinement, or what is missing from it."""
     try:
         bwrap = toolchain.locate("bwrap")
     except ToolMissing:

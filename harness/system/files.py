@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, known by their sha256, and errors of the disk told."""
+"""Files: written atomically, identified by their sha256; and errors of the disk with hints."""
 
 from __future__ import annotations
 

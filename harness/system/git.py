@@ -1,4 +1,4 @@
-"""What git says of a folder, of which nothing is written, not even its index; and work trees of it.
+"""Reads a git repository without writing to it, not even to its index; and makes worktrees of it.
 
 A ``Worktree`` stands at other commits without touching the user's folder. It is git's own, in the
 state directory: with HEAD, index and bisect refs of its own (git-worktree(1), "Refs"), sharing the

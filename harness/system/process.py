@@ -52,7 +52,7 @@ class Bounds:
 
 
 class Watch:
-    """What a caller does while the child runs; a subclass says more than this."""
+    """A caller's hooks while the child runs. These do nothing."""
 
     def __init__(self, output: Callable[[bytes], object] = lambda _data: None) -> None:
         self.output = output  # gets every byte
@@ -65,7 +65,7 @@ class Watch:
         return False
 
     def busy(self) -> bool:
-        """Somebody computes for the child, which is not idle then, however still it is."""
+        """Whether another process computes for the child, so that its silence is no stall."""
         return False
 
     def excess(self, processes: Iterable[int] = ()) -> Excess | None:

@@ -1,4 +1,4 @@
-"""What a user's repository says of us: ``hil.toml``, or ``[tool.hil]`` of its ``pyproject.toml``.
+"""The settings of a user's repository: ``hil.toml``, or ``[tool.hil]`` of its ``pyproject.toml``.
 
 The next such file above a directory holds for all below it. Paths in it are relative to it.
 ``DESCRIPTIONS`` has every setting. The environment, and after it the command line, are stronger;
