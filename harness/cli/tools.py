@@ -18,7 +18,7 @@ from harness.config.loading import Target, load_targets
 from harness.config.models import known_models, unavailable
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
-from harness.report.safe_console import columns, say
+from harness.report.safe_console import columns
 from harness.run.prune import Bounds, Kind, bounds, kinds
 from harness.run.prune import prune as bring_within
 from harness.sim.board import what_board_lacks
@@ -199,7 +199,7 @@ def _print_state(kinds_kept: Sequence[Kind], limits: Bounds) -> None:
     kept = f"{state_dir()}: {sum(kind.bytes for kind in kinds_kept) / _MIB:.1f} MiB"
     bounded = f"the cache is held to {limits.cache / _MIB:.0f} MiB"
     runs = f"runs stay {limits.runs / _DAY:g} days (hil prune)"
-    say(terminal(), f"{kept}; {bounded}, {runs}", "dim")
+    terminal().print(f"{kept}; {bounded}, {runs}", style="dim", highlight=False)
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:
