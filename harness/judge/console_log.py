@@ -81,8 +81,8 @@ _SHOWS_INFERENCE = (*_EXECUTION, Stage.OUTPUT)
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of a log. ``begun``: how far one got that never ended; ``silent``: the end of the
-    first that compared nothing."""
+    """The runs of a log. ``begun``: the last step of a run that never ended; ``silent``: the end of
+    the first run that compared nothing."""
 
     begun: Progress | None
     silent: Progress | None
@@ -147,16 +147,16 @@ def _incomplete(runs: _Runs) -> Finding:
 
 
 def _said_to_have_failed(observation: Observation) -> Finding:
-    said = next((s for s in observation.suspects if s.kind is Kind.JOB_FAILED), None)
-    if said is None:
+    suspect = next((s for s in observation.suspects if s.kind is Kind.JOB_FAILED), None)
+    if suspect is None:
         return None
     return Verdict.NO_VERDICT, Cause(
-        Kind.JOB_FAILED, f"the runner completed, and yet the log says: {said.text}", said.line
+        Kind.JOB_FAILED, f"the runner completed, and yet the log says: {suspect.text}", suspect.line
     )
 
 
 def _nothing_ran(observation: Observation) -> Finding:
-    """No inference, no output, or nothing but NaN: a run that completed has done nothing."""
+    """No inference, no output, or only NaN: a run that completed without doing anything."""
     if observation.bundle_lines:
         return None
     tensors, last = observation.tensors, observation.lines or None
@@ -201,8 +201,8 @@ def _notes(observation: Observation) -> tuple[str, ...]:
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
     gone_on = (s for s in observation.suspects if s.kind is not Kind.JOB_FAILED)
-    if observation.over and (said := next(gone_on, None)):
-        notes.append(f"the run went on after line {said.line}: {said.text}")
+    if observation.over and (suspect := next(gone_on, None)):
+        notes.append(f"the run went on after line {suspect.line}: {suspect.text}")
     return tuple(notes)
 
 
@@ -214,7 +214,7 @@ class JudgedLog:
 
     @property
     def unknowable(self) -> tuple[str, ...]:
-        """What no log can tell, in sentences."""
+        """What a log cannot show, in sentences."""
         build = self.observation.build_id
         return (
             "how the process ended (exit status, signal) is unknown",
@@ -225,7 +225,7 @@ class JudgedLog:
         )
 
     def exit_code(self, strict: bool) -> ExitCode:
-        """A run that completed without a comparison is good enough, unless ``strict``."""
+        """COMPLETED counts as passed, unless ``strict``."""
         completed = self.judgement.verdict is Verdict.COMPLETED and not strict
         return ExitCode.PASSED if completed else self.judgement.verdict.exit_code
 

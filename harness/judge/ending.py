@@ -1,4 +1,4 @@
-"""How an execution went, from its console and its end: the part of judging that needs no outputs.
+"""Judges how an execution went, from its console and its end, without its outputs.
 
 Pure. The first failure line is the cause; what follows it is usually only its consequence.
 """
@@ -19,9 +19,9 @@ from harness.system.quota import QUOTA, Excess
 
 
 def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> Finding:
-    """Why the execution itself is not proven good: (verdict, cause), or None when it is.
+    """The verdict and cause if the execution is not proven good; None if it is.
 
-    ``build_id`` is of the firmware that was asked for; None asks for none.
+    ``build_id``: of the requested firmware; None if any firmware will do.
     """
     return (
         failed(observation)
@@ -54,8 +54,8 @@ def failed(observation: Observation) -> Finding:
 
 
 def _requester(failures: Sequence[Event]) -> Event | None:
-    """The line that says how much was requested, where the first failure has no numbers: an
-    allocator logs before the kernel that called it."""
+    """The line with the requested size, if the first failure has no numbers: an allocator logs
+    before the kernel that called it."""
     if failures[0].kind is not Kind.ALLOCATION_FAILED or "needed" in failures[0].facts:
         return None
     same = (f for f in failures[1:] if f.kind is Kind.ALLOCATION_FAILED and "needed" in f.facts)
@@ -63,11 +63,13 @@ def _requester(failures: Sequence[Event]) -> Event | None:
 
 
 def not_loaded(observation: Observation) -> Finding:
-    """An image that was not loaded whole, when nothing of it was ever heard."""
+    """An image that was not loaded completely, if it never printed anything."""
     if observation.runner_line is not None or observation.progress:
         return None
-    said = next((s for s in observation.suspects if s.kind is Kind.IMAGE_NOT_LOADED), None)
-    return None if said is None else (Verdict.FAULT, Cause(said.kind, said.text, said.line))
+    suspect = next((s for s in observation.suspects if s.kind is Kind.IMAGE_NOT_LOADED), None)
+    if suspect is None:
+        return None
+    return Verdict.FAULT, Cause(suspect.kind, suspect.text, suspect.line)
 
 
 _MEANINGS = {
@@ -150,7 +152,7 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
 
 
 def model_limit(observation: Observation) -> Finding:
-    """A limit of the model's own that came before the end of what ran."""
+    """A limit of the simulator's model that came before the end of the run."""
     stop = observation.stop
     if stop is None or not stop.reason.is_limit or observation.over:
         return None
@@ -181,7 +183,7 @@ def _hang_text(observation: Observation, ending: Ending) -> str:
 
 
 def suspicion(observation: Observation) -> dict[str, Any] | None:
-    """Lines that prove nothing but may explain a bad end."""
+    """Lines that may explain a bad end, but prove nothing."""
     if not observation.suspects:
         return None
     first = observation.suspects[0]
@@ -191,9 +193,9 @@ def suspicion(observation: Observation) -> dict[str, Any] | None:
 def _wrong_firmware(observation: Observation, build_id: str | None) -> Finding:
     if build_id is None or observation.build_id == build_id:
         return None
-    said = observation.build_id or "nothing"
+    printed = observation.build_id or "nothing"
     return Verdict.NO_VERDICT, Cause(
-        Reason.WRONG_FIRMWARE, f"asked for build {build_id}, the target said {said}"
+        Reason.WRONG_FIRMWARE, f"asked for build {build_id}, the target said {printed}"
     )
 
 
@@ -201,25 +203,25 @@ def _never_completed(observation: Observation) -> Finding:
     if observation.complete_line is not None:
         return None
     last = observation.last_line
-    said = f"the last line was: {last}" if last else "nothing was said"
+    last_words = f"the last line was: {last}" if last else "nothing was said"
     which = _input_set(observation, observation.completed.index(None))
     return Verdict.NO_VERDICT, Cause(
         Reason.NO_END_MARKER,
-        f"the runner never said it completed{which}; {said}",
+        f"the runner never said it completed{which}; {last_words}",
         observation.lines or None,
         suspicion(observation),
     )
 
 
 def _input_set(observation: Observation, process: int) -> str:
-    """Which one a process was for, where each has its own and an earlier one went well."""
+    """The input set of a process, if each set has its own process and an earlier one succeeded."""
     return f" on input set {process}" if len(observation.completed) > 1 else ""
 
 
 def console_cut(ending: Ending, observation: Observation, kept: int | None = None) -> Finding:
-    """A console whose end was not read, or was lost since: its last lines are not known.
+    """A console whose end was not read, or is lost: its last lines are unknown.
 
-    ``kept``: the bytes that are left of it; None when it was not looked at.
+    ``kept``: the bytes that are left of it; None if nobody counted them.
     """
     if not ending.console_complete:
         why = "the console was still open when the simulator had ended"
@@ -235,7 +237,7 @@ def console_cut(ending: Ending, observation: Observation, kept: int | None = Non
 
 
 def limit_notes(observation: Observation) -> tuple[str, ...]:
-    """A passing run may end by a limit of the model, where nothing tells the model to stop."""
+    """A passing run may end by a limit of the model if nothing tells the model to stop."""
     stop = observation.stop
     if stop is None or not stop.reason.is_limit or not observation.over:
         return ()

@@ -26,8 +26,8 @@ _CONVOLUTION, _TRANSPOSED = "aten::convolution.out", 6  # the number of its argu
 
 @dataclass(frozen=True)
 class ProgramDefect:
-    """``instruction``: of the method, from 0; ``seen``: the tensors, each with its sizes and the
-    order of its dimensions in memory."""
+    """``instruction``: its number in the method, from 0. ``seen``: the tensors, each with its sizes
+    and the memory order of its dimensions."""
 
     name: str
     instruction: int
@@ -92,8 +92,8 @@ class _Tensor:
 
 
 def defects_in(pte: Path) -> tuple[ProgramDefect, ...]:
-    """In the order of the instructions. Raises OSError, and MalformedFile for a program that cannot
-    be searched to its end."""
+    """In the order of the instructions. Raises OSError, and MalformedFile if the program cannot be
+    read to its end."""
     try:
         return tuple(_defects(CuttableProgram(pte)))
     except (LookupError, RecursionError) as error:  # a number of something that it does not have

@@ -155,11 +155,11 @@ def _read(directory: Path, names: Sequence[str]) -> list[bytes]:
 
 
 def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) -> str:
-    """Which operation of a command stream gave a byte of the output its value: such as
-    ``CONV at byte 0x348 of the stream``; empty when it cannot be told.
+    """The operation of a command stream that gave a byte of the output its value, such as ``CONV at
+    byte 0x348 of the stream``; empty if unknown.
 
-    The stream is stopped early, at a place found by halving, until the byte has its final value
-    after the operation and another one before.
+    Stops the stream early, at a place found by bisection, until the byte has its final value after
+    the operation and another value before it.
     """
     actions = read_actions(read_blob(blob).commands)
     names = register_set(actions.config.product)

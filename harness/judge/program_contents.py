@@ -52,7 +52,7 @@ _SCHEMAS = (
 
 
 def digest_of(value: object) -> str:
-    """Of plain values, or of bytes."""
+    """The digest of plain values or of bytes."""
     raw = value if isinstance(value, bytes | memoryview) else repr(value).encode()
     return hashlib.sha256(raw).hexdigest()[:_DIGEST]
 
@@ -132,7 +132,7 @@ class ProgramDifference:
 
 
 def difference(before: ProgramContents, after: ProgramContents) -> ProgramDifference:
-    """What became of ``before``."""
+    """What changed since ``before``."""
     changes = list(_operator_changes(before.operators, after.operators))
     other = []
     if before.memory != after.memory:
@@ -192,7 +192,7 @@ def _pairs(
 
 def _numbered(operators: Sequence[Operator]) -> list[str]:
     """ "cortex_m::quantized_linear.out #2" for the second one; without a number if it is alone."""
-    total = Counter(one[0] for one in operators)
+    total = Counter(operator[0] for operator in operators)
     seen: Counter[Value] = Counter()
     names = []
     for name, *_ in operators:
@@ -211,7 +211,7 @@ def _parts(before: Operator, after: Operator) -> tuple[PartChange, ...]:
 
 
 def part_names(operator: str) -> tuple[str, ...]:
-    """What the parts of an operator are called; nothing for one that no schema describes."""
+    """The names of an operator's parts; empty if no schema describes it."""
     if operator.startswith("Ethos-U "):
         return NPU_PARTS
     if operator.startswith("delegate "):

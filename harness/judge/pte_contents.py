@@ -65,8 +65,8 @@ def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDiffere
 
 
 def contents_of(pte: Path) -> ProgramContents:
-    """Raises MalformedFile for what is no program, OSError, and ToolMissing without the wheel,
-    which has the schema."""
+    """Raises MalformedFile if it is no program, OSError, and ToolMissing without the wheel, which
+    has the schema."""
     try:
         return _Reader(memoryview(pte.read_bytes())).read()
     except IndexError as error:  # a number of something that the program does not have

@@ -127,7 +127,7 @@ def _kept(figures: Mapping[str, int], replaced: Collection[MeasuredIn]) -> dict[
 
 
 def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[Any]]:
-    """Old and new value of what differs; the ``.pte`` by its sha256."""
+    """The old and new value of each difference; of the ``.pte`` its sha256."""
     before, after = (
         {
             **one.accepted(toolchain),
@@ -189,7 +189,7 @@ def from_fields(fields: Mapping[str, Any]) -> Reference:
 
 
 def render(reference: Reference) -> str:
-    """The file: figures first, one a line; what nobody reads, last."""
+    """The text of the file: figures first, one per line; what only machines read, last."""
     has_run = bool(reference.pte_sha256)
     fields = {
         "program": dict(sorted(reference.program.items())),

@@ -23,7 +23,7 @@ from harness.sim.simulator import NpuResult, NpuStop
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
-    """The verdict, its first cause, and what has to be said beside it."""
+    """The verdict, its first cause, and notes."""
     finding = (
         execution_cause(evidence.observation, evidence.ending, expectation.build_id)
         or _incomplete(evidence.outputs)
@@ -75,7 +75,7 @@ def _with(cause: Cause, text: str, facts: Mapping[str, Any]) -> Cause:
 
 
 def may_be_blamed(finding: Finding) -> bool:
-    """Whether a wrong stream for an NPU may be behind it. A runner may also refuse one."""
+    """Whether a wrong NPU stream may be the reason. A runner may also refuse one."""
     if finding is None:
         return False
     return finding[0] is Verdict.MISMATCH or finding[1].kind in (Reason.NPU_FAULT, _RUNNER_ERROR)
@@ -159,7 +159,7 @@ def _program_changed(expectation: Expectation) -> Finding:
 
 
 def _reference_program(outputs: Outputs, expectation: Expectation) -> Finding:
-    """Nobody compared the outputs with an accepted run: the oracle alone stands behind them, and it
+    """Nobody compared the outputs with an accepted run: the oracle is the only evidence, and it
     comes from the same export."""
     other = expectation.other_program
     if other is None or not expectation.strict:

@@ -26,7 +26,7 @@ _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS
 class Symbols:
     """Functions and source lines of one ELF. An address may carry the Thumb bit.
 
-    Raises MalformedFile for what is no sound ELF, OSError for what cannot be read.
+    Raises MalformedFile for a damaged ELF, OSError if it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +80,7 @@ class Symbols:
         return sorted(name for name in names if _RESETS.fullmatch(name))
 
     def describe(self, address: int) -> dict[str, str]:
-        """``symbol`` and ``source`` of an address, as far as they are known."""
+        """``symbol`` and ``source`` of an address, if they are known."""
         symbol = self.function(address)  # DWARF has lines for address 0 of what was not linked
         found = {"symbol": symbol, "source": self.source(address) if symbol else None}
         return {k: v for k, v in found.items() if v is not None}

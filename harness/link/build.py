@@ -1,8 +1,8 @@
-"""The links of a build directory, run again, and what the directory still has to do, as ninja or
-make say it without doing it.
+"""Runs the links of a build directory again, and lists what ninja or make would still do there (a
+dry run).
 
-A build that ended has nothing left to compile, to archive or to link. Custom targets are always
-out of date and count only by what depends on them.
+A finished build has nothing left to compile, archive or link. Custom targets are always out of
+date, so they count only by what depends on them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ENTERING = re.compile(r"(?:Entering directory [`'](?P<dir>[^']+)')|(?:^cd (?P<c
 
 
 def _tool(build: Path) -> tuple[str, str, str]:
-    """ninja or make, which built this directory, as it is called there. Raises ToolMissing."""
+    """The ninja or make that built this directory, as it runs there. Raises ToolMissing."""
     is_ninja = (build / "build.ninja").is_file()
     names = ("ninja", "ninja-build", "samu") if is_ninja else ("make", "gmake")
     tool = next((path for name in names if (path := shutil.which(name))), None)
@@ -139,8 +139,8 @@ def build_steps(build: Path) -> list[dict[str, str]]:
 
 
 def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCommand, ...]:
-    """Link commands that the log shows, where their files can still be found."""
-    directory, found = log_directory, []
+    """The link commands of a log whose files still exist."""
+    directory, links = log_directory, []
     named_in_log = [Path(a or b) for line in lines for a, b in _BUILT_IN.findall(line.text)]
     elsewhere = (log_directory, *log_directory.parents[:2], *named_in_log)
     for line in lines:
@@ -151,19 +151,19 @@ def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCo
             continue
         for base in dict.fromkeys((directory, *elsewhere)):
             commands = [command for command in _links(line.text, base) if _has_files(command)]
-            found += commands
+            links += commands
             if commands:
                 break
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(links))
 
 
 def _may_link(line: str) -> bool:
-    """Quickly: a log has thousands of lines that only compile, and splitting one takes long."""
+    """A quick test: thousands of lines only compile, and splitting one takes long."""
     return any(" -o " in part and " -c " not in part for part in re.split(r"&&|;", line))
 
 
 def _has_files(command: BuildCommand) -> bool:
-    """Whether its inputs are there. Relative paths decide: an absolute one exists from anywhere."""
+    """Whether its inputs exist. Relative paths decide: an absolute one exists from anywhere."""
     named = [w for w in command.argv if re.search(r"\.(?:o|obj|a)$", w) and not w.startswith("-")]
     relative = [name for name in named if not Path(name).is_absolute()] or named
     return any((command.directory / name).is_file() for name in relative)
@@ -181,7 +181,7 @@ class FailedLink:
 def failing_link(
     build: Path, skipped: Callable[[BuildCommand], bool] = lambda _: False
 ) -> FailedLink | None:
-    """The first link of the directory that fails when it is done again; None when all link."""
+    """Runs the links of the directory again. Returns the first that fails, None if none does."""
     for command in sorted(link_commands(build), key=_completeness):
         if not skipped(command):
             call = linker_call(command)
@@ -194,8 +194,8 @@ def failing_link(
 
 
 def _run(command: BuildCommand, call: LinkerCall, output: Path) -> tuple[str, int]:
-    """By the linker itself; with code for link-time optimisation by the compiler's driver, from
-    which the linker's plugin has its compiler."""
+    """Runs the linker itself; with link-time optimisation the compiler's driver, because it tells
+    the linker's plugin where the compiler is."""
     text, status = call.with_output(output).run()
     if status == 0 or not (
         _OF_LTO.search(text) or any(w.startswith("-flto") for w in command.argv)
@@ -206,7 +206,7 @@ def _run(command: BuildCommand, call: LinkerCall, output: Path) -> tuple[str, in
 
 
 def _completeness(command: BuildCommand) -> tuple[bool, bool]:
-    """Sorts links whose inputs are all there and whose product is not to the front."""
+    """A sort key: first the links whose inputs exist and whose output does not."""
     files = [w for w in command.argv[1:] if re.search(r"\.(?:o|obj)$", w) and w[0] != "-"]
     complete = all((command.directory / name).is_file() for name in files)
     return not complete, (command.directory / command.output).is_file()
@@ -214,9 +214,12 @@ def _completeness(command: BuildCommand) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class Pending:
-    """``made``: every file that compiling, archiving or linking has yet to write. ``generates``:
-    other commands come too. ``configures``: CMake runs first, and what comes then is not known.
-    ``refused``: what ninja or make say that prevents them from building at all."""
+    """What a build directory still has to do.
+
+    ``made``: the files that compiling, archiving and linking will write. ``generates``: other
+    commands run too. ``configures``: CMake runs first, and what follows is unknown. ``refused``:
+    the error with which ninja or make stop before they build anything.
+    """
 
     compiles: tuple[BuildCommand, ...] = ()
     links: tuple[BuildCommand, ...] = ()
@@ -240,13 +243,13 @@ class Pending:
         return any((command.directory / word).resolve() in self.made for word in inputs)
 
     def compiler_errors(self) -> str:
-        """What the compiler says of the first source that it refuses; "" if it refuses none."""
+        """The compiler's errors for the first source that does not compile; "" if all do."""
         refusals = map(_refusal, self.compiles[:_MOST_COMPILED])
         return next((text for text in refusals if text), "")
 
 
 def _refusal(step: BuildCommand) -> str:
-    """What the compiler says when it only checks the source; "" when it accepts it."""
+    """The compiler's errors when it only checks the source; "" if there are none."""
     words: list[str] = []
     before = ""
     for word in step.argv:
@@ -258,7 +261,7 @@ def _refusal(step: BuildCommand) -> str:
 
 
 def pending_steps(build: Path) -> Pending:
-    """Raises ToolMissing."""
+    """Asks ninja or make with a dry run. Raises ToolMissing."""
     if (build / "build.ninja").is_file():
         text, status = run((*_tool(build), "-n", "-v"), build)
         lines = [match["command"] for x in text.splitlines() if (match := _STEP.match(x))]

@@ -50,9 +50,9 @@ class BuildFailureKind(Word):
 
 @dataclass(frozen=True)
 class BuildFailure:
-    """``line``: of the log, from 1. ``file`` and ``at``: what to edit, and its line, where the log
-    names them. ``subject``: the option, source or node that the failure is about. ``fix`` is empty
-    where nothing is sure to help."""
+    """``line``: of the log, from 1. ``file`` and ``at``: the file to edit and its line, if the log
+    names them. ``subject``: the option, source or node concerned. ``fix`` is empty if no advice is
+    certain."""
 
     kind: BuildFailureKind
     line: int
@@ -73,8 +73,8 @@ class BuildFailure:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One message of a log in one line, however it was wrapped. ``file`` and ``at``: the place that
-    CMake names, in the user's own files if one of them called what complains."""
+    """One message of a log on one line, however the log wrapped it. ``file`` and ``at``: the place
+    that CMake names; in the user's own files if one of them called the code that complains."""
 
     line: int
     text: str
@@ -147,7 +147,7 @@ _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-pack
 
 @dataclass(frozen=True)
 class _OtherCompiler:
-    """A row of ``as_gcc``: how another compiler puts it, and how GCC does."""
+    """A row of ``as_gcc``: another compiler's wording, and GCC's."""
 
     pattern: re.Pattern[str]
     words: str
@@ -166,7 +166,7 @@ def _as_gcc(text: str) -> str:
 
 @cache
 def _needles() -> tuple[str, ...]:
-    """Words of which a line has one where a statement begins that may matter."""
+    """Words of which every line that begins a relevant statement has one."""
     rules = (rule.needle for rule in _rules())
     return tuple(dict.fromkeys((*rules, *messages.STOPPED.needles, *_BEGINNINGS)))
 
@@ -191,7 +191,7 @@ _BEGINNINGS = (
 
 
 def statements_of(lines: Lines) -> Iterator[Statement]:
-    """Those that may matter; most lines of a log do not."""
+    """The relevant statements; most lines of a log are not."""
     end = 0
     for index, line in lines.having(_needles()):
         if index < end:  # of the one before
@@ -210,7 +210,7 @@ def statements_of(lines: Lines) -> Iterator[Statement]:
 
 
 def _end_of_block(lines: Sequence[Line], start: int, indent: str) -> int:
-    """``indent``: of the whole block, where a build within a build prints it."""
+    """``indent``: of the whole block, if a nested build prints it."""
     inside = tuple(f"{indent}{mark}" for mark in (" ", "\t", "Call Stack"))
     end = start + 1
     while end < len(lines) and lines[end].text.startswith(inside):
@@ -219,7 +219,7 @@ def _end_of_block(lines: Sequence[Line], start: int, indent: str) -> int:
 
 
 def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
-    """To the next empty line, or the next message."""
+    """The index of the next empty line or message."""
     end = start + 1
     while (
         end < len(lines)
@@ -233,14 +233,14 @@ def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
 
 
 def _end_of_traceback(lines: Sequence[Line], start: int) -> int:
-    """Behind the line that names the exception."""
+    """The index after the line that names the exception."""
     window = enumerate(lines[start + 1 : start + _MOST_LINES], start + 2)
     return next((end for end, line in window if _RAISED.match(line.text)), start + 1)
 
 
 def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
-    """Where Zephyr's own CMake code complains, the place is the outermost caller outside of it, and
-    none when find_package(Zephyr) is that caller, because its line is not at fault."""
+    """If Zephyr's own CMake code complains, the place is the outermost caller outside of it; none
+    if that is find_package(Zephyr), because its line is not at fault."""
     stack = next((i for i, line in enumerate(block) if "Call Stack (" in line.text), None)
     file, at = header["file"], header["at"]
     if file and _ZEPHYRS.search(file) and stack is not None:
@@ -281,8 +281,8 @@ def build_failure(text: str, calls: Sequence[str] = ()) -> BuildFailure | None:
 
 
 def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
-    """The first failure; None where nothing says that the build stopped. ``calls``: of the
-    compiler, where the log has none."""
+    """The first failure; None if nothing says that the build stopped. ``calls``: calls of the
+    compiler, if the log has none."""
     statements = list(statements_of(lines))
     unexplained = _unexplained(statements, lines)
     failure = next(_explained(statements, lines), None) or unexplained
@@ -313,7 +313,7 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
 
 
 def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildFailure]:
-    """By a rule. The first one counts: the others mostly follow from it."""
+    """The failures that a rule explains. The first counts: the others mostly follow from it."""
     application = _application(statements)
     for number, statement in enumerate(statements):
         if _GOES_ON.search(statement.text):
@@ -373,27 +373,27 @@ _ADVICE = re.compile(r"\b(?:To fix, run:|Please) +(?P<advice>\S.{1,200}?)\.?$")
 
 
 def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure | None:
-    """The first statement that something failed, in its own words; where all only name the step,
-    with the line above the first."""
-    said = [s for s in statements if messages.STOPPED.search(s.text)]
-    if not said:
+    """The first statement that reports a failure, quoted; if all of them only name the step, with
+    the line above the first."""
+    reports = [s for s in statements if messages.STOPPED.search(s.text)]
+    if not reports:
         return None
-    spoken = next((s for s in said if not _STEP_FAILED.match(s.text)), None)
-    stopped = spoken or next((s for s in said if not s.text.startswith("FAILED: ")), said[0])
+    spoken = next((s for s in reports if not _STEP_FAILED.match(s.text)), None)
+    stopped = spoken or next((s for s in reports if not s.text.startswith("FAILED: ")), reports[0])
     raised = next((s for s in statements if _RAISED.match(s.text)), None)
     first = raised if raised is not None and raised.line < stopped.line else stopped
     speakers = (kind for words, kind in _SPEAKERS if first.text.startswith(words))
     above = reversed(lines.numbered(first.line - _ABOVE, first.line) if first is stopped else [])
     words = (x.text for x in above if spoken is None and not _SAYS_NOTHING.search(x.text))
     before = next(words, "")
-    told = f"{first.text} (above it: {before})" if before else first.text
-    if failure := _by_rule(replace(first, text=told)):
+    quoted = f"{first.text} (above it: {before})" if before else first.text
+    if failure := _by_rule(replace(first, text=quoted)):
         return replace(failure, text=first.text)
     return BuildFailure(
         next(speakers, BuildFailureKind.NOT_KNOWN),
         first.line,
         first.text,
-        f"The build stopped: {told}",
+        f"The build stopped: {quoted}",
         _own_advice(first.text),
         first.file,
         first.at,
@@ -401,7 +401,7 @@ def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure 
 
 
 def _own_advice(text: str) -> str:
-    """What a message itself tells to do."""
+    """The advice that the message itself gives."""
     if complaint := _COMPLAINT.match(text):
         return f"Correct what the project's CMake complains of: {complaint['text']}"
     advice = _ADVICE.search(text)
@@ -409,7 +409,7 @@ def _own_advice(text: str) -> str:
 
 
 def _follows(failure: BuildFailure, other: BuildFailure) -> bool:
-    """What make says behind an error of CMake's only follows from it."""
+    """An error of make after one of CMake is its consequence."""
     kinds = (failure.kind, other.kind)
     return kinds == (BuildFailureKind.MAKE, BuildFailureKind.CMAKE) and other.line < failure.line
 
@@ -420,8 +420,8 @@ def _application(statements: Sequence[Statement]) -> str | None:
 
 
 def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
-    """With the line that names the subject: in a configuration file, in an overlay, or in the
-    application's CMakeLists.txt, where that can be read."""
+    """Adds the line that names the subject: in a configuration file, an overlay or the
+    application's CMakeLists.txt, if that can be read."""
     overlays = [Path(m["file"].strip()) for s in statements if (m := _OVERLAY.match(s.text))]
     if overlays and _END_OF_SOURCES.search(failure.text):
         return replace(failure, file=str(overlays[-1]))
@@ -435,15 +435,15 @@ def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFai
         files = [Path(application, "CMakeLists.txt")]
     elif failure.kind is BuildFailureKind.DEVICETREE:
         files = overlays
-    found = [(file, at) for file in files for at in _lines_with(file, failure.subject)]
+    places = [(file, at) for file in files for at in _lines_with(file, failure.subject)]
     # Other nodes of an overlay may have a property of that name.
-    if not found or (failure.kind is BuildFailureKind.DEVICETREE and len(found) > 1):
+    if not places or (failure.kind is BuildFailureKind.DEVICETREE and len(places) > 1):
         return failure
-    return replace(failure, file=str(found[0][0]), at=found[0][1])
+    return replace(failure, file=str(places[0][0]), at=places[0][1])
 
 
 def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
-    """For an option that does not exist: with options of similar names, if Zephyr can be read."""
+    """For an unknown option: adds options with similar names, if Zephyr can be read."""
     if failure.subject is None or "undefined symbol" not in failure.text:
         return failure
     parsed = next((match for s in statements if (match := _PARSED.match(s.text))), None)
@@ -471,10 +471,13 @@ _NOT_SEARCHED = ("build", "node_modules")
 
 
 def _fix_for_header(header: str, where: str, file: str, calls: Iterable[str]) -> str | None:
-    """What to do for a header that the compiler did not find and ``file`` includes (``where``: with
-    its line), by the files that a log names: it has another name in an include folder, is spelt
-    alike, or lies elsewhere in the project. None where its place is not certain. ``calls``: of the
-    compiler, among other lines of a log."""
+    """The fix for a header that the compiler does not find, from the folders that the log names: it
+    has another name in an include folder, a similar spelling, or lies elsewhere in the project.
+    None if its place is not certain.
+
+    ``file`` includes it (``where``: with the line). ``calls``: of the compiler, among other lines
+    of a log.
+    """
     source = Path(file)
     matches = (m for text in calls for m in _INCLUDE_FOLDER.finditer(text))
     folders = list(dict.fromkeys(Path(m["folder"]) for m in matches))

@@ -62,7 +62,7 @@ class Goal:
 
 
 def goal_of(failures: Sequence[Failure], call: LinkerCall, text: str) -> Goal:
-    """To fail as the first failure does; the other failures may vanish, no new one may appear."""
+    """Fails like the first failure. Other failures may vanish; no new one may appear."""
     phrase = rf"region .{re.escape(failures[0].region or '')}. overflowed by"
     phrase = phrase if re.search(phrase, text) else ""
     cause = _cause_on_the_line(failures[0], call)
@@ -70,7 +70,7 @@ def goal_of(failures: Sequence[Failure], call: LinkerCall, text: str) -> Goal:
 
 
 def _cause_on_the_line(failure: Failure, call: LinkerCall) -> LinkCause | None:
-    """The cause that the files of the link alone show, because candidates have no tree."""
+    """The cause from the files of the link alone, because candidates have no build tree."""
     if failure.kind is not FailureKind.UNDEFINED_SYMBOL:
         return None
     cause = explain_undefined(failure, load(call), None).cause_kind
@@ -89,7 +89,7 @@ class CandidateLinker:
 
     @cached_property
     def objcopy(self) -> str | None:
-        """That of the same toolchain."""
+        """The objcopy of the linker's toolchain."""
         prefix = re.sub(r"ld(?:\.\w+)?$", "", Path(self.call.argv[0]).name)
         return shutil.which(f"{prefix}objcopy")
 
@@ -113,14 +113,14 @@ class CandidateLinker:
         return replace(self.call, argv=argv, directory=self.directory)
 
     def link(self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str) -> str:
-        """What the linker says; "" when it succeeds."""
+        """The linker's output; "" if it succeeds."""
         if stubs:
             self._make_stubs(stubs)
         text, status = self._call(pieces, stubs, *options).run()
         return text or "it failed" if status != 0 else ""
 
     def _make_stubs(self, names: Sequence[str]) -> None:
-        """Without build attributes, so that they fit the objects of every core."""
+        """Stubs have no build attributes, so they fit the objects of every core."""
         made = self.directory / STUBS
         self.call.compile_functions(names, made)
         if self.objcopy is not None:
@@ -130,7 +130,7 @@ class CandidateLinker:
         return self.stubs_for(pieces) is not None
 
     def stubs_for(self, pieces: Sequence[LinePiece]) -> tuple[str, ...] | None:
-        """The stubs with which the pieces fail as wanted; None when they do not fail so."""
+        """The stubs with which the pieces fail as wanted; None if they do not."""
         stubs: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
             try:
@@ -153,7 +153,7 @@ class CandidateLinker:
         return None
 
     def _mangled(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
-        """The undefined symbols that the goal does not allow, as in the symbol table."""
+        """The undefined symbols that the goal does not allow, mangled."""
         text = self.link(pieces, stubs, "--no-demangle")
         symbols = [f.symbol for f in parse(text, failed=True).failures if f.symbol]
         readable = demangled(symbols)
@@ -201,7 +201,7 @@ def copied(pieces: Sequence[LinePiece], directory: Path, search: Sequence[Path])
 
 
 def _copy(path: Path, directory: Path, taken: dict[str, str]) -> str:
-    """Copies once; a thin archive becomes a whole one, because its members are not copied."""
+    """Copies once. A thin archive becomes a whole one, because its members are not copied."""
     for name, source in taken.items():
         if source == str(path):
             return name
@@ -227,7 +227,7 @@ def _copy_included(script: Path, directory: Path, search: Sequence[Path]) -> Non
 
 
 def write_members(path: Path, members: Sequence[tuple[str, bytes]]) -> None:
-    """An archive with an index made from the members' own symbols."""
+    """Writes an archive with an index of its members' symbols."""
     parts = []
     for name, data in members:
         try:

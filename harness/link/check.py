@@ -37,7 +37,7 @@ class Checked:
 
     @property
     def holds(self) -> bool:
-        """Every program that has the symbol passes, and at least one program has it."""
+        """True if every program with the symbol passes, and at least one program has it."""
         present = any(finding.check != "in_program" for finding in self.findings)
         return present and all(finding.ok for finding in self.findings)
 
@@ -53,7 +53,7 @@ class Checked:
 
 
 def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
-    """Every program of a build directory, or the one program ``path``."""
+    """Checks every program of a build directory, or only the program ``path``."""
     if not path.exists():
         raise NotThere(path, "file or directory")
     findings: list[HookCheck] = []
@@ -162,7 +162,7 @@ class _Hook:
 
 
 def _shown(place: CodePlace) -> CodePlace:
-    """With the function's readable name."""
+    """Adds the function's readable name."""
     name = place.function
     return replace(place, function=demangled([name])[name]) if name else place
 

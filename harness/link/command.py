@@ -32,8 +32,8 @@ _TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class BuildCommand:
-    """A command of a build that compiles, archives or links. ``argv`` is as the build runs it, that
-    of a link with its response files expanded."""
+    """A command of a build that compiles, archives or links. ``argv``: as the build runs it, with
+    the response files of a link expanded."""
 
     argv: tuple[str, ...]
     directory: Path
@@ -63,8 +63,8 @@ class Input:
 
 @dataclass(frozen=True)
 class LinkerCall:
-    """What the linker itself is called with; argv[0] is the linker. ``machine``: the options of the
-    compiler ``driver`` that say for which machine it compiles."""
+    """A call of the linker; argv[0] is the linker. ``machine``: the options of the compiler
+    ``driver`` that choose the target machine."""
 
     argv: tuple[str, ...]
     directory: Path
@@ -137,22 +137,22 @@ class LinkerCall:
         return next((d / file for d in self.search if (d / file).is_file()), None)
 
     def without(self, unwanted: Callable[[str], bool]) -> LinkerCall:
-        """Without the options that are unwanted, and their values."""
+        """The call without the unwanted options and their values."""
         kept = [text for word in self.words if not unwanted(word.option) for text in word.words]
         return replace(self, argv=(self.argv[0], *kept))
 
     def with_output(self, output: Path) -> LinkerCall:
-        """The same call writing elsewhere, and no map."""
+        """The same call with another output file and no map."""
         call = self.without(lambda option: option in _OUTPUT)
         return replace(call, argv=(*call.argv, "-o", str(output)))
 
     def run(self) -> tuple[str, int]:
-        """What the linker says, in English, and its exit status. Raises ToolMissing."""
+        """The linker's output, in English, and its exit status. Raises ToolMissing."""
         return run(self.argv, self.directory)
 
     def compile_functions(self, names: Sequence[str], made: Path) -> None:
-        """Compiles an object for the machine of the link that defines these functions, each of
-        which only returns. Raises InfraError."""
+        """Compiles an object for the machine of the link. It defines these functions, each of which
+        only returns. Raises InfraError."""
         if self.driver is None:
             raise InfraError("the link does not go through a compiler, which could make an object")
         source = made.with_suffix(".c")
@@ -170,8 +170,8 @@ class LinkerCall:
 
 
 def run(argv: Sequence[str], directory: Path) -> tuple[str, int]:
-    """What a tool prints, in English, and whether it failed (0: it did not). Raises ToolMissing,
-    InfraError when it does not end."""
+    """The output of a tool, in English, and its exit status. Raises ToolMissing, and InfraError at
+    the time limit."""
     environment = {"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
     try:
         return call(argv, _TIMEOUT_S, cwd=directory, environment=environment), 0
@@ -193,7 +193,7 @@ def expanded(argv: Sequence[str], directory: Path, depth: int = 0) -> tuple[str,
 
 
 def _response(file: Path) -> list[str] | None:
-    """The words of a response file; None for a file that cannot be read as one."""
+    """The words of a response file; None if it cannot be read as one."""
     try:
         return shlex.split(file.read_text("utf-8", "replace")) if file.is_file() else None
     except (OSError, ValueError):
@@ -236,7 +236,7 @@ def _is_input(word: str) -> bool:
 
 
 def linker_call(command: BuildCommand) -> LinkerCall:
-    """What the compiler driver would run. Raises ToolMissing when there is no such driver."""
+    """The linker call that the compiler driver makes. Raises ToolMissing without that driver."""
     program = command.argv[0]
     if not _DRIVER.match(program):
         return LinkerCall(command.argv, command.directory)

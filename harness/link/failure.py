@@ -11,7 +11,7 @@ from harness.formats.linker_map import Contributor, Orphan
 
 
 class FailureKind(Word):
-    """In what way a link failed; the values are those of ``kind`` in --json."""
+    """How a link failed; the values are those of ``kind`` in --json."""
 
     UNDEFINED_SYMBOL = "undefined_symbol"
     DUPLICATE_SYMBOL = "duplicate_symbol"
@@ -34,8 +34,8 @@ class FailureKind(Word):
 
 
 class LinkCause(Word):
-    """Why it failed in that way, where its kind does not say it; the values are those of
-    ``cause_kind`` in --json."""
+    """Why it failed, if ``kind`` does not say so; the values are those of ``cause_kind`` in
+    --json."""
 
     # of an undefined symbol that something on the link line defines
     ARCHIVE_ORDER = "archive_order"
@@ -69,7 +69,7 @@ class LinkCause(Word):
 
 @dataclass(frozen=True)
 class CodePlace:
-    """One spot in an object or a source; whatever is not known is None."""
+    """A place in an object or a source; unknown fields are None."""
 
     object: str | None = None  # as printed: "main.c.obj", "libx.a(y.o)"
     function: str | None = None
@@ -133,7 +133,7 @@ class Failure:
 
 
 def _plain_path(path: str) -> str:
-    """Without the way up and down again that toolchains print in the paths of their libraries."""
+    """Removes the ``dir/..`` that toolchains print in the paths of their libraries."""
     return posixpath.normpath(path) if "/../" in path else path
 
 
@@ -148,5 +148,5 @@ def member_of(name: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path as logs of Unix and of Windows have it."""
+    """The last part of a path, as Unix or Windows writes it."""
     return re.split(r"[/\\]", path)[-1]

@@ -48,7 +48,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class LinkIndex:
-    """The objects of a link. Inputs that are no ELF objects or are damaged are left out."""
+    """The objects of a link. Damaged files and files that are not ELF are left out."""
 
     call: LinkerCall
     units: tuple[LinkedObject, ...]
@@ -81,8 +81,8 @@ class LinkIndex:
         return None
 
     def uses(self, name: str, first: Collection[str] = (), limit: int = 8) -> tuple[CodePlace, ...]:
-        """The relocations that refer to the name, also in archive members that the linker does not
-        load. ``first``: objects that come before all others."""
+        """The relocations that refer to the name, including those in archive members that the
+        linker does not load. ``first``: objects to list first."""
         uses: list[CodePlace] = []
         for unit in sorted(self.references.get(name, ()), key=lambda unit: unit.name not in first):
             try:

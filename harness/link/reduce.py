@@ -301,7 +301,7 @@ def _message(text: str, goal: Goal) -> str:
 
 
 def _linker_name(again: FailedLink) -> str:
-    """The linker, by the name that a person with the toolchain on PATH would use."""
+    """The linker's name if PATH has the same linker, else its path."""
     path = Path(again.call.argv[0])
     driver = Path(again.call.driver or "")
     prefixed = re.sub(r"(?:gcc|g\+\+|cc|c\+\+)$", path.name, driver.name)

@@ -50,8 +50,7 @@ def _rows() -> tuple[_Sentences, ...]:
 
 
 def from_message(failure: Failure) -> Failure:
-    """The failure with the cause and fix of its kind of message; without a cause where only its
-    symbol shows it."""
+    """Adds the cause and fix for this kind of message; no cause if only the symbol shows it."""
     words = _words(failure)
     row = next((row for row in _rows() if row.fits(failure.kind, words)), None)
     if row is None:
@@ -121,7 +120,8 @@ def _attributes() -> tuple[_Attribute, ...]:
 
 
 def attributes(unit: ElfFile) -> dict[str, str]:
-    """What an object was built for: machine, class, byte order, Arm build attributes, in words."""
+    """The target that an object was built for, in words: machine, class, byte order, Arm build
+    attributes."""
     built_for = {
         "machine": unit.machine,
         "class": f"{unit.bits} bit",
@@ -138,7 +138,7 @@ def attributes(unit: ElfFile) -> dict[str, str]:
 
 
 def difference(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """(attribute, in one, in the other) for the first that matters."""
+    """The first attribute that differs: (name, value in one, value in the other)."""
     both = ((name, value, other[name]) for name, value in one.items() if name in other)
     return next((each for each in both if each[1] != each[2]), None)
 
@@ -147,7 +147,7 @@ _SAMPLE = 60  # objects whose ABI is looked at
 
 
 def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
-    """With both definitions as the objects have them."""
+    """Adds both definitions, from the objects."""
     definitions = index.definitions.get(failure.symbol or "", [])
     strong = [d for d in definitions if d.symbol.binding == "strong"]
     if len(strong) > 1 and len({(d.unit.name, d.unit.input.path) for d in strong}) == 1:
@@ -168,7 +168,7 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
 
 
 def _in_a_header(failure: Failure) -> Failure:
-    """Where both files have the definition from the same line of a header."""
+    """For two files that have the definition from the same line of a header."""
     lines = {(place.source, place.line) for place in failure.places}
     source, line = next(iter(lines), (None, None))
     if len(lines) != 1 or len(failure.places) < 2 or not source or not _HEADER.search(source):
@@ -183,7 +183,7 @@ def _in_a_header(failure: Failure) -> Failure:
 
 
 def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
-    """One object that is on the line more than once, by its own name each time."""
+    """For an object that is on the link line more than once."""
     place, file = strong[0].place(), strong[0].unit.input.word
     whole = " under --whole-archive" if strong[0].unit.input.whole else ""
     return replace(
@@ -199,7 +199,7 @@ def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
 
 
 def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
-    """With the attribute that differs. The files at fault are those that differ from most."""
+    """Adds the attribute that differs. The files at fault are those that differ from most."""
     named = [u for u in index.units if _named(u.name, u.input.path, failure.files)]
     others = [u for u in index.units if u not in named][:_SAMPLE]
     for unit in named:
@@ -248,8 +248,8 @@ _LEVEL = re.compile(r"(?:EARLY|PRE_KERNEL_[12]|POST_KERNEL|APPLICATION|SMP)\d+")
 
 
 def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
-    """Zephyr's own assertion that each SYS_INIT has a known level and a number for its priority:
-    with the object whose section (include/zephyr/init.h makes its name of both) has not."""
+    """Zephyr asserts that each SYS_INIT has a known level and a numeric priority. Names the object
+    that has another: include/zephyr/init.h writes both into the name of its section."""
     for unit in index.units if "initialization levels" in failure.text else ():
         found = (m["given"] for s in unit.object.sections if (m := _INIT.match(s.name)))
         given = next((name for name in found if not _LEVEL.fullmatch(name)), None)
@@ -267,16 +267,18 @@ def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
 
 
 def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
-    """With the condition that does not hold, and where the linker script has it."""
+    """Adds the condition that does not hold, and its place in the linker script."""
     failure = from_message(failure)
     if levels := _bad_level(failure, index):
         return levels
     for script in index.call.scripts:
         text = text_of(script)
-        for found in _ASSERT.finditer(text):
-            if found["text"] in failure.text:
-                condition = " ".join(found["condition"].split())
-                place = _fragment_with(found[0], script) or _line_of(script, text, found.start())
+        for assertion in _ASSERT.finditer(text):
+            if assertion["text"] in failure.text:
+                condition = " ".join(assertion["condition"].split())
+                place = _fragment_with(assertion[0], script) or _line_of(
+                    script, text, assertion.start()
+                )
                 return replace(
                     failure,
                     kind=FailureKind.ASSERTION,
@@ -288,8 +290,8 @@ def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
 
 
 def _fragment_with(statement: str, script: Path) -> str | None:
-    """The line of the file that a statement of a generated linker script of Zephyr comes from: one
-    that zephyr_linker_sources() names, from Zephyr's folder of headers."""
+    """The file and line that a statement of Zephyr's generated linker script comes from: a file
+    that zephyr_linker_sources() names, relative to Zephyr's folder of headers."""
     zephyr = zephyr_build(script.parent.parent)
     if zephyr is None:
         return None
@@ -297,17 +299,17 @@ def _fragment_with(statement: str, script: Path) -> str | None:
         for name in _INCLUDED.findall(text_of(snippets)):
             fragment = Path(os.path.normpath(zephyr.base / "include" / name))
             text = text_of(fragment)
-            if (at := text.find(statement)) >= 0:
-                return _line_of(fragment, text, at)
+            if (offset := text.find(statement)) >= 0:
+                return _line_of(fragment, text, offset)
     return None
 
 
-def _line_of(file: Path, text: str, at: int) -> str:
-    return f"{file}:{text.count(chr(10), 0, at) + 1}"
+def _line_of(file: Path, text: str, offset: int) -> str:
+    return f"{file}:{text.count(chr(10), 0, offset) + 1}"
 
 
 def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
-    """With the largest contributors and the sections that no script places."""
+    """Adds the largest contributors and the sections that no script places."""
     largest = contributors(link_map, failure.region or "")
     stray = tuple(
         o for o in orphans(link_map, scripts) if failure.region in (o.region, o.load_region)
@@ -333,8 +335,8 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
 
 
 def _room_for(failure: Failure, link_map: LinkMap) -> str:
-    """Which pieces make enough room if they move or shrink, and the regions that have room for
-    them; "" where the largest are not enough."""
+    """The pieces that make enough room if they move or shrink, and the regions that can take them;
+    "" if the largest pieces are not enough."""
     missing = failure.bytes or 0
     chosen: list[Contributor] = []
     for piece in failure.contributors:

@@ -42,9 +42,9 @@ from harness.system.progress import Progress
 
 @dataclass(frozen=True)
 class Explanation:
-    """``linked``: a link was done, or is shown in the log. Where no link is known to have failed,
-    ``stopped`` is why the build did not get to its end, and ``unfinished`` the last step that the
-    log shows, or the next one of a build directory."""
+    """``linked``: a link succeeded, or is in the log. If no link failed, ``stopped`` is why the
+    build did not finish, and ``unfinished`` the last step of the log or the next step of the build
+    directory."""
 
     source: str
     failures: tuple[Failure, ...]
@@ -86,8 +86,8 @@ def explain_lines(
     ``cut``: it ends in the middle of a line."""
     parsed = parse_lines(lines)
     stopped = failure_in(lines) if all(map(_without_reason, parsed.failures)) else None
-    told = stopped is not None and stopped.kind is not BuildFailureKind.NOT_KNOWN
-    if told or not parsed.failures:
+    explained = stopped is not None and stopped.kind is not BuildFailureKind.NOT_KNOWN
+    if explained or not parsed.failures:
         steps = (x for x in lines if _NUMBERED.match(x.text) or _PERCENT.match(x.text))
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
@@ -142,8 +142,8 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
         return _without_failed_link(build, pending, progress)
     progress(f"reading the objects of {again.command.output}")
     parsed = parse(again.text, failed=True)
-    found = diagnose(parsed.failures, again.call, Tree(build))
-    return Explanation(str(build), found, again.command)
+    failures = diagnose(parsed.failures, again.call, Tree(build))
+    return Explanation(str(build), failures, again.command)
 
 
 def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> Explanation:
@@ -198,13 +198,13 @@ def explain_failure(
 def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
     """A library that exists, in a directory that the linker does not search."""
     name = f"lib{(failure.symbol or '').removeprefix('-l')}.a"
-    found = next((p for p in tree.built.files if p.name == name), None)
-    if found is None:
+    library = next((p for p in tree.built.files if p.name == name), None)
+    if library is None:
         return failure
     return replace(
         failure,
-        cause=f"{failure.cause} {found} exists.",
-        fix=f"Add -L{found.parent}, or link {found} by its path.",
+        cause=f"{failure.cause} {library} exists.",
+        fix=f"Add -L{library.parent}, or link {library} by its path.",
     )
 
 

@@ -206,8 +206,8 @@ def conditions_around(definition: SourceDefinition) -> list[tuple[str, int]]:
 
 def target_in(text: str) -> str | None:
     """The target whose objects a path or a command names first: CMake puts them into a folder."""
-    found = _TARGET.search(text)
-    return found["name"] if found else None
+    target = _TARGET.search(text)
+    return target["name"] if target else None
 
 
 def _regular_size(path: Path) -> int | None:

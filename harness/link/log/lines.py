@@ -119,8 +119,8 @@ class LinePattern:
     pattern: re.Pattern[str]
 
     def search(self, text: str) -> re.Match[str] | None:
-        found = any(needle in text for needle in self.needles)
-        return self.pattern.search(text) if found else None
+        relevant = any(needle in text for needle in self.needles)
+        return self.pattern.search(text) if relevant else None
 
     def found_in(self, lines: Lines) -> Iterator[Found]:
         """What it finds in each of the lines, in order."""

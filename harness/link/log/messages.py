@@ -104,12 +104,12 @@ def parse_place(text: str) -> CodePlace:
     rest = without_linker(text)
     function = _FUNCTION.search(rest)
     section = _SECTION.search(rest)
-    found = _OBJECT.match(rest)
-    if found:
-        rest = rest[found.end() :].lstrip(":")
+    file = _OBJECT.match(rest)
+    if file:
+        rest = rest[file.end() :].lstrip(":")
     source = _SOURCE.search(rest)
     return CodePlace(
-        object=found["object"].strip() if found else None,
+        object=file["object"].strip() if file else None,
         function=_unquoted(function["function"]) if function else None,
         source=source["source"].strip() if source else None,
         line=int(source["line"]) if source and source["line"] else None,

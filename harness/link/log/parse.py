@@ -237,12 +237,12 @@ class _Reader:
 
     def _armlink_attribute(self, index: int) -> str | None:
         """The lines below L6242E, as in "... require A clashes with require B"."""
-        said = []
+        clashes = []
         for line in self.lines[index + 1 : index + 6]:
             if re.search(r"(?:Error|Warning|Finished|Fatal)\b.*:|^Not enough", line.text):
                 break
-            said.append(line.text.strip(" ."))
-        return "; ".join(said) or None
+            clashes.append(line.text.strip(" ."))
+        return "; ".join(clashes) or None
 
 
 def _lld_place(where: re.Match[str]) -> CodePlace:
@@ -302,8 +302,8 @@ def _overflowed_regions(lines: Lines, found: Sequence[Failure], failed: bool) ->
 def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
     if killed := next(messages.KILLED.found_in(lines), None):
-        said = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
-        return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, said)]
+        reason = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
+        return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, reason)]
     asserted = [
         _by_linker(FailureKind.ASSERTION, Line(found.line.number, _whole_text(lines, found.index)))
         for found in messages.ASSERTION.found_in(lines)
