@@ -44,10 +44,10 @@ class Culprit(Word):
 
 @dataclass(frozen=True)
 class Blame:
-    """``operators``: the smallest part of the delegate's graph that still is wrong, of ``whole``.
+    """``operators``: the smallest part of the delegate's graph that is still wrong, of ``whole``.
 
-    ``defect``: the name of a known one. ``same_bytes``: the runner's delegate gives the very ones
-    that the stream gives in process; None when that cannot be told.
+    ``defect``: the name of a known defect. ``same_bytes``: the runner's delegate gives the same
+    bytes as the stream in process; None if unknown.
     """
 
     culprit: Culprit
@@ -61,7 +61,7 @@ class Blame:
 
     @property
     def is_settling(self) -> bool:
-        """Whether the fault is explained by it, and not only who it was."""
+        """Whether it explains the fault, and does not only name the culprit."""
         return self.culprit is not Culprit.RUNNER
 
     @property
@@ -118,7 +118,7 @@ def explain(
 ) -> tuple[str, Blame] | None:
     """Where NPU and TOSA first differ, and whose fault that is; None without delegates.
 
-    ``independent``: the NPU that ran was not the harness's own model of one.
+    ``independent``: the NPU that ran was not the harness's own model.
     """
     if not program.delegates:
         return None
@@ -160,7 +160,7 @@ def _of_stream(
 def _gives(
     program: Program, network: Network, number: int, input_set: int, produced: Produced
 ) -> bool | None:
-    """Whether the runner's delegate gave what ``network`` does; None when that cannot be told."""
+    """Whether the runner's delegate gave the outputs of ``network``; None if unknown."""
     actual, files = produced(number, input_set), program.delegates[number].sets[input_set]
     if actual is None:
         return None

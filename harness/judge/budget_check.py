@@ -15,7 +15,7 @@ from harness.core.verdict import Word
 
 
 class State(Word):
-    """How a figure stands. ``failed``: it must not stay so."""
+    """The state of a figure. ``failed``: it must not stay so."""
 
     OK = "ok"
     SHRANK = "shrank"  # accept it to keep the gain
@@ -31,7 +31,7 @@ class State(Word):
 
 @dataclass(frozen=True)
 class CheckedFigure:
-    """The result for one figure, in its unit. ``limit``: the most it may be."""
+    """The result for one figure, in its unit. ``limit``: its maximum."""
 
     figure: str
     state: State

@@ -117,10 +117,10 @@ def _distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float6
 
 @dataclass(frozen=True)
 class ByDesign:
-    """Outputs that are not the expected ones, but exactly those that named differences make.
+    """Outputs that differ from the expected ones exactly as known differences predict.
 
-    ``names`` of the differences that the program meets; ``diffs`` of these outputs from what was
-    expected without them.
+    ``names``: those of the known differences that the program meets. ``diffs``: how far these
+    outputs are from those expected without the differences.
     """
 
     names: tuple[str, ...]
@@ -196,7 +196,7 @@ class Expectation:
 
     @property
     def other_program(self) -> Reference | None:
-        """The accepted run that nothing is compared with, as it was of another program."""
+        """The accepted run of another program; nothing is compared with it."""
         known = (r for r in (self.reference, self.truth) if r is not None)
         return next((r for r in known if r.pte_sha256 not in ("", self.pte_sha256)), None)
 

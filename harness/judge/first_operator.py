@@ -18,7 +18,8 @@ Differs = Callable[[Instruction], "bool | None"]  # None: it cannot be told
 @dataclass(frozen=True)
 class FirstDifference:
     """``after``: the last operator before it whose result it reads. ``read``: the values that it
-    reads; ``sure``: each was right when it was written, where else that is not known of all."""
+    reads. ``sure``: each of them was right when it was written; otherwise that is not known of
+    all."""
 
     instruction: int
     operator: str
@@ -32,7 +33,7 @@ class FirstDifference:
 
 
 def first_difference(program: CuttableProgram, differs: Differs) -> FirstDifference | None:
-    """None when all that the outputs are made of is right, or cannot be told."""
+    """None if everything that the outputs depend on is right, or if that is unknown."""
     return _Search(program, differs).found()
 
 

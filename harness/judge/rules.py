@@ -51,15 +51,15 @@ _NPU_ENDS = {
 
 
 def _npu_stopped(stop: NpuStop, finding: Finding) -> Finding:
-    """The model's own reason replaces the guest's; the console line stays."""
+    """The NPU model's reason replaces the guest's; the console line stays."""
     verdict, reason = _NPU_ENDS[stop.result]
     line = None if finding is None else finding[1].line
     return verdict, Cause(reason, f"{stop.message} (job {stop.job} of the NPU)", line, asdict(stop))
 
 
 def _explained(finding: Finding, place: str | None, blame: Blame | None) -> Finding:
-    """A MISMATCH names where NPU and TOSA first disagree; and it, or a fault of the NPU, says whose
-    fault it is."""
+    """A MISMATCH names the place where NPU and TOSA first disagree. It, or a fault of the NPU, also
+    names whose fault it is."""
     if finding is None:
         return None
     verdict, cause = finding
@@ -120,7 +120,7 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
 
 
 def _known_defect(expectation: Expectation) -> Finding:
-    """The runner is right, and whoever ships ExecuTorch's would not be, or nobody knows."""
+    """The runner is right, but ExecuTorch's own kernels would be wrong, or nobody knows."""
     if why := expectation.defects_unread:
         text = f"the outputs are right, but known defects of ExecuTorch were not looked for: {why}"
         return Verdict.NO_VERDICT, Cause(Reason.DEFECTS_UNREAD, text)
@@ -131,7 +131,7 @@ def _known_defect(expectation: Expectation) -> Finding:
 
 
 def _applicable_truth(expectation: Expectation) -> Reference | None:
-    """The accepted run that is the truth, when it was of this very program."""
+    """The accepted run that is the truth, if it was of exactly this program."""
     truth = expectation.truth
     if truth is None or truth.pte_sha256 != expectation.pte_sha256:
         return None
@@ -238,7 +238,7 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
 
 
 def _by_design(outputs: ByDesign) -> str:
-    """A difference that is exactly the one that has a name."""
+    """A difference that is exactly a known one."""
     furthest = max(outputs.diffs, key=lambda diff: diff.worst_abs)
     return (
         f"differs by design ({', '.join(outputs.names)}): {furthest.describe()}; bit for bit what "
@@ -268,6 +268,6 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
 
 
 def worst(diffs: Sequence[TensorDiff]) -> float | None:
-    """The largest difference in LSB over all outputs; None when one has no scale."""
+    """The largest difference in LSB over all outputs; None if one has no scale."""
     values = [d.worst_lsb for d in diffs]
     return None if any(v is None for v in values) else max((v or 0.0 for v in values), default=0.0)

@@ -55,7 +55,7 @@ class Explanation:
 
     @property
     def well(self) -> bool:
-        """The final link is seen to have succeeded, and the build to have ended."""
+        """The final link succeeded and the build finished."""
         ended = self.stopped is None and self.unfinished is None
         return self.linked and ended and not self.failures
 
@@ -82,8 +82,8 @@ def explain(path: Path, progress: Progress) -> Explanation:
 def explain_lines(
     lines: Lines, path: Path, progress: Progress, *, cut: bool = False
 ) -> Explanation:
-    """A log; the objects are read too when the log shows the link and they are still there.
-    ``cut``: it ends in the middle of a line."""
+    """Explains a log. Reads the objects too if the log has the link command and they still exist.
+    ``cut``: the log ends in the middle of a line."""
     parsed = parse_lines(lines)
     stopped = failure_in(lines) if all(map(_without_reason, parsed.failures)) else None
     explained = stopped is not None and stopped.kind is not BuildFailureKind.NOT_KNOWN
@@ -113,7 +113,7 @@ def _without_reason(failure: Failure) -> bool:
 
 
 def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:
-    """Whether a command has the files that the failures name; a log may hold several links."""
+    """Whether a command has the files that the failures name: a log may hold several links."""
     words = " ".join(command.argv)
     named = [p.object for f in failures for p in f.places if p.object]
     named += [name for f in failures for name in f.files]
@@ -125,8 +125,8 @@ _SIMILAR_IN = re.compile(r"\s*>>> defined in: (?P<archive>\S+\.a)\(")
 
 
 def _inputs_shown(lines: Lines) -> tuple[str, ...]:
-    """The inputs of the last link command in the log, though its files are elsewhere, and the
-    archives in which lld found symbols of similar names."""
+    """The inputs of the last link command in the log, even if its files are elsewhere, and the
+    archives in which lld found similar symbols."""
     commands = [line.text for line in lines if " -o " in line.text and ".a" in line.text]
     words = commands[-1].split() if commands else ()
     similar = [m["archive"] for line in lines if (m := _SIMILAR_IN.match(line.text))]
@@ -147,7 +147,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
 
 
 def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> Explanation:
-    """The build has ended, or what stops it comes before a link."""
+    """For a build that has finished or stops before a link."""
     if pending.compiles:
         progress(f"compiling again what is not up to date in {build.name}")
     text = pending.refused or pending.compiler_errors()
@@ -166,7 +166,7 @@ _MISSING = re.compile(r"(?P<file>[^\s:/]+): No such file or directory")
 
 
 def diagnose(failures: Sequence[Failure], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
-    """With cause and fix, by the files of the link."""
+    """Adds cause and fix, from the files of the link."""
     index = load(call)
     return tuple(explain_failure(failure, index, tree) for failure in failures)
 
@@ -177,8 +177,8 @@ def explain_failure(
     tree: Tree | None = None,
     refused: Sequence[RefusedOption] = (),
 ) -> Failure:
-    """With cause and fix. Of a log alone ``index`` has no units, ``tree`` is None, and ``refused``
-    are the options that Kconfig's warnings in the log name."""
+    """Adds cause and fix. For a log alone ``index`` has no units, ``tree`` is None, and ``refused``
+    are the options in Kconfig's warnings."""
     if failure.kind is FailureKind.DUPLICATE_SYMBOL:
         return causes.explain_duplicate(failure, index)
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
@@ -196,7 +196,7 @@ def explain_failure(
 
 
 def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
-    """A library that exists, in a directory that the linker does not search."""
+    """For a library that exists in a directory that the linker does not search."""
     name = f"lib{(failure.symbol or '').removeprefix('-l')}.a"
     library = next((p for p in tree.built.files if p.name == name), None)
     if library is None:
@@ -209,7 +209,7 @@ def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
 
 
 def _map_of(index: LinkIndex) -> LinkMap | None:
-    """Of the link done again; None where its files are not there."""
+    """The map of the link, done again; None if its files are missing."""
     if not index.units:
         return None
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
@@ -263,7 +263,7 @@ def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
 
 
 def _all_counted(lines: Lines) -> bool:
-    """A build may run another one as a step, with numbers of its own."""
+    """A build may run another one as a step, which counts its own steps."""
     open_builds: list[tuple[int, int]] = []
     for match in filter(None, (_NUMBERED.match(line.text) for line in lines)):
         step, count = int(match["step"]), int(match["steps"])

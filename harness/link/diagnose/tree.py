@@ -41,7 +41,7 @@ class ObjectDefinition:
 
 @dataclass(frozen=True)
 class SourceDefinition:
-    """``compiled``: a compile command names the file; ``object`` is what that command writes."""
+    """``compiled``: a compile command names the file; ``object``: the output of that command."""
 
     path: Path
     line: int
@@ -74,12 +74,12 @@ class Tree:
 
     @cached_property
     def zephyr(self) -> ZephyrBuild | None:
-        """Further facts of a build directory of Zephyr's."""
+        """More facts about the build directory, if it is one of Zephyr."""
         return zephyr_build(self.build)
 
     @cached_property
     def compile_commands(self) -> dict[Path, Path | None]:
-        """Source to object; from compile_commands.json, else from what ninja or make have."""
+        """Source to object; from compile_commands.json, else from ninja or the makefiles."""
         file = self.build / "compile_commands.json"
         try:
             return dict(_compiled(json.loads(file.read_text()) if file.is_file() else self._steps))
@@ -111,7 +111,7 @@ class Tree:
 
     @cached_property
     def sources(self) -> FileSearch:
-        """Those that are compiled, and those beside them and below the source directory."""
+        """The compiled sources, and the files beside them and below the source directory."""
         roots = [] if self.source is None else [self.source]
         listed = list(self.compile_commands)
         inside = {*roots, self.build.resolve()}
@@ -123,7 +123,7 @@ class Tree:
 
     @property
     def cut(self) -> str:
-        """A sentence where a search ended at its limit; "" where all files were searched."""
+        """A sentence if a search ended at its limit; "" if it saw every file."""
         if self.built.complete and self.sources.complete:
             return ""
         return (
@@ -132,7 +132,7 @@ class Tree:
         )
 
     def _search(self, roots: Sequence[Path], suffixes: set[str]) -> FileSearch:
-        """Bounded by files and bytes, not by time: the answer must not depend on the load."""
+        """Limited by files and bytes, not by time: the answer must not depend on the load."""
         files: list[Path] = []
         room = self.most_bytes
         for root in roots:
@@ -163,8 +163,8 @@ class Tree:
         return [d for d in definitions if d.path in inside or d.path.name not in archived]
 
     def _is_left_over(self, path: Path) -> bool:
-        """Whether an object is in a target's folder and no command writes it any more: its source
-        was removed from the build."""
+        """Whether an object is in a target's folder although no command writes it any more, because
+        its source was removed from the build."""
         targets = any(p.suffix == ".dir" and p.parent.name == "CMakeFiles" for p in path.parents)
         return targets and bool(self._objects) and path.resolve() not in self._objects
 
@@ -189,8 +189,7 @@ _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(?P<word>if\w*|else|elif\w*|endif)\b[ \t]
 
 
 def conditions_around(definition: SourceDefinition) -> list[tuple[str, int]]:
-    """The `#if` and `#else` lines, with their numbers, that a definition stands below, the
-    innermost first."""
+    """The `#if` and `#else` lines around a definition, with their numbers, the innermost first."""
     blocks: list[tuple[str, int]] = []
     lines = text_of(definition.path).splitlines()
     for number, line in enumerate(lines[: definition.line], 1):
@@ -205,13 +204,13 @@ def conditions_around(definition: SourceDefinition) -> list[tuple[str, int]]:
 
 
 def target_in(text: str) -> str | None:
-    """The target whose objects a path or a command names first: CMake puts them into a folder."""
+    """The first target whose folder of objects (CMake makes one per target) the text names."""
     target = _TARGET.search(text)
     return target["name"] if target else None
 
 
 def _regular_size(path: Path) -> int | None:
-    """None for what is no regular file (a FIFO would block its reader)."""
+    """None if it is not a regular file (reading a FIFO would block)."""
     try:
         status = path.stat()
     except OSError:
@@ -231,7 +230,7 @@ def _compiled(entries: Any) -> Iterator[tuple[Path, Path | None]]:
 
 
 def defining(path: Path, name: str) -> list[ObjectDefinition]:
-    """The objects of a file that define the name for others to use."""
+    """The objects of a file that define the name with external linkage."""
     try:
         if path.suffix == ".a" and (index := ar.index(path)) and name not in index:
             return []
@@ -259,7 +258,7 @@ def toolchain_archives(search: Sequence[Path], used: Iterable[Path], name: str) 
 
 
 def _index(path: Path) -> tuple[str, ...]:
-    """The symbols in an archive's index; () when it cannot be read."""
+    """The symbols in an archive's index; () if it cannot be read."""
     try:
         return ar.index(path)
     except (OSError, MalformedFile):
@@ -267,8 +266,8 @@ def _index(path: Path) -> tuple[str, ...]:
 
 
 def _definition(path: Path, name: str) -> tuple[int, bool, bool] | None:
-    """Line of a definition of ``name`` in a source file, whether it is weak, and whether it is a
-    function that is static; that is taken where there is no other."""
+    """The line of a definition of ``name`` in a source file, whether it is weak, and whether it is
+    a static function, which counts only if there is no other."""
     try:
         raw = path.read_bytes()
     except OSError:
@@ -299,7 +298,7 @@ _NO_CODE = re.compile(
 
 
 def _blank(match: re.Match[str]) -> str:
-    """An empty string for a string, else the line ends of the match alone."""
+    """An empty string for a string; for anything else only the line ends of the match."""
     return '""' if match[0][0] == '"' else "\n" * match[0].count("\n")
 
 
@@ -319,7 +318,7 @@ def _is_static(text: str, name: re.Match[str]) -> bool:
 
 def _defined_at(text: str, name: re.Match[str]) -> str | None:
     """The head of the definition if the name is that of a function or variable defined there, else
-    None. Each pattern is anchored, because the files are long and not always C."""
+    None. The patterns are anchored, because the files are long and not always C."""
     before = text[max(0, name.start() - _BEFORE) : name.start()]
     head = before[max(before.rfind(mark) for mark in ";{}#") + 1 :]
     function = _PARAMETERS.match(text, name.end())

@@ -29,10 +29,12 @@ _WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modu
 
 @dataclass(frozen=True)
 class RefusedOption:
-    """An option that was set to one value and has another. ``unmet``: its dependencies that do not
-    hold, as Kconfig writes them; "0" stands for a module that is missing. ``needs``: of those that
-    are one option, why that one is n. ``instead``: what to do for an option that no configuration
-    file can set."""
+    """An option that was set to one value and got another.
+
+    ``unmet``: its dependencies that do not hold, as Kconfig writes them; "0" stands for a missing
+    module. ``needs``: for each of them that is a single option, why that option is n. ``instead``:
+    the advice for an option that no configuration file can set.
+    """
 
     symbol: str  # without CONFIG_
     wanted: str
@@ -54,24 +56,24 @@ class RefusedOption:
 
     @property
     def fix(self) -> str:
-        """Of one that is set, in vain."""
+        """For an option that is set in vain."""
         without = f"Meet what CONFIG_{self.symbol} depends on, or do without it."
         beside = f"too, beside CONFIG_{self.symbol}={self.wanted}"
         return _advice(self.steps(), beside) or without
 
     @property
     def fix_if_unset(self) -> str:
-        """Of one that no configuration file sets."""
+        """For an option that no configuration file sets."""
         return _advice(self.whole(), "in prj.conf")
 
     def whole(self) -> Iterator[str]:
-        """``steps``, and the option itself."""
+        """``steps`` and the option itself."""
         yield from self.steps()
         if not (self.instead and self.unmet):  # what meets them gives it its default
             yield self.instead or f"CONFIG_{self.symbol}=y"
 
     def steps(self) -> Iterator[str]:
-        """What its dependencies need, the deepest first: assignments and sentences."""
+        """What its dependencies need, the deepest first, as assignments and sentences."""
         needs = {need.symbol: need for need in self.needs}
         for term in self.unmet:
             if term == "0":
@@ -108,7 +110,7 @@ _REFUSED = re.compile(
 
 
 def refused_options(statements: Iterable[str]) -> tuple[RefusedOption, ...]:
-    """The options of which Kconfig warned that they did not get their value."""
+    """The options that Kconfig warned about because they did not get their value."""
     options = []
     for text in statements:
         if "was assigned the value" in text and (m := _REFUSED.search(text)):
@@ -125,8 +127,8 @@ _ALIKE, _MOST_SIMILAR = 0.8, 4
 
 def similar_options(symbol: str, base: Path) -> tuple[str, ...]:
     """Options in the Kconfig files below ``base`` with a similar name, the most similar first:
-    those with the same words and more or fewer, then those spelt alike. () where there is one of
-    that very name."""
+    those with the same words and more or fewer, then those with a similar spelling. () if the
+    option itself exists."""
     words = set(symbol.split("_"))
     others = {name: set(name.split("_")) for name in _names(base)}
     if symbol in others:
@@ -150,7 +152,7 @@ def _names(base: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Gate:
-    """The option that a source is compiled with, and the line of CMake that decides it."""
+    """The option that compiles a source, and the line of CMake that decides it."""
 
     option: str  # without CONFIG_
     file: Path
@@ -167,8 +169,8 @@ class DeviceNode:
 
 @dataclass(frozen=True)
 class _OptionDefinition:
-    """One of the places that define an option. ``prompt``: a configuration file may set it there.
-    ``unmet``: its dependencies that do not hold."""
+    """One definition of an option. ``prompt``: a configuration file may set it there. ``unmet``:
+    its dependencies that do not hold."""
 
     where: str  # file:line
     prompt: bool
@@ -193,7 +195,7 @@ class ZephyrBuild:
 
     def gate(self, source: Path) -> Gate | None:
         """Of the options that the source depends on and that are not set: one that the application
-        sets, or the outermost, which brings the others."""
+        sets, or the outermost, because it brings the others."""
         gates = list(self._gates(source))
         requested = (gate for gate in gates if gate.option in self.requested)
         return next(requested, gates[-1] if gates else None)
@@ -226,7 +228,7 @@ class ZephyrBuild:
         return options
 
     def refused_options(self) -> tuple[RefusedOption, ...]:
-        """The options that were set to y and are n; Kconfig warns of that once."""
+        """The options that were set to y and are n; Kconfig warns about them only once."""
         return tuple(
             self.refusal(name)
             for name, (value, _, _) in self.requested.items()
@@ -259,7 +261,7 @@ class ZephyrBuild:
                 yield _OptionDefinition(f"{_below(file, self.base)}:{line}", prompt, unmet)
 
     def _instead(self, option: str, where: str) -> str:
-        """What to do for an option that has no prompt."""
+        """The advice for an option without a prompt."""
         if not (named := _HAS_NODE.fullmatch(option)):
             return f"Have CONFIG_{option} selected by another option: it has no prompt ({where})."
         named_node = re.compile(rf"^DT_COMPAT_{named['name']} := (\S+)$", re.MULTILINE)
@@ -268,7 +270,7 @@ class ZephyrBuild:
         return f"Enable a devicetree node with `{node}` (in an overlay)."
 
     def _unmet(self, expression: str) -> Iterator[str]:
-        """The terms of ``A && !B && (C || D)`` that do not hold; other forms are left out."""
+        """The terms of ``A && !B && (C || D)`` that do not hold; ignores other forms."""
         for term in _terms(expression):
             names = re.findall(r"[A-Z][A-Z0-9_]+", term)
             set_ = any(self.values.get(name) == "y" for name in names)
@@ -284,7 +286,7 @@ class ZephyrBuild:
 
     @cached_property
     def _around(self) -> dict[Path, tuple[str, ...]]:
-        """The conditions around the place where one Kconfig file reads another."""
+        """The conditions around the line with which one Kconfig file reads another."""
         around: dict[Path, tuple[str, ...]] = {}
         for file, text in self._kconfig:  # in the order in which they were read
             for _, words, blocks in _statements(text.split("\n")):
@@ -330,7 +332,7 @@ def cache_entries(build: Path) -> dict[str, str]:
 
 
 def zephyr_build(build: Path) -> ZephyrBuild | None:
-    """None for a directory that is no build directory of Zephyr's."""
+    """None if it is not a build directory of Zephyr."""
     if not (build / "zephyr" / ".config").is_file():
         return None
     cache = cache_entries(build)
@@ -374,8 +376,8 @@ def _definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ..
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
-    """Number and words of each line of a Kconfig file that is none of `if`, with the conditions of
-    the blocks that it is in."""
+    """The number and words of each line of a Kconfig file except `if`, with the conditions of the
+    blocks around it."""
     blocks: list[str] = []
     for number, line in enumerate(lines, 1):
         words = line.split()
