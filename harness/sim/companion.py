@@ -17,7 +17,7 @@ from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, s
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
 from harness.sim.gdbstub.hooks import Hooks
-from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
+from harness.sim.gdbstub.host_calls import CountedOperators, HeapInfo, HostCalls
 from harness.sim.simulator import Companion, NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
@@ -120,7 +120,7 @@ def modelled(npu: ModelledNpu) -> Iterator[tuple[SharedMemory, NpuProcess]]:
 @contextmanager
 def served(
     npu: ModelledNpu | None,
-    program: Program,
+    calls: HostCalls,
     heap: HeapInfo,
     work: Path,
     counted: CountedOperators | None = None,
@@ -132,11 +132,11 @@ def served(
         if npu is not None:
             memory, process = stack.enter_context(modelled(npu))
             runner = NpuRunner(process, memory, npu.identity)
-            if not program.functions:
+            if not calls.functions:
                 stack.enter_context(serving(work, memory, npu.identity, runner.run))
         hooks: tuple[Hooks, ...] = ()
-        if program.needs_hooks:
-            hooks = (Hooks(program, heap, runner if program.functions else None, counted),)
+        if calls.needs_hooks:
+            hooks = (Hooks(calls, heap, runner if calls.functions else None, counted),)
             stack.callback(_finish, hooks[0], runner)
         if process is not None:
             stack.callback(process.stop)  # first, so that no callback above waits for a job

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.config.loading import Qemu, Target
 from harness.config.target import SimulatorName
-from harness.sim.gdbstub.program import HeapInfo, Program, counted, read_program
+from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
 from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
@@ -38,8 +38,8 @@ class _Qemu(Simulator):
         words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
         if job.counted is not None:
             words = tuple(map(_without_warp, words))
-        program = _program(job)
-        outside = program.functions and target.npu is not None
+        calls = _host_calls(job)
+        outside = calls.functions and target.npu is not None
         intercepted = (DRIVER_OUTSIDE,) if outside else ()
         return Launch(
             words,
@@ -55,18 +55,18 @@ class _Qemu(Simulator):
             from harness.sim import qemu_linux
 
             return qemu_linux.beside(target, settings, job)
-        program = _program(job)
-        if settings.shared_memory is None and not program.needs_hooks:
+        calls = _host_calls(job)
+        if settings.shared_memory is None and not calls.needs_hooks:
             return nullcontext(())
-        return _served(target, program, job)
+        return _served(target, calls, job)
 
 
 @contextmanager
-def _served(target: Target, program: Program, job: Job) -> Iterator[Sequence[Companion]]:
+def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Companion]]:
     from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
     npu = npu_of(target.npu, _settings(target).shared_memory)
-    with served(npu, program, heap_info(target), job.work, job.counted) as (_, companions):
+    with served(npu, calls, heap_info(target), job.work, job.counted) as (_, companions):
         yield companions
 
 
@@ -106,10 +106,10 @@ def _without_warp(word: str) -> str:
     return f"{word},sleep=off" if word.startswith("shift=") else word
 
 
-def _program(job: Job) -> Program:
+def _host_calls(job: Job) -> HostCalls:
     """What the ELF asks for, and what is to be counted of it."""
-    program = read_program(job.elf)
-    return program if job.counted is None else counted(program, job.elf)
+    calls = read_host_calls(job.elf)
+    return calls if job.counted is None else counted(calls, job.elf)
 
 
 def _settings(target: Target) -> Qemu:

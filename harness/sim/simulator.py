@@ -19,7 +19,7 @@ from harness.config.loading import Limits, Target
 from harness.config.target import SimulatorName
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.verdict import Word
-from harness.sim.gdbstub.program import CountedOperators
+from harness.sim.gdbstub.host_calls import CountedOperators
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
 

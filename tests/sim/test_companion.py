@@ -18,7 +18,7 @@ from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
 from harness.sim import qemu
 from harness.sim.companion import npu_of, served
-from harness.sim.gdbstub.program import HeapInfo, Program
+from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Job, NpuResult, NpuUse, pick
 from harness.sim.transcript import Transcript
@@ -213,7 +213,7 @@ def test_a_qemu_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
     before, board = threading.active_count(), target(U55).on(qemu.SIMULATOR.name)
     settings = board.simulators.qemu
     assert settings is not None
-    program = Program(functions={"ethosu_init": 16})
+    program = HostCalls(functions={"ethosu_init": 16})
     npu = npu_of(board.npu, settings.shared_memory)
     with served(npu, program, HeapInfo(), tmp_path) as (_, companions):
         assert any("chardev:gdb" in one.words for one in companions)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.config.loading import Qemu, load_target, target_directories
 from harness.sim import qemu
-from harness.sim.gdbstub.program import Program
+from harness.sim.gdbstub.host_calls import HostCalls
 from harness.sim.simulator import Job
 from harness.system.toolchain import Tool
 
@@ -61,7 +61,7 @@ def test_a_driver_that_is_not_run_is_said(
     monkeypatch: pytest.MonkeyPatch, target: str, functions: dict[str, int], said: tuple[str, ...]
 ) -> None:
     """A result with the NPU's model in place of the driver's code says nothing about that code."""
-    monkeypatch.setattr(qemu, "read_program", lambda elf: Program(functions=functions))
+    monkeypatch.setattr(qemu, "read_host_calls", lambda elf: HostCalls(functions=functions))
     board = load_target(target, target_directories({}))
     job = Job(Path("elf"), ("executor_runner",), Path("work"), board.limits)
     tool = Tool("qemu-system-arm", Path("/usr/bin/qemu-system-arm"), "7.2")

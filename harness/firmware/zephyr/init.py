@@ -34,7 +34,7 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-rc[0-9]+)?")
 _OLDEST = (4, 1)
 
 
-class StepFailed(InfraError):
+class InitFailed(InfraError):
     """A command of west, git or pip failed. ``said``: its own error message."""
 
     def __init__(self, command: Sequence[str], said: str, log: Path, url: str) -> None:
@@ -151,7 +151,7 @@ def plan_init(
 
 
 def init(plan: InitPlan, progress: Progress) -> None:
-    """Makes the workspace. Raises StepFailed, InfraError."""
+    """Makes the workspace. Raises InitFailed, InfraError."""
     try:
         plan.manifest.parent.mkdir(parents=True, exist_ok=True)
         write_whole(plan.manifest, manifest(plan.version, plan.url))
@@ -191,9 +191,9 @@ def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress)
         watch=Watch(watch),
     )
     if ended.stop is not Stop.EXITED:
-        raise StepFailed(command, f"it was stopped ({ended.stop})", log, plan.url)
+        raise InitFailed(command, f"it was stopped ({ended.stop})", log, plan.url)
     if ended.status != 0:
-        raise StepFailed(command, _reason(log.read_text("utf-8", "replace")), log, plan.url)
+        raise InitFailed(command, _reason(log.read_text("utf-8", "replace")), log, plan.url)
 
 
 def _environment(url: str) -> dict[str, str]:

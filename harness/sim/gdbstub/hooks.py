@@ -21,12 +21,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.sim.gdbstub.driver import Driver, GuestMemory
-from harness.sim.gdbstub.program import (
+from harness.sim.gdbstub.host_calls import (
     SYS_HEAPINFO,
     CountedOperators,
     HeapInfo,
+    HostCalls,
     InstructionCounter,
-    Program,
 )
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
 from harness.sim.simulator import Companion
@@ -47,12 +47,12 @@ class Hooks(Companion):
 
     def __init__(
         self,
-        program: Program,
+        calls: HostCalls,
         heap: HeapInfo,
         npu: NpuRunner | None,
         counted: CountedOperators | None,
     ) -> None:
-        self._program = program
+        self._calls = calls
         self._heap = heap
         self._npu = npu
         self._counted = counted
@@ -88,7 +88,7 @@ class Hooks(Companion):
         stub, counter, driver = Stub(self._near), None, None
         if self._counted is not None:
             counter = InstructionCounter(stub, self._counted, self._write_line)
-        loop = HookLoop(stub, self._program, self._heap, counter)
+        loop = HookLoop(stub, self._calls, self._heap, counter)
         if self._npu is not None:
             memory, npu = GuestMemory(stub, self._npu.memory), self._npu
             driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
@@ -121,12 +121,12 @@ class HookLoop:
     def __init__(
         self,
         stub: Stub,
-        program: Program,
+        calls: HostCalls,
         heap: HeapInfo,
         counter: InstructionCounter | None = None,
     ) -> None:
         self._stub = stub
-        self._program = program
+        self._calls = calls
         self._heap = heap
         self._counter = counter
         self._early_calls = _EARLY_CALLS
@@ -137,13 +137,13 @@ class HookLoop:
 
         Raises StubError, and GuestStuck when the program waits for ever.
         """
-        for call in self._program.heap_calls:
+        for call in self._calls.heap_calls:
             self._hooks[call] = partial(self._semihosting_call, call)
         if driver is not None:
-            for name, address in self._program.functions.items():
+            for name, address in self._calls.functions.items():
                 self._hooks[address] = partial(self._driver_call, driver, name)
-        if self._counter is not None and self._program.instruction is not None:
-            self._hooks[self._program.instruction] = partial(self._begins, self._counter)
+        if self._counter is not None and self._calls.instruction is not None:
+            self._hooks[self._calls.instruction] = partial(self._begins, self._counter)
         self._stub.open()
         for address in self._hooks:
             self._stub.breakpoint(address)
@@ -151,14 +151,14 @@ class HookLoop:
 
     def call_back(self, name: str, *arguments: int) -> None:
         """Calls a function of the program while it waits in another one."""
-        if name not in self._program.callbacks:
+        if name not in self._calls.callbacks:
             return
         stub = self._stub
         waiting_at, return_address = stub.register(PC), stub.register(LR)
         for number, value in enumerate(arguments):
             stub.set_register(number, value)
         stub.set_register(LR, waiting_at | 1)  # it has a breakpoint
-        stub.set_register(PC, self._program.callbacks[name])
+        stub.set_register(PC, self._calls.callbacks[name])
         self._resume((waiting_at & ~1, stub.register(SP)))
         stub.set_register(LR, return_address)
 
@@ -204,7 +204,7 @@ class HookLoop:
         if self._early_calls:
             stub.step_over(address)
             return
-        for call in self._program.heap_calls:
+        for call in self._calls.heap_calls:
             del self._hooks[call]
             stub.remove_breakpoint(call)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from harness.formats.ethosu import MACS
-from harness.sim.gdbstub.program import HeapInfo
+from harness.sim.gdbstub.host_calls import HeapInfo
 from harness.suites.standin import StandinError
 
 _DATA = Path(__file__).with_name("models.json")

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, MAGIC, ElfFile
 from harness.sim.companion import MEMORY
-from harness.sim.gdbstub.program import Program, program_of
+from harness.sim.gdbstub.host_calls import HostCalls, host_calls_of
 from harness.suites.standin import StandinError
 from harness.suites.standin.command_line import LoadedData
 
@@ -49,7 +49,7 @@ def in_memory(address: int, size: int) -> bool:
 class Application:
     path: Path
     elf: ElfFile
-    program: Program  # what it needs beside QEMU
+    calls: HostCalls  # what it needs beside QEMU
 
     def objections(self, vectors: int) -> Iterator[str]:
         """Why it cannot run here. ``vectors``: where the model has its vector table."""
@@ -97,7 +97,7 @@ class Application:
 
 def read_application(path: Path) -> Application:
     """Raises StandinError when it is not a complete little-endian 32-bit Arm executable, and
-    UsageError as ``program_of`` does."""
+    UsageError as ``host_calls_of`` does."""
     try:
         image = path.read_bytes()
         if image[:4] != MAGIC:
@@ -105,7 +105,7 @@ def read_application(path: Path) -> Application:
         elf = ElfFile(image)
         if (elf.bits, elf.byte_order, elf.machine_number) != (32, "little", EM_ARM):
             raise StandinError(f"application {path} is not a 32-bit little-endian Arm ELF file")
-        return Application(path, elf, program_of(elf, path))
+        return Application(path, elf, host_calls_of(elf, path))
     except OSError as error:
         raise StandinError(f"cannot open application {path}: {error.strerror}") from error
     except MalformedFile as error:

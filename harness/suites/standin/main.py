@@ -22,7 +22,7 @@ from threading import Lock
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.sim.companion import ModelledNpu, NpuRunner, served
 from harness.sim.fvp import FEATURES_FILE
-from harness.sim.gdbstub.program import HeapInfo, Program
+from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls
 from harness.sim.simulator import Companion, Launch, NpuResult
 from harness.sim.simulator_process import ProcessRun, run_process
 from harness.suites.standin import OWN_FAULT, StandinError, machine
@@ -101,7 +101,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     for data in request.data:
         machine.check_data(data)
     cwd = _directory(model, settings)
-    _warn(model, request, settings, application.program)
+    _warn(model, request, settings, application.calls)
     record_in = os.environ.get(RECORD)
     recorder = Recorder(Path(record_in), cwd) if record_in else None
     console = _Console(recorder)
@@ -110,7 +110,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     try:
         with (
             uarts_of(model, settings, console.write) as uarts,
-            _companion(model, settings, application.program, cwd) as (runner, beside),
+            _companion(model, settings, application.calls, cwd) as (runner, beside),
             closing(ModelWatch(launch, (*uarts, *beside), console.write, request.limits)) as watch,
             suppress(KeyboardInterrupt),  # as with the models, an interrupt stops the simulation
         ):
@@ -133,17 +133,17 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
 
 
 def _companion(
-    model: Model, settings: Settings, program: Program, cwd: Path
+    model: Model, settings: Settings, calls: HostCalls, cwd: Path
 ) -> AbstractContextManager[tuple[NpuRunner, tuple[Companion, ...]]]:
     """The NPU's model if the program can reach it, and the host's answer to SYS_HEAPINFO."""
     npu, heap = None, _heap(model, settings)
     if heap is None:
-        program = replace(program, heap_calls=())
-    if program.doorbell:
+        calls = replace(calls, heap_calls=())
+    if calls.doorbell:
         _remove_stale(cwd)
-    if program.doorbell or program.functions:
+    if calls.doorbell or calls.functions:
         npu = ModelledNpu(model.npu_product, settings.macs, machine.DDR, machine.DDR_BYTES)
-    return served(npu, program, heap or HeapInfo(), cwd)
+    return served(npu, calls, heap or HeapInfo(), cwd)
 
 
 def _remove_stale(cwd: Path) -> None:
@@ -156,7 +156,7 @@ def _remove_stale(cwd: Path) -> None:
 
 
 def _launch(model: Model, request: Request, settings: Settings, application: Application) -> Launch:
-    program = application.program
+    calls = application.calls
     line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
     qemu = toolchain.locate(machine.QEMU)
     installed = qemu.resolve().parent.parent
@@ -168,7 +168,7 @@ def _launch(model: Model, request: Request, settings: Settings, application: App
             application.path,
             request.data,
             line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
-            shares_memory=program.doorbell or bool(program.functions),
+            shares_memory=calls.doorbell or bool(calls.functions),
         ),
         readable=(
             *(application.path, *(data.file for data in request.data)),
@@ -232,7 +232,7 @@ def _directory(model: Model, settings: Settings) -> Path:
     return cwd
 
 
-def _warn(model: Model, request: Request, settings: Settings, program: Program) -> None:
+def _warn(model: Model, request: Request, settings: Settings, calls: HostCalls) -> None:
     """Notes on standard error in what a run differs from one on the real model."""
     if missing := what_lacks():
         _note(f"the guest is not wholly confined: {missing}")
@@ -240,9 +240,9 @@ def _warn(model: Model, request: Request, settings: Settings, program: Program) 
         return
     npu = f"{model.npu_name} with {settings.macs} MACs (results, not time)"
     how = "which the program has no driver for"
-    if program.doorbell:
+    if calls.doorbell:
         how = "reached by its doorbell"
-    elif program.functions:
+    elif calls.functions:
         how = "with its driver's functions emulated"
     _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.formats.elf import ElfFile, read_elf
-from harness.sim.gdbstub.program import HeapInfo, heap_calls
+from harness.sim.gdbstub.host_calls import HeapInfo, heap_calls
 
 BASE = 0x10000000
 

@@ -81,7 +81,7 @@ _PREFIX = "I [executorch:counted_outside]"
 
 
 @dataclass(frozen=True)
-class Program:
+class HostCalls:
     """``doorbell``: it reaches the NPU by targets/runner/ethosu/doorbell.h. ``functions``: those
     of ethos-u-core-driver that are done here, ``callbacks``: those it calls; by name, addresses
     without the Thumb bit."""
@@ -98,40 +98,40 @@ class Program:
         return bool(self.functions or self.heap_calls or self.instruction is not None)
 
 
-def read_program(path: Path) -> Program:
+def read_host_calls(path: Path) -> HostCalls:
     """Reads any file: one that is not a 32-bit Arm ELF needs nothing. Raises UsageError for
     a program whose driver calls cannot be found: it would wait for its NPU for ever."""
     try:
         stat = path.stat()
     except OSError:
-        return Program()
+        return HostCalls()
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, _mtime: int, _size: int) -> Program:
+def _read(path: Path, _mtime: int, _size: int) -> HostCalls:
     """Once for all processes of a run."""
     try:
         elf = read_elf(path)
-        return program_of(elf, path) if elf.machine_number == EM_ARM else Program()
+        return host_calls_of(elf, path) if elf.machine_number == EM_ARM else HostCalls()
     except (MalformedFile, OSError):
-        return Program()  # its loader reports the damage
+        return HostCalls()  # its loader reports the damage
 
 
-def counted(program: Program, path: Path) -> Program:
+def counted(calls: HostCalls, path: Path) -> HostCalls:
     """Adds the address where ExecuTorch's runtime runs an instruction, if it has a symbol."""
     named = dict(_functions(read_elf(path)))
-    return replace(program, instruction=named.get(FUNCTION))
+    return replace(calls, instruction=named.get(FUNCTION))
 
 
-def program_of(elf: ElfFile, path: Path) -> Program:
-    """Raises UsageError as ``read_program``, and MalformedFile."""
+def host_calls_of(elf: ElfFile, path: Path) -> HostCalls:
+    """Raises UsageError as ``read_host_calls``, and MalformedFile."""
     calls = heap_calls(elf)
     if _DOORBELL in elf.data:
-        return Program(doorbell=True, heap_calls=calls)
+        return HostCalls(doorbell=True, heap_calls=calls)
     with_driver = any(message in elf.data for message in _MESSAGES)
     if not with_driver and _NAMED not in elf.data:
-        return Program(heap_calls=calls)
+        return HostCalls(heap_calls=calls)
     named = dict(_functions(elf))
     functions = {name: address for name, address in named.items() if handled(name)}
     if with_driver and not any(name.startswith("ethosu_") for name in functions):
@@ -146,7 +146,7 @@ def program_of(elf: ElfFile, path: Path) -> Program:
             stripped=not elf.symbols,
         )
     callbacks = {name: named[name] for name in CALLBACKS if name in named}
-    return Program(False, functions, callbacks, calls)
+    return HostCalls(False, functions, callbacks, calls)
 
 
 def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:
