@@ -28,7 +28,7 @@ from harness.firmware.executorch.checkout import (
     RevisionUnsupported,
 )
 from harness.firmware.executorch.overlay import Overlay
-from harness.firmware.step import cmake, launchers, own_digest, toolchain_file
+from harness.firmware.step import cmake, own_digest, toolchain_file
 from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
 from harness.system.settings import settings
@@ -239,7 +239,6 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
         "PYTHON_EXECUTABLE": str(python),
         **({"FLATC_EXECUTABLE": str(plan.flatc)} if plan.flatc else {}),
     }
-    options |= launchers("C", "CXX")
     root = overlay.checkout
     entry = root if plan.is_linux else root / "examples/arm/executor_runner/standalone"
     return cmake(entry, tree, options)

@@ -26,7 +26,7 @@ from harness.firmware.executorch.overlay import Overlay, lay
 from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
-from harness.firmware.step import ccache, ninja, products, run_step, take
+from harness.firmware.step import ccache, launchers, ninja, products, run_step, take
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.git import shown
 from harness.system.locks import in_use
@@ -157,6 +157,7 @@ def _steps(
     environment = {
         "PYTHONDONTWRITEBYTECODE": "1",  # nothing beside the checkout's generators
         **ccache(tree.place),
+        **launchers("C", "CXX"),  # also of flatc's own build, which gets no option of ours
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
     if not configured:  # later ninja asks CMake itself when one of its files has changed
