@@ -148,14 +148,9 @@ def _sources(record: RunRecord) -> str:
 
 def _expectation_digest(expectation: Expectation) -> str:
     """Digest of the accepted runs and the budgets."""
-    reference, truth = expectation.reference, expectation.truth
-    return _digest(
-        [
-            None if reference is None else asdict(replace(reference, history=())),
-            None if truth is None else asdict(replace(truth, history=())),
-            asdict(expectation.budgets),
-        ]
-    )
+    runs = (expectation.reference, expectation.truth)
+    accepted = [run and asdict(replace(run, history=())) for run in runs]
+    return _digest([*accepted, asdict(expectation.budgets)])
 
 
 def target_digest(name: str) -> str:
