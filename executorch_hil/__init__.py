@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.config.case import Case as Case
-    from harness.config.loading import Target as Target
+    from harness.config.target import Target as Target
     from harness.core.verdict import Verdict as Verdict
     from harness.plugin.verdicts import require_pass as require_pass
     from harness.run.record import RunRecord as RunRecord
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Case": "harness.config.case",
     "RunRecord": "harness.run.record",
-    "Target": "harness.config.loading",
+    "Target": "harness.config.target",
     "Verdict": "harness.core.verdict",
     "require_pass": "harness.plugin.verdicts",
 }

@@ -11,7 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from harness.config.case import Case
-    from harness.config.loading import Target
+    from harness.config.target import Target
     from harness.export.program import Program
     from harness.firmware.firmware import Firmware
     from harness.firmware.source import FirmwareSource

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.config.loading import Region
+from harness.config.target import Region
 from harness.core.errors import InfraError
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict

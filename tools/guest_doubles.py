@@ -15,7 +15,8 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from harness.config.loading import Limits, Qemu, Target, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits, Qemu, Target
 from harness.core.errors import InfraError
 from harness.export.program import Program
 from harness.sim.guest.kernel import guest_kernel

@@ -14,8 +14,9 @@ import click
 from harness.cli.history import history_option, opened
 from harness.cli.options import read_by
 from harness.cli.verb import Answer, echo, terminal, verb
-from harness.config.loading import Target, load_targets
+from harness.config.loading import load_targets
 from harness.config.models import known_models, unavailable
+from harness.config.target import Target
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.safe_console import columns

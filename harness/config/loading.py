@@ -16,24 +16,11 @@ from harness.config import npu, strict_yaml
 from harness.config.fvp import fvp_model
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
-from harness.config.target import Limits, Qemu, Region, Target
+from harness.config.target import Target
 from harness.core.errors import NotThere, TargetError, Unknown, UsageError
 from harness.formats.ethosu import PRODUCTS
 from harness.system import paths
 from harness.system.settings import MOST_FACTOR, is_factor, settings
-
-__all__ = [
-    "Limits",
-    "Qemu",
-    "Region",
-    "Target",
-    "limit_factor",
-    "load_target",
-    "load_targets",
-    "loadable_name",
-    "target_directories",
-    "target_files",
-]
 
 
 def limit_factor(text: str, source: str = "the limit factor") -> float:

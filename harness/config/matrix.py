@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from harness.config.case import Case, is_user_file
-from harness.config.loading import Target, load_target, loadable_name
+from harness.config.loading import load_target, loadable_name
 from harness.config.models import small_models
 from harness.config.npu import Npu, products
+from harness.config.target import Target
 from harness.system.settings import SettingsError, settings, settings_file
 
 CaseSelection = Literal["all", "sample"]

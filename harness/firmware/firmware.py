@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.config.loading import Region, Target
 from harness.config.schema import checked
+from harness.config.target import Region, Target
 from harness.core.errors import BuildError, InfraError, MalformedFile
 from harness.firmware.source import (
     BUNDLED,

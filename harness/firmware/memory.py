@@ -15,8 +15,9 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from harness.config.loading import Region, Target, load_target, load_targets
+from harness.config.loading import load_target, load_targets
 from harness.config.npu import DIRECT
+from harness.config.target import Region, Target
 from harness.core.errors import HarnessError, MalformedFile
 from harness.core.verdict import ExitCode, Verdict
 from harness.formats.ethosu import find_streams

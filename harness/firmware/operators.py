@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.config.loading import Target
+from harness.config.target import Target
 from harness.core.errors import LinkError, MalformedFile
 from harness.core.verdict import Verdict
 from harness.firmware.firmware import Firmware

@@ -28,8 +28,7 @@ from harness.system.progress import Progress, silent
 from harness.system.settings import Settings, settings
 
 if TYPE_CHECKING:
-    from harness.config.loading import Target
-    from harness.config.target import SimulatorName
+    from harness.config.target import SimulatorName, Target
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
 

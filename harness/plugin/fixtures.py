@@ -24,7 +24,7 @@ from harness.plugin.options import (
 from harness.plugin.verdicts import RECORD, error_text, junit_properties
 
 if TYPE_CHECKING:
-    from harness.config.loading import Target
+    from harness.config.target import Target
     from harness.export.checkout import CheckoutExporter
     from harness.export.process import ExportProcess
     from harness.export.program import Program

@@ -16,8 +16,8 @@ from harness.plugin.options import activate, firmware_choice, npu_case_selection
 from harness.plugin.verdicts import expected_verdicts
 
 if TYPE_CHECKING:
-    from harness.config.loading import Target
     from harness.config.matrix import CaseSelection
+    from harness.config.target import Target
 
 CASE, SOURCE = "hil_case", "hil_firmware_source"  # fixtures
 Cases = list[tuple[Case, "Target"]]

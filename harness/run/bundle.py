@@ -28,7 +28,8 @@ from typing import Any
 
 import zstandard
 
-from harness.config.loading import Target, load_target
+from harness.config.loading import load_target
+from harness.config.target import Target
 from harness.core.errors import UsageError
 from harness.firmware.firmware import RUNNER, STAMP, STRIPPED, Firmware, read_firmware
 from harness.run.directory import (

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config.loading import Target, load_target
+from harness.config.loading import load_target
 from harness.config.schema import checked
+from harness.config.target import Target
 from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program

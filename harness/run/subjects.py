@@ -11,8 +11,9 @@ from pathlib import Path
 
 from harness.config.case import RUNNER, Case
 from harness.config.case_budgets import settings_of
-from harness.config.loading import Target, load_target
+from harness.config.loading import load_target
 from harness.config.models import find_model
+from harness.config.target import Target
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.export import batch, cache
 from harness.export.batch import WHEEL_OPTIONS, ExportOptions

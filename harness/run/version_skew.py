@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.config.case import Case
-from harness.config.loading import Target
+from harness.config.target import Target
 from harness.core.errors import ExportError, HarnessError, MalformedFile
 from harness.export.batch import ExportOptions
 from harness.export.exporter import exporter_label

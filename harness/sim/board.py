@@ -21,8 +21,7 @@ from pathlib import Path
 
 import filelock
 
-from harness.config.loading import Target
-from harness.config.target import Board, SimulatorName
+from harness.config.target import Board, SimulatorName, Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.sim.program_image import RUN_LENGTH
 from harness.sim.simulator import Companion, Job, Launch, Simulator

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.config.fvp import Fvp
-from harness.config.loading import Target
-from harness.config.target import Limits, SimulatorName
+from harness.config.target import Limits, SimulatorName, Target
 from harness.core.errors import UsageError
 from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from harness.config.loading import Target
-from harness.config.target import SimulatorName
+from harness.config.target import SimulatorName, Target
 from harness.npu.doorbell import MEMORY_FILE, serving
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.simulator import Companion, Job, Launch, Simulator

@@ -23,8 +23,7 @@ from threading import Thread
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.config.loading import Qemu, Target
-from harness.config.target import Limits, Linux
+from harness.config.target import Limits, Linux, Qemu, Target
 from harness.npu.doorbell import Run, SharedMemory, answering
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.guest.image import RUNNER, Settings, image

@@ -24,7 +24,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
-from harness.config.loading import Limits
+from harness.config.target import Limits
 from harness.core.errors import MalformedFile, UsageError
 from harness.formats.pte_cut import CuttableProgram
 from harness.log import LogParser, Observation

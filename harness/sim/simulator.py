@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
-from harness.config.loading import Limits, Target
-from harness.config.target import SimulatorName
+from harness.config.target import Limits, SimulatorName, Target
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.verdict import Word
 from harness.sim.gdbstub.host_calls import CountedOperators

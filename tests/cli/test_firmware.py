@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from harness.config.loading import Target, load_target
+from harness.config.loading import load_target
+from harness.config.target import Target
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.config.fvp import Fvp, models_file
-from harness.config.loading import Limits, limit_factor, load_target, target_directories
+from harness.config.loading import limit_factor, load_target, target_directories
 from harness.config.schema import checked
+from harness.config.target import Limits
 from harness.core.errors import TargetError, UsageError
 from harness.sim import fvp
 from harness.sim.simulator import missing_policy

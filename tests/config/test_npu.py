@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.loading import (
-    Region,
-    Target,
-    load_target,
-    load_targets,
-    npu,
-    target_directories,
-)
+from harness.config.loading import load_target, load_targets, npu, target_directories
 from harness.config.matrix import CaseSelection, default_cases
+from harness.config.target import Region, Target
 from harness.core.errors import TargetError, Unknown, UsageError
 from harness.formats.ethosu import MACS, PRODUCTS
 

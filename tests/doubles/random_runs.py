@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.case import Case
-from harness.config.loading import Limits, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
 from harness.suites.standin.command_line import load_fvp_model

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.config.loading import Limits, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits
 from harness.judge.rules import Cause
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.config.loading import Limits, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits
 from harness.judge.console_log import judge_file
 from harness.log import parse_console
 from harness.run.pipeline import RunOptions, run_case

@@ -19,7 +19,8 @@ from typing import Any
 
 import yaml
 
-from harness.config.loading import Limits, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits
 from harness.judge.ending import execution_cause
 from harness.run.judging import ending
 from harness.sim.run_files import CONSOLE

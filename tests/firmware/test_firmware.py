@@ -15,7 +15,8 @@ from typing import TextIO
 
 import pytest
 
-from harness.config.loading import Qemu, Region, Target, load_target
+from harness.config.loading import load_target
+from harness.config.target import Qemu, Region, Target
 from harness.core.errors import BuildError, InfraError, LinkError, UsageError
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import source_named

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.config.loading import Region, Target, load_target
+from harness.config.loading import load_target
+from harness.config.target import Region, Target
 from harness.firmware.memory import (
     NOTHING,
     DoesNotFit,

@@ -14,8 +14,8 @@ from zlib import crc32
 
 import pytest
 
-from harness.config.loading import Region, Target, load_target, target_directories
-from harness.config.target import SimulatorName
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Region, SimulatorName, Target
 from harness.core.errors import BuildError
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.config.loading import Target, load_target
+from harness.config.loading import load_target
+from harness.config.target import Target
 from harness.firmware.firmware import Firmware
 from harness.firmware.memory import pool_options
 from harness.firmware.sources.bundled import build

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from executorch_hil import RunRecord, require_pass
-from harness.config.loading import Target
+from harness.config.target import Target
 from harness.export.program import Program
 from harness.firmware.memory import memory_needs
 

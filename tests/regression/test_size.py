@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.config.case import RUNNER, Case
-from harness.config.loading import Target
+from harness.config.target import Target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.plugin.options import is_strict, option_value

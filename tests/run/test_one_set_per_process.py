@@ -16,7 +16,8 @@ import pytest
 
 from harness.config.budgets import Budgets
 from harness.config.case import Case
-from harness.config.loading import Limits, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits
 from harness.core.errors import UsageError
 from harness.firmware.source import CheckoutFacts
 from harness.judge.reference import Reference, reference_path, render

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.loading import Limits, Target, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits, Target
 from harness.core.errors import UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict

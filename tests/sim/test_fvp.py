@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.loading import Limits, Target, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits, Target
 from harness.core.errors import ToolMissing, UsageError
 from harness.sim import fvp
 from harness.sim.simulator import Job, pick

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.loading import Qemu, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Qemu
 from harness.sim import qemu
 from harness.sim.gdbstub.host_calls import HostCalls
 from harness.sim.simulator import Job

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.loading import Target, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Target
 from harness.sim import qemu_linux
 from harness.sim.guest import image
 from harness.sim.guest.image import Image, Settings

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.config.loading import Target, load_target, target_directories
-from harness.config.target import SimulatorName
+from harness.config.loading import load_target, target_directories
+from harness.config.target import SimulatorName, Target
 from harness.core.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord

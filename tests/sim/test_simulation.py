@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.loading import Target, load_target, target_directories
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Target
 from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
 from harness.sim import simulator_process

@@ -18,8 +18,8 @@ from typing import Any
 
 from harness.config.case import Case
 from harness.config.fvp import Fvp
-from harness.config.loading import Limits, Target, load_target, target_directories
-from harness.config.target import SimulatorName
+from harness.config.loading import load_target, target_directories
+from harness.config.target import Limits, SimulatorName, Target
 from harness.core.errors import Unknown
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import Program

@@ -18,8 +18,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.config import strict_yaml
-from harness.config.loading import Target
-from harness.config.target import SimulatorName
+from harness.config.target import SimulatorName, Target
 from harness.core.errors import UsageError
 from harness.firmware.executorch.checkout import (
     LINUX_PRESET,

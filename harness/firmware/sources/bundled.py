@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from harness.config.loading import Target
 from harness.config.npu import DIRECT
+from harness.config.target import Target
 from harness.core.errors import BuildError, UsageError
 from harness.firmware.build_tree import BuildTree, SourcesChanged
 from harness.firmware.firmware import RUNNER, Firmware, described, obtain

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.config.loading import Target
+from harness.config.target import Target
 from harness.firmware.build_tree import BuildTree, SourcesChanged
 from harness.firmware.executorch.checkout import (
     Checkout,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from harness.config.loading import Target
+from harness.config.target import Target
 from harness.core.errors import BuildError, InfraError, UsageError
 from harness.firmware.firmware import ROOT, RUNNER, Firmware, described, obtain
 from harness.firmware.memory import pool_options

@@ -17,8 +17,8 @@ import filelock
 import pytest
 import yaml
 
-from harness.config.loading import Target, load_target
-from harness.config.target import SimulatorName
+from harness.config.loading import load_target
+from harness.config.target import SimulatorName, Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.core.verdict import Verdict
 from harness.firmware.firmware import Firmware
