@@ -254,9 +254,8 @@ def _content(path: Path) -> bytes | None:
 
 @dataclass(frozen=True)
 class Worktree:
-    """``folder`` is the worktree of ``checkout``; ours alone, as long as it is borrowed."""
+    """Ours alone, as long as it is borrowed."""
 
-    checkout: Path
     folder: Path
 
     def stand_at(self, commit: str) -> None:
@@ -304,7 +303,7 @@ def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[
 
     with locked(folder, on_wait=busy):
         _prepare(top, folder, progress)
-        yield Worktree(top, folder)
+        yield Worktree(folder)
 
 
 def _prepare(top: Path, folder: Path, progress: Progress) -> None:

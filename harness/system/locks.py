@@ -40,12 +40,13 @@ def in_use(path: Path) -> None:
 def claimed(path: Path) -> Iterator[bool]:
     """Whether nobody uses ``path`` or what is below it; then nobody starts to while the block runs.
     Raises OSError."""
-    descriptor = _opened(_register())
+    descriptor, free = _opened(_register()), True
     try:
-        _lock(descriptor, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, real(path))
-        yield True
-    except BlockingIOError:
-        yield False
+        try:
+            _lock(descriptor, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, real(path))
+        except BlockingIOError:
+            free = False
+        yield free
     finally:
         os.close(descriptor)
 
