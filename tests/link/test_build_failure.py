@@ -837,6 +837,28 @@ _STOPPED = {
         "compile",
         "the #if above D:\\my app\\port.c:79",
     ),
+    "a tool for a newer system": (
+        "./arm-none-eabi-gcc: /lib/libc.so.6: version `GLIBC_2.99' not found (required by "
+        "./arm-none-eabi-gcc)\nmake: *** [m.o] Error 1\n",
+        "toolchain",
+        "built for this system",
+    ),
+    "a tool without its library": (
+        "arm-none-eabi-gdb: error while loading shared libraries: libq.so.5: cannot open shared "
+        "object file: No such file or directory\n",
+        "toolchain",
+        "Install the package that has libq.so.5",
+    ),
+    "a makefile that make does not understand": (
+        "nn/build.make:212: *** target pattern contains no `%'.  Stop.\n",
+        "make",
+        "Correct nn/build.make:212",
+    ),
+    "specs, as an old GCC says it": (
+        "arm-none-eabi-gcc: error: nosys.specs: No such file or directory\n",
+        "toolchain",
+        "Install newlib",
+    ),
     "another tool's prefix": (
         "E: main.c:3:5: error: 'x' undeclared\n",
         "compile",

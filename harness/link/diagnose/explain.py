@@ -85,9 +85,9 @@ def explain_lines(
     """Explains a log. Reads the objects too if the log has the link command and they still exist.
     ``cut``: the log ends in the middle of a line."""
     parsed = parse_lines(lines)
-    stopped = failure_in(lines) if all(map(_without_reason, parsed.failures)) else None
-    explained = stopped is not None and stopped.kind is not BuildFailureKind.NOT_KNOWN
-    if explained or not parsed.failures:
+    unknown = all(failure.kind is FailureKind.UNKNOWN for failure in parsed.failures)
+    stopped = failure_in(lines) if unknown else None
+    if not parsed.failures or _explains(stopped, parsed.failures[0]):
         steps = (x for x in lines if _NUMBERED.match(x.text) or _PERCENT.match(x.text))
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
@@ -107,9 +107,12 @@ def explain_lines(
     return Explanation(str(path), failures, None)
 
 
-def _without_reason(failure: Failure) -> bool:
-    """The driver says that the link failed, and no linker says why."""
-    return failure.kind is FailureKind.UNKNOWN and failure.linker == "driver"
+def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
+    """Whether a rule for builds explains a link failure that no rule for linkers explains: the
+    same line, or the driver's words where no linker says why."""
+    if stopped is None or stopped.kind is BuildFailureKind.NOT_KNOWN:
+        return False
+    return unknown.linker == "driver" or unknown.line == stopped.line
 
 
 def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:

@@ -94,3 +94,12 @@ def test_a_link_that_fails_silently_is_told_as_that() -> None:
         "[4/4] Linking x.elf\ncollect2: error: ld returned 1 exit status\n"
     ).failures
     assert failure.cause == "The link failed, and the log does not say why."
+
+
+def test_a_linker_that_cannot_start_is_no_unknown_message() -> None:
+    stopped = explained(
+        "/tc/bin/ld: /lib/libc.so.6: version `GLIBC_2.99' not found (required by /tc/bin/ld)\n"
+        "collect2: error: ld returned 1 exit status\n"
+    ).stopped
+    assert stopped is not None
+    assert stopped.kind == "toolchain"
