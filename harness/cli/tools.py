@@ -273,7 +273,11 @@ def prune(
         default.cache if cache_max is None else int(cache_max),
         default.runs if older is None else older,
     )
-    nights = None if nights_age is None else _prune_nights(nights_age, url, dry_run=dry_run)
+    nights = None
+    if nights_age is not None:
+        before = datetime.now(timezone.utc) - timedelta(seconds=nights_age)
+        with opened(url) as database:
+            nights = database.prune(before.isoformat(timespec="seconds"), dry_run=dry_run)
     done = bring_within(within, dry_run=dry_run)
     would = "would remove" if dry_run else "removed"
     counts = Counter(entry.kind for entry in done.gone)
@@ -289,10 +293,3 @@ def prune(
     result = {"dry_run": dry_run, "bounds": asdict(within), "bytes": done.bytes, **asdict(done)}
     code = ExitCode.FAILED if done.undeleted else ExitCode.PASSED
     return {**result, "nights": nights and {"nights": nights[0], "rows": nights[1]}}, code
-
-
-def _prune_nights(age: float, url: str | None, *, dry_run: bool) -> tuple[int, int]:
-    """How many nights and rows are older."""
-    before = (datetime.now(timezone.utc) - timedelta(seconds=age)).isoformat(timespec="seconds")
-    with opened(url) as database:
-        return database.prune(before, dry_run=dry_run)

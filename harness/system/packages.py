@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,7 +18,6 @@ from harness.system import paths
 
 PURPOSES = ("run", "linux", "executorch", "zephyr", "dev")
 INSTALLED_ON_FIRST_USE = ("linux", "executorch")
-_NONE = "-"
 _APT = ("debian", "ubuntu")
 
 
@@ -52,16 +51,11 @@ def packages() -> Mapping[str, Package]:
     """By Debian's name."""
     lines = (paths.data_root() / "docker" / "packages.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
+    systems = [installer.system for installer in INSTALLERS]
     return {
-        debian: Package(purpose, dict(_named(debian, ubuntu, fedora)))
-        for purpose, debian, ubuntu, fedora in rows
+        names[0]: Package(purpose, {s: n for s, n in zip(systems, names, strict=True) if n != "-"})
+        for purpose, *names in rows
     }
-
-
-def _named(*names: str) -> Iterator[tuple[str, str]]:
-    for installer, name in zip(INSTALLERS, names, strict=True):
-        if name != _NONE:
-            yield installer.system, name
 
 
 def purpose_of(debian: str) -> str:
