@@ -10,7 +10,7 @@ called, and PMU counters read 0.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -64,7 +64,13 @@ def read_payload(data: bytes) -> ethosu.CommandStream:
 def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
     """Compares the CONFIG and ID registers with those the stream was compiled for. Raises
     DriverError."""
-    lines = list(_differences(npu[0], optimizer[0]))
+    ours, theirs = ethosu.config_fields(npu[0]), ethosu.config_fields(optimizer[0])
+    names = [n for n in _COMPARED if n in ours and n in theirs and ours[n] != theirs[n]]
+    names += ["custom_dma"] if theirs["custom_dma"] > ours["custom_dma"] else []
+    lines = [
+        f"NPU config mismatch. npu.{name}={ours[name]}, optimizer.{name}={theirs[name]}"
+        for name in names
+    ]
     major, minor, patch = ethosu.architecture(npu[1])
     wanted_major, wanted_minor, wanted_patch = ethosu.architecture(optimizer[1])
     if major != wanted_major or minor < wanted_minor:
@@ -74,19 +80,6 @@ def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
         )
     if lines:
         raise DriverError(*lines)
-
-
-def _differences(npu: int, optimizer: int) -> Iterator[str]:
-    fields, wanted = ethosu.config_fields(npu), ethosu.config_fields(optimizer)
-    for name in _COMPARED:
-        if name in fields and name in wanted and fields[name] != wanted[name]:
-            yield _mismatch(name, fields[name], wanted[name])
-    if wanted["custom_dma"] > fields["custom_dma"]:
-        yield _mismatch("custom_dma", fields["custom_dma"], wanted["custom_dma"])
-
-
-def _mismatch(name: str, ours: int, theirs: int) -> str:
-    return f"NPU config mismatch. npu.{name}={ours}, optimizer.{name}={theirs}"
 
 
 _PIECE = 1024  # bytes that are written together when one of them has changed
