@@ -136,20 +136,15 @@ def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[byt
                 raise BlobError(f"block '{block.name}' appears twice", block.start)
             content = data[block.data : block.data + block.length]
             if block.external:
-                content = _resolve(block, content, named_data)
+                key = content.decode("ascii", "replace")
+                if key not in named_data:
+                    what = f"refers to named data '{key}', which is not given"
+                    raise BlobError(f"block '{block.name}' {what}", block.start)
+                content = named_data[key]
             blocks[block.name] = content, block.data
     except MalformedFile as error:
         raise BlobError(error.what, error.offset) from None
     return blocks
-
-
-def _resolve(block: ethosu.VelaBlock, key: bytes, named_data: Mapping[str, bytes]) -> bytes:
-    name = key.decode("ascii", "replace")
-    if name not in named_data:
-        raise BlobError(
-            f"block '{block.name}' refers to named data '{name}', which is not given", block.start
-        )
-    return named_data[name]
 
 
 def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:

@@ -120,12 +120,12 @@ class SharedMemory:
     def __init__(self, size: int, base: int = DDR_BASE) -> None:
         self.size = size
         self.base = base
-        self._view: memoryview | None = None
         self.descriptor = os.memfd_create("ddr", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(self.descriptor, size)
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+            self._view = memoryview(mmap.mmap(self.descriptor, size))
         except OSError:
             os.close(self.descriptor)
             raise
@@ -135,7 +135,7 @@ class SharedMemory:
 
     def __exit__(self, *_: object) -> None:
         """Existing views stay valid while they are referenced."""
-        self._view = None
+        self._view = memoryview(b"")
         os.close(self.descriptor)
 
     @property
@@ -148,25 +148,19 @@ class SharedMemory:
         return f"/proc/self/fd/{self.descriptor}"
 
     def at(self, address: int, size: int) -> memoryview:
-        view = self._map()
         start = address - self.base
-        if start < 0 or size < 0 or start + size > len(view):
+        if start < 0 or size < 0 or start + size > len(self._view):
             raise Refused(
                 f"{size} bytes at 0x{address:x} lie outside the shared memory "
-                f"0x{self.base:x} to 0x{self.base + len(view):x}"
+                f"0x{self.base:x} to 0x{self.end:x}"
             )
-        return view[start : start + size]
+        return self._view[start : start + size]
 
     def offset(self, view: memoryview) -> int | None:
         """The offset of a view in the memory; None when it is not a view of this memory."""
-        if self._view is None or view.obj is not self._view.obj or not view:
+        if view.obj is not self._view.obj or not view:
             return None
         return _address(view) - _address(self._view)
-
-    def _map(self) -> memoryview:
-        if self._view is None:
-            self._view = memoryview(mmap.mmap(self.descriptor, self.size))
-        return self._view
 
 
 def _address(view: memoryview) -> int:
