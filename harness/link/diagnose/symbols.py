@@ -29,6 +29,29 @@ class Undefined:
 
 
 @dataclass(frozen=True)
+class _Reason:
+    """A row of ``undefined.yaml``."""
+
+    name: str
+    kind: LinkCause
+    cause: str
+    fix: str
+
+
+@cache
+def _reasons() -> dict[str, _Reason]:
+    rows = read_facts(_Reason, Path(__file__).with_name("undefined.yaml"))
+    return {row.name: row for row in rows}
+
+
+def because(name: str, definitions: tuple[CodePlace, ...] = (), /, **words: object) -> Undefined:
+    """The reason of that name, with these words filled in."""
+    reason = _reasons()[name]
+    cause, fix = reason.cause.format(**words), reason.fix.format(**words)
+    return Undefined(reason.kind, cause, fix, definitions)
+
+
+@dataclass(frozen=True)
 class SymbolFact:
     """A row of ``symbols.yaml``; ``home`` and ``fix`` may use the named groups of ``pattern``."""
 
@@ -91,36 +114,15 @@ def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str], linker: 
     fact = _fact("anywhere", shown, {}, linker)
     if fact is None:
         after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
-        return Undefined(
-            LinkCause.NO_DEFINITION,
-            "No file that could be searched defines it: its source is not compiled, its library is "
-            "not linked, or that is of another version than its header.",
-            f"Find the source or library that defines {shown} and link it{after}, or "
-            "remove the call.",
-        )
+        return because("unknown", symbol=shown, after=after)
     if fact.gnu and linker in _NOT_GNU:  # the library and its name differ there
-        return Undefined(
-            LinkCause.NO_DEFINITION,
-            f"It is a name of {fact.home}; no file that could be searched defines it.",
-            "Have the linker search the libraries of its own compiler (armlink: no "
-            "--no_scanlib), and "
-            "compile with that compiler what needs it.",
-        )
+        return because("another linker", home=fact.home)
     archives = [Path(word).name for word in line]
     present = [n for n in archives if fact.library and re.fullmatch(fact.library, n)]
     if present and linker == "lld":  # for which the order of archives does not matter
-        return Undefined(
-            LinkCause.NO_DEFINITION,
-            f"It belongs to {fact.home}; {present[0]} is linked and does not have it.",
-            f"Build {present[0]} with the source that defines {shown}, or define {shown} yourself.",
-        )
+        return because("library without it", home=fact.home, library=present[0], symbol=shown)
     if present:
-        return Undefined(
-            LinkCause.ARCHIVE_ORDER,
-            f"It belongs to {fact.home}; {present[0]} is on the link line, but too early or "
-            "without that member.",
-            fact.fix,
-        )
+        return because("library too early", home=fact.home, library=present[0], fix=fact.fix)
     return fact.undefined()
 
 
@@ -135,28 +137,17 @@ _VAGUE = (
 def behind_option(gate: Gate, where: str, definition: str, zephyr: ZephyrBuild) -> Undefined:
     """``where`` defines the symbol (``definition``: "it" or "a weak default of it"), and is not
     compiled because an option is not set."""
-    option = f"CONFIG_{gate.option}"
-    why = (
-        f"{where} defines {definition}, and {gate.file}:{gate.line} compiles it only with {option}"
-    )
+    place = f"{gate.file}:{gate.line}"
+    behind = f"{where} defines {definition}, and {place} compiles it only with CONFIG_{gate.option}"
     refused = zephyr.refusal(gate.option)
     if not refused.defined:
-        return Undefined(
-            LinkCause.OPTION_NOT_SET,
-            f"{why}, which no Kconfig file of this build defines.",
-            f"Take that condition out of {gate.file}:{gate.line}, or define {gate.option} in the "
-            f"application's Kconfig and set {option}=y in prj.conf.",
-        )
+        return because("unknown option", behind=behind, place=place, option=gate.option)
     if gate.option not in zephyr.requested:
         depends = f": {refused.why}" if refused.unmet else ""
-        return Undefined(
-            LinkCause.OPTION_NOT_SET, f"{why}, which is n{depends}.", refused.fix_if_unset
-        )
+        return because("option not set", behind=behind, depends=depends, fix=refused.fix_if_unset)
     _, file, line = zephyr.requested[gate.option]
-    return Undefined(
-        LinkCause.OPTION_NOT_TAKEN,
-        f"{why}. {file}:{line} sets it to y, but it stayed n: {refused.why}.",
-        refused.fix,
+    return because(
+        "option not taken", behind=behind, place=f"{file}:{line}", why=refused.why, fix=refused.fix
     )
 
 
@@ -166,12 +157,15 @@ def blamed_on_options(cause: Undefined, refused: Sequence[RefusedOption]) -> Und
         return cause
     option = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-    return Undefined(
-        LinkCause.OPTION_NOT_TAKEN,
-        f"{cause.cause} CONFIG_{option.symbol} was set to {option.wanted} and got "
-        f"{option.got}{more}; Kconfig only warns: {option.why}. The sources of that option are "
-        "not in this link.",
-        option.fix,
+    return because(
+        "option refused",
+        cause=cause.cause,
+        option=option.symbol,
+        wanted=option.wanted,
+        got=option.got,
+        more=more,
+        why=option.why,
+        fix=option.fix,
     )
 
 
@@ -183,22 +177,12 @@ def of_device(symbol: str, tree: Tree | None) -> Undefined | None:
     device = f"It is the device of the devicetree node {node.path}"
     device += f" (compatible {node.compatible})" if node.compatible else ""
     if not node.okay:
-        return Undefined(
-            LinkCause.NO_DRIVER,
-            f"{device}, which is not enabled.",
-            f'Give {node.path} `status = "okay"` in an overlay.',
-        )
+        return because("device not enabled", device=device, node=node.path)
     if not node.drivers:
-        return Undefined(
-            LinkCause.NO_DRIVER,
-            f"{device}, for which no option of this Zephyr has a driver.",
-            "Write a driver for it, or take another device.",
-        )
+        return because("device without a driver", device=device)
     options = " or ".join(f"CONFIG_{name}" for name in node.drivers)
     refused = zephyr.refusal(node.drivers[0])
     why = f": CONFIG_{refused.symbol}: {refused.why}" if refused.unmet else ""
-    return Undefined(
-        LinkCause.NO_DRIVER,
-        f"{device}; its driver ({options}) is not enabled{why}.",
-        refused.fix_if_unset,
+    return because(
+        "driver not enabled", device=device, options=options, why=why, fix=refused.fix_if_unset
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.formats.demangle import base, demangled, mangled_base, qualified
 from harness.link.diagnose.symbols import (
     Undefined,
+    because,
     behind_option,
     blamed_on_options,
     in_zephyr,
@@ -28,7 +29,7 @@ from harness.link.diagnose.tree import (
     toolchain_archives,
 )
 from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
-from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
+from harness.link.failure import CodePlace, Failure, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
 
 _SPELT_ALIKE = 0.85
@@ -102,9 +103,7 @@ def _on_the_line(
         return replace(_order(symbol, shown, archived[0], index, named), definitions=places)
     hidden = [d for d in definitions if _is_hidden(d)]
     if hidden:
-        why = f"{hidden[0].unit.name} defines it, but as a hidden symbol."
-        fix = f"Give {shown} default visibility where it is defined."
-        return Undefined(LinkCause.HIDDEN, why, fix, places)
+        return because("hidden", places, unit=hidden[0].unit.name, symbol=shown)
     return None
 
 
@@ -113,20 +112,10 @@ def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
     local = index.local(symbol)
     if local is None:
         return None
-    place = (local.place(),)
-    if _is_hidden(local):
-        why = (
-            f"{local.unit.name} defines it, but as a hidden symbol that became local when its file "
-            "was linked or copied."
-        )
-        fix = f"Give {shown} default visibility where it is defined."
-        return Undefined(LinkCause.HIDDEN, why, fix, place)
-    why = f"{local.unit.name} defines it as static, for that file only."
-    if re.search(r"\.[sS]\.o(?:bj)?\)?$", local.unit.name):
-        why = f"{local.unit.name} defines it for that file only: it is not declared .global."
-        return Undefined(LinkCause.STATIC, why, f"Add `.global {shown}` to that file.", place)
-    fix = f"Remove `static` from the definition of {shown}, or call it from that file only."
-    return Undefined(LinkCause.STATIC, why, fix, place)
+    name = local.unit.name
+    reason = "static in assembler" if re.search(r"\.[sS]\.o(?:bj)?\)?$", name) else "static"
+    reason = "hidden and local" if _is_hidden(local) else reason
+    return because(reason, (local.place(),), unit=name, symbol=shown)
 
 
 def _misspelt(symbol: str, index: LinkIndex, uses: Sequence[CodePlace]) -> Undefined | None:
@@ -141,13 +130,8 @@ def _misspelt(symbol: str, index: LinkIndex, uses: Sequence[CodePlace]) -> Undef
     alike = get_close_matches(symbol, beside, 1, _SPELT_ALIKE)
     if not alike or is_known(symbol):
         return None
-    other = beside[alike[0]].unit.name
-    return Undefined(
-        LinkCause.NO_DEFINITION,
-        f"No file that could be searched defines it; {other} defines {alike[0]}.",
-        f"Write {alike[0]} in place of {symbol} if that is meant (in {uses[0]}); else add the "
-        "source or library that defines it.",
-    )
+    unit = beside[alike[0]].unit.name
+    return because("misspelt", unit=unit, alike=alike[0], symbol=symbol, user=uses[0])
 
 
 def _is_hidden(definition: Definition) -> bool:
@@ -164,16 +148,13 @@ def _order(
     loaded = set(map(file_name, named))
     late = [u for u in behind if file_name(u.name) in loaded] or behind or users
     user = late[-1] if late else None
-    after = user.input.word if user else "what needs it"
-    whole = " (under --whole-archive)" if user and user.input.whole else ""
-    return Undefined(
-        LinkCause.ARCHIVE_ORDER,
-        f"{definition.unit.name} defines it, but {archive.word} stands on the line before "
-        f"{after}{whole}; the linker reads an archive once, from left to right, and did not need "
-        "that member yet.",
-        f"Move {archive.word} after {after} on the link line (in CMake: let the library that needs "
-        f"{shown} link it with target_link_libraries), or put both between -Wl,--start-group and "
-        "-Wl,--end-group.",
+    return because(
+        "archive order",
+        member=definition.unit.name,
+        archive=archive.word,
+        user=user.input.word if user else "what needs it",
+        whole=" (under --whole-archive)" if user and user.input.whole else "",
+        symbol=shown,
     )
 
 
@@ -186,21 +167,20 @@ def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -
         return None
     best = min(definitions, key=lambda d: (d.path.suffix != ".a", len(str(d.path))))
     places = tuple(CodePlace(object=d.member, binding=d.symbol.binding) for d in definitions[:4])
-    if best.path.suffix == ".a":
-        users, archive = tree.users_of(best.path), _near(best.path, tree)
-        also = f" ({', '.join(users[:3])} of the same build has it)" if users else ""
-        return Undefined(
-            LinkCause.LIBRARY_NOT_LINKED,
-            f"{best.member} defines it, but {archive} is not on the link line{also}.",
-            _link_it(best.path, shown, tree, index),
-            places,
-        )
-    return Undefined(
-        LinkCause.OBJECT_NOT_LINKED,
-        f"{_near(best.path, tree)} defines it, but that object is not on the link line.",
-        f"Add the source of {best.path.name} to the target that is linked, or link the target it "
-        "belongs to.",
+    near = _near(best.path, tree)
+    if best.path.suffix != ".a":
+        return because("object not linked", places, object=near, name=best.path.name)
+    users = tree.users_of(best.path)
+    return because(
+        "archive not linked",
         places,
+        member=best.member,
+        archive=near,
+        users=f" ({', '.join(users[:3])} of the same build has it)" if users else "",
+        library=best.path.name,
+        symbol=shown,
+        program=_program(tree, index),
+        target=tree.target_of(best.path.name) or _library_name(best.path),
     )
 
 
@@ -208,14 +188,14 @@ def _near(path: Path, tree: Tree) -> str:
     return str(path.relative_to(tree.build)) if path.is_relative_to(tree.build) else str(path)
 
 
-def _link_it(archive: Path, shown: str, tree: Tree, index: LinkIndex) -> str:
-    name = tree.target_of(archive.name) or re.sub(r"^lib|\.a$", "", archive.name)
+def _program(tree: Tree, index: LinkIndex) -> str:
+    """The target of CMake that is linked."""
     targets = (target_in(str(each.path)) for each in index.call.inputs)
-    program = "app" if tree.zephyr else next(filter(None, targets), "<program>")
-    return (
-        f"Link {archive.name}, after everything that uses {shown} (in CMake: "
-        f"target_link_libraries({program} PRIVATE {name}))."
-    )
+    return "app" if tree.zephyr else next(filter(None, targets), "<program>")
+
+
+def _library_name(archive: Path) -> str:
+    return re.sub(r"^lib|\.a$", "", archive.name)
 
 
 def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
@@ -225,24 +205,22 @@ def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) 
     candidates.pop(symbol, None)
     readable = demangled(candidates)
     for name, definition in candidates.items():
-        place = (definition.place(),)
         if name == wanted and symbol.startswith("_Z"):
-            return _linkage(shown, definition.unit.name, "C", "C++", place)
+            return _linkage(shown, definition, "C", "C++")
         if (
             name.startswith("_Z")
             and not symbol.startswith("_Z")
             and readable[name].split("(")[0] == wanted
         ):
-            return _linkage(readable[name], definition.unit.name, "C++", "C", place)
+            return _linkage(readable[name], definition, "C++", "C")
     for name, definition in candidates.items():
         if symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown):
-            return Undefined(
-                LinkCause.SIGNATURE,
-                f"{definition.unit.name} defines {readable[name]}, which has the same name and "
-                "other parameters.",
-                f"Make declaration and definition agree: {shown} is called, {readable[name]} is "
-                "defined.",
+            return because(
+                "other parameters",
                 (definition.place(),),
+                unit=definition.unit.name,
+                defined=readable[name],
+                symbol=shown,
             )
     return None
 
@@ -251,15 +229,14 @@ def _base(name: str) -> str:
     return (mangled_base(name) or name) if name.startswith("_Z") else name
 
 
-def _linkage(
-    shown: str, where: str, defined: str, declared: str, place: tuple[CodePlace, ...]
-) -> Undefined:
-    return Undefined(
-        LinkCause.LANGUAGE_LINKAGE,
-        f"{where} defines it with {defined} linkage, and it is needed with {declared} linkage.",
-        f'Declare {base(shown)} extern "C" in a header that both sides include (guarded by '
-        "#ifdef __cplusplus).",
-        place,
+def _linkage(symbol: str, definition: Definition, defined: str, needed: str) -> Undefined:
+    return because(
+        "other language",
+        (definition.place(),),
+        unit=definition.unit.name,
+        defined=defined,
+        needed=needed,
+        symbol=base(symbol),
     )
 
 
@@ -287,24 +264,18 @@ def _in_sources(
     if tree.zephyr is not None and gate is not None:
         return replace(behind_option(gate, where, what, tree.zephyr), definitions=place)
     if not best.compiled:
-        kind = LinkCause.WEAK_DEFAULT_NOT_COMPILED if best.weak else LinkCause.SOURCE_NOT_COMPILED
         archive = _archive(uses)
-        user = tree.target_of(archive) if archive else None
-        needs = f"target {user}, which" if user else "the target that"
-        if archive and user is None:
-            needs = f"{file_name(archive)}, which"
-        return Undefined(
-            kind,
-            f"{where} defines {what}, but no target of this build compiles that file.",
-            f"Add {best.path.name} to the sources of {needs} needs "
-            f"{shown} (target_sources or add_library), and link that target.",
-            place,
-        )
+        target = tree.target_of(archive) if archive else None
+        user = f"target {target}, which" if target else "the target that"
+        if archive and target is None:
+            user = f"{file_name(archive)}, which"
+        reason = "weak default not compiled" if best.weak else "source not compiled"
+        words = {"where": where, "definition": what, "symbol": shown}
+        return because(reason, place, name=best.path.name, user=user, **words)
     if best.object is not None and not best.object.is_file():
         owner = target_in(str(best.object))
         target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
-        missing = f"{where} defines {what}; its object has not been built."
-        return Undefined(LinkCause.OBJECT_MISSING, missing, f"Build and link {target}.", place)
+        return because("object missing", place, where=where, definition=what, target=target)
     left_out = known or _left_out(best, where, what, shown, tree.zephyr)
     return replace(left_out, definitions=place)
 
@@ -315,13 +286,8 @@ def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | No
     if len(compiled) != 1:
         return None
     only = compiled[0]
-    where = f"{only.path}:{only.line}"
-    return Undefined(
-        LinkCause.STATIC,
-        f"{where} defines it as static, for that file only.",
-        f"Remove `static` in {where} and declare it in a header, or call something else.",
-        (CodePlace(source=str(only.path), line=only.line, binding="static"),),
-    )
+    place = CodePlace(source=str(only.path), line=only.line, binding="static")
+    return because("static and inlined", (place,), where=f"{only.path}:{only.line}")
 
 
 def _archive(uses: Sequence[CodePlace]) -> str:
@@ -340,17 +306,12 @@ def _left_out(
         option = _ONE_OPTION.fullmatch(condition)
         if zephyr is not None and option and zephyr.values.get(option[1]) != "y":
             return behind_option(Gate(option[1], best.path, line), where, what, zephyr)
-    why = "a macro or a template leaves it out"
-    fix = f"Instantiate {shown} explicitly if it is a template; else correct the macro in {where}."
-    if conditions:
-        condition, line = conditions[0]
-        why = f"it stands in `{condition}` ({best.path}:{line})"
-        fix = f"Set what `{condition}` in {best.path.name} depends on."
-    return Undefined(
-        LinkCause.CONFIGURED_OUT,
-        f"{where} defines {what} and is compiled, but its object does not define it: {why}.",
-        fix,
-    )
+    if not conditions:
+        return because("left out by a macro", where=where, definition=what, symbol=shown)
+    condition, line = conditions[0]
+    place = f"{best.path}:{line}"
+    words = {"condition": condition, "place": place, "name": best.path.name}
+    return because("left out by a condition", where=where, definition=what, **words)
 
 
 def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
@@ -358,7 +319,6 @@ def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
     path = toolchain_archives(index.call.search, used, symbol)
     if path is None:
         return None
-    option = "-l" + re.sub(r"^lib|\.a$", "", path.name)
-    why = f"The toolchain's {path.name} defines it, and {option} is not on the link line."
-    fix = f"Add {option} after everything that uses {shown}."
-    return Undefined(LinkCause.LIBRARY_NOT_LINKED, why, fix, (CodePlace(object=path.name),))
+    place = CodePlace(object=path.name)
+    option = f"-l{_library_name(path)}"
+    return because("toolchain", (place,), library=path.name, option=option, symbol=shown)
