@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from harness.formats.flatbuffer import Table
-from harness.formats.pte import element_of, operator_names
+from harness.formats.pte import element_of, operator_names, place_of
 from harness.size.anatomy import Numbering, Part, PartPath, Span, Tally, sweep
 from harness.size.claims import Claims
 
@@ -172,29 +172,28 @@ class _Method:
         item_size, dtype = element_of(tensor)
         shape = f"{dtype}{sizes}".replace(" ", "")
         size = prod(max(0, s) for s in sizes) * item_size
-        extra, allocation = tensor.get("extra_tensor_info"), tensor.get("allocation_info")
+        extra, place = tensor.get("extra_tensor_info"), place_of(tensor)
         full_name = extra.get("fully_qualified_name") if extra else None
         if extra is not None and full_name:
             self._claims.field(extra, "fully_qualified_name", (*self._path, "names", full_name))
         data = tensor.get("data_buffer_idx")
-        kind = "constant" if data != SHARED_INDEX else "planned" if allocation else "unplanned"
+        kind = "constant" if data != SHARED_INDEX else "planned" if place else "unplanned"
         self._claims.table(value, (*self._path, "tensors", f"{kind} {shape}"))
         if data != SHARED_INDEX:
             constants = self._plans.constants.immutable
-            if allocation is not None:
+            if place is not None:
                 segment = extra.get("mutable_data_segments_idx") if extra else 0
                 constants = self._plans.constants.mutable.setdefault(segment, {})
             if data not in constants:
                 constants[data] = Constant(full_name or self._shapes.name(shape), size, False)
             constants[data].used |= index in self._users or index in self._boundary
             constants[data].user = constants[data].user or self._layers.get(index, "")
-        if allocation is not None:
-            offset = (
-                allocation.get("memory_offset_low") | allocation.get("memory_offset_high") << 32
-            )
+        if place is not None:
+            buffer, low, high = place
+            offset = low | high << 32
             user = self._users.get(index)
             name = f"{full_name or shape} of {user}" if user else full_name or shape
-            planned = self._planned.setdefault(allocation.get("memory_id"), [])
+            planned = self._planned.setdefault(buffer, [])
             planned.append(Span(offset, offset + size, -size, name))
 
 
