@@ -859,6 +859,11 @@ _STOPPED = {
         "toolchain",
         "Install newlib",
     ),
+    "an object without its source": (
+        "make: *** No rule to make target 'out/start.o', needed by 'all'.  Stop.\n",
+        "make",
+        "Write or check out that source",
+    ),
     "another tool's prefix": (
         "E: main.c:3:5: error: 'x' undeclared\n",
         "compile",
