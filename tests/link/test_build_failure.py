@@ -864,6 +864,11 @@ _STOPPED = {
         "make",
         "Write or check out that source",
     ),
+    "Arm's instructions in the assembler of a PC": (
+        "inc/core.h:86: Error: no such instruction: `isb 0xF'\n",
+        "compile",
+        "in CMake with its toolchain file",
+    ),
     "another tool's prefix": (
         "E: main.c:3:5: error: 'x' undeclared\n",
         "compile",

@@ -289,6 +289,7 @@ OTHERS = [
     ("ld: cannot find a.o: No such file or directory", "missing_file", "a.o"),
     ("ld.lld: error: cannot open a.o: No such file or directory", "missing_file", "a.o"),
     ("arm-none-eabi-gcc.exe: error: a.o: No such file or directory", "missing_file", "a.o"),
+    ("ld: cannot open linker script file C:/q/a.ld: Invalid argument", "missing_file", "C:/q/a.ld"),
     ("Error: L6002U: Could not open file a.o: No such file or directory", "missing_file", "a.o"),
     (
         "ninja: error: 'core/libcore.a', needed by 'x.elf', missing and no known rule to make it",
