@@ -102,6 +102,18 @@ def arguments_in(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
     return list(dict.fromkeys(calls))
 
 
+def redeclared(writer: Path, reader: Path) -> dict[str, str]:
+    """The operators that two ExecuTorches declare with other arguments: how, by full name."""
+    written, read = declared(writer), declared(reader)
+    return {
+        operator: f"takes {len(types)} arguments, not {len(written[operator])}"
+        if len(types) != len(written[operator])
+        else "takes arguments of other types"
+        for operator, types in read.items()
+        if operator in written and types != written[operator]
+    }
+
+
 @dataclass(frozen=True)
 class Misfit:
     """``operator``: its full name. ``text``: what does not fit, as a predicate."""

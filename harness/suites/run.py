@@ -19,10 +19,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from harness.core.safe_text import counted
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import exporter_label
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
+from harness.run.version_skew import redeclared
 from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, require_found, results_of
 from harness.suites.session import Workspace, prepare, require_standins, run_session
@@ -39,6 +41,7 @@ from harness.suites.suites import (
 )
 from harness.system import toolchain
 from harness.system.files import disk_errors, sha256_of
+from harness.system.paths import executorch_package
 from harness.system.progress import Progress
 from harness.system.tied_process import TiedProcess
 
@@ -91,9 +94,25 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
         seconds=time.monotonic() - started,
         log=workspace.log,
         complaints=unknown_tests(tests, known) if options.selection.everything and of_wheel else (),
-        note=suite.note,
+        note=" ".join(filter(None, (suite.note, skew_note(options)))),
         firmware=firmware,
         exporter=exporter_label(None if exporter is None else exporter.facts),
+    )
+
+
+def skew_note(options: SuiteOptions) -> str:
+    """What the wheel's tests, whose programs are not looked at before they run, cannot know of a
+    checkout's runner; empty when they fit."""
+    if options.checkout is None or options.exporter is not None:
+        return ""
+    others = redeclared(executorch_package(), options.checkout.root)
+    if not others:
+        return ""
+    (operator, how), *more = others.items()
+    rest = f" (and {counted(len(more), 'more operator')})" if more else ""
+    return (
+        f"the wheel's tests export for another version than the checkout's: there {operator} {how}"
+        f"{rest}; a test with such an operator fails: --exporter checkout runs the checkout's tests"
     )
 
 
