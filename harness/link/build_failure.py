@@ -168,7 +168,7 @@ def _as_gcc(text: str) -> str:
 def _needles() -> tuple[str, ...]:
     """Words of which every line that begins a relevant statement has one."""
     rules = (rule.needle for rule in _rules())
-    return tuple(dict.fromkeys((*rules, *messages.STOPPED.needles, *_BEGINNINGS)))
+    return tuple(dict.fromkeys((*rules, *messages.signs().stopped.needles, *_BEGINNINGS)))
 
 
 # Of blocks and paragraphs, and of lines that say what a failure is about.
@@ -191,7 +191,7 @@ _BEGINNINGS = (
 
 
 def statements_of(lines: Lines) -> Iterator[Statement]:
-    """The relevant statements; most lines of a log are not."""
+    """The statements that may matter to a failure; most lines of a log belong to none."""
     end = 0
     for index, line in lines.having(_needles()):
         if index < end:  # of the one before
@@ -375,7 +375,7 @@ _ADVICE = re.compile(r"\b(?:To fix, run:|Please) +(?P<advice>\S.{1,200}?)\.?$")
 def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure | None:
     """The first statement that reports a failure, quoted; if all of them only name the step, with
     the line above the first."""
-    reports = [s for s in statements if messages.STOPPED.search(s.text)]
+    reports = [s for s in statements if messages.signs().stopped.search(s.text)]
     if not reports:
         return None
     spoken = next((s for s in reports if not _STEP_FAILED.match(s.text)), None)

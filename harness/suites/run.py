@@ -103,9 +103,8 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
 def skew_note(options: SuiteOptions) -> str:
     """What the wheel's tests, whose programs are not looked at before they run, cannot know of a
     checkout's runner; empty when they fit."""
-    if options.checkout is None or options.exporter is not None:
-        return ""
-    others = redeclared(executorch_package(), options.checkout.root)
+    checkout = options.checkout if options.exporter is None else None
+    others = {} if checkout is None else redeclared(executorch_package(), checkout.root)
     if not others:
         return ""
     (operator, how), *more = others.items()

@@ -34,7 +34,7 @@ from harness.link.diagnose.zephyr import RefusedOption, refused_options
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Lines, read_lines
-from harness.link.log.messages import LINKED
+from harness.link.log.messages import signs
 from harness.link.log.parse import parse, parse_lines
 from harness.system.files import text_of
 from harness.system.progress import Progress
@@ -279,7 +279,7 @@ def _all_counted(lines: Lines) -> bool:
 
 
 def _goes_on_after_link(lines: Lines) -> bool:
-    links = [found.index for found in LINKED.found_in(lines)]
+    links = [found.index for found in signs().linked.found_in(lines)]
     after = [line.text for line in lines[links[-1] + 1 :]] if links else []
     return any(not _BELONGS_TO_LINK.search(text) for text in after) and not any(
         _COMPILES.search(text) for text in after

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, overload
 
@@ -58,15 +58,10 @@ class Lines(Sequence[Line]):
         self._blocks: list[str] = []
         self._numbers = array("L")
         self._split: tuple[int, list[str]] = (-1, [])  # the block that was looked at last
-        block: list[str] = []
-        for number, text in numbered:
-            self._numbers.append(number)
-            block.append(text)
-            if len(block) == _IN_BLOCK:
-                self._blocks.append("\n".join(block))
-                block.clear()
-        if block:
-            self._blocks.append("\n".join(block))
+        rest = iter(numbered)
+        while block := list(islice(rest, _IN_BLOCK)):
+            self._numbers.extend(number for number, _ in block)
+            self._blocks.append("\n".join(text for _, text in block))
 
     def __len__(self) -> int:
         return len(self._numbers)

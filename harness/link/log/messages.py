@@ -3,7 +3,7 @@
 lines that show how a build ended (``signs.yaml``).
 
 An error of a linker that no rule explains is UNKNOWN, with its text: by the last rules, and by
-``COMPLAINT`` for linkers that print only their name in front.
+the sign ``complaint`` for linkers that print only their name in front.
 """
 
 from __future__ import annotations
@@ -44,24 +44,32 @@ class _Sign(LinePattern):
     shows: str
 
 
-def _signs() -> dict[str, LinePattern]:
-    """What each kind of sign is found by: by any of its rows."""
+@dataclass(frozen=True)
+class Signs:
+    """The lines that show how a build ended: each is found by any of its rows."""
+
+    link_failed: LinePattern
+    complaint: LinePattern
+    linked: LinePattern
+    stopped: LinePattern
+    killed: LinePattern
+    assertion: LinePattern
+
+
+@cache
+def signs() -> Signs:
     kinds: dict[str, list[_Sign]] = {}
     for row in read_facts(_Sign, Path(__file__).with_name("signs.yaml")):
         kinds.setdefault(row.shows, []).append(row)
-    return {
+    patterns = {
         shows: LinePattern(
             tuple(dict.fromkeys(needle for row in rows for needle in row.needles)),
             re.compile("|".join(f"(?:{row.pattern.pattern})" for row in rows)),
         )
         for shows, rows in kinds.items()
     }
+    return Signs(**patterns)
 
-
-_SIGNS = _signs()
-LINK_FAILED, COMPLAINT = _SIGNS["link_failed"], _SIGNS["complaint"]
-LINKED, STOPPED = _SIGNS["linked"], _SIGNS["stopped"]
-KILLED, ASSERTION = _SIGNS["killed"], _SIGNS["assertion"]
 
 IN_FUNCTION = re.compile(
     rf"^(?P<at>.*?)(?:: |^)[Ii]n function {_OPEN}?(?P<function>.+){_CLOSE}:(?P<rest>.*)$"

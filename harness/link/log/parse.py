@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.log import messages
-from harness.link.log.lines import Line, Lines, lines_of
+from harness.link.log.lines import Line, LinePattern, Lines, lines_of
 from harness.link.log.messages import Rule, parse_place, without_linker
 
 _T = TypeVar("_T")
@@ -21,9 +21,8 @@ _WRAPPED = 3  # lines that a wrapped message goes on for
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
-_LINKER_LINE = replace(
-    messages.COMPLAINT,
-    pattern=re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$"),
+_LINKER_LINE = LinePattern(
+    ("ld: ", "ld."), re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$")
 )
 _MEMORY = re.compile(
     r"^\s*(?P<region>\w+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+"
@@ -36,9 +35,7 @@ _LLD_REFERENCE = re.compile(
 )
 _IAR_ERROR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
 _OPEN_REFERENCE = re.compile(r"L6218E: .{40,}[^).]$")
-_ENDS_TEXT = re.compile(
-    rf"{messages.LINK_FAILED.pattern.pattern}|^\S*(?:ld\S*|gcc|make|ninja)\S*: "
-)
+_SPEAKS = re.compile(r"^\S*(?:ld\S*|gcc|make|ninja)\S*: ")
 _CONTINUES = re.compile(r"\blld: error:$")
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
@@ -67,7 +64,7 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
 def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
-    failed = failed or any(messages.LINK_FAILED.found_in(lines))
+    failed = failed or any(messages.signs().link_failed.found_in(lines))
     reader = _Reader(lines)
     reader.read()
     if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
@@ -77,7 +74,7 @@ def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
-    return Parsed((), failed, any(messages.LINKED.found_in(lines)))
+    return Parsed((), failed, any(messages.signs().linked.found_in(lines)))
 
 
 def _without_warning(line: Line) -> Line:
@@ -301,34 +298,35 @@ def _overflowed_regions(lines: Lines, found: Sequence[Failure], failed: bool) ->
 
 def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
-    if killed := next(messages.KILLED.found_in(lines), None):
+    if killed := next(messages.signs().killed.found_in(lines), None):
         reason = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
         return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, reason)]
     asserted = [
         _by_linker(FailureKind.ASSERTION, Line(found.line.number, _whole_text(lines, found.index)))
-        for found in messages.ASSERTION.found_in(lines)
+        for found in messages.signs().assertion.found_in(lines)
         if (failed or "ASSERT" in found.line.text)
         and not _WARNING.search(found.line.text)
-        and not messages.LINK_FAILED.search(found.line.text)
+        and not messages.signs().link_failed.search(found.line.text)
     ]
     if asserted:
         return asserted
-    complaint = _LINKER_LINE if failed else messages.COMPLAINT
+    complaint = _LINKER_LINE if failed else messages.signs().complaint
     complaints = (found.line for found in complaint.found_in(lines))
     if first := next((line for line in complaints if not _WARNING.search(line.text)), None):
         return [_by_linker(FailureKind.UNKNOWN, first)]
     if not failed:
         return []
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
-    gave_up = [found.line for found in messages.LINK_FAILED.found_in(lines)]
+    gave_up = [found.line for found in messages.signs().link_failed.found_in(lines)]
     return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
 
 
 def _whole_text(lines: Sequence[Line], start: int) -> str:
     """The text of an ASSERT, whose author broke it into lines, up to what the driver says of it."""
     texts = [line.text for line in lines[start : start + 10]]
-    end = next((n for n, text in enumerate(texts) if n and _ENDS_TEXT.search(text)), 1)
-    return " ".join(text.strip() for text in texts[:end])
+    driver = messages.signs().link_failed
+    ends = (n for n, x in enumerate(texts) if n and (driver.search(x) or _SPEAKS.search(x)))
+    return " ".join(text.strip() for text in texts[: next(ends, 1)])
 
 
 def _by_linker(kind: FailureKind, line: Line) -> Failure:

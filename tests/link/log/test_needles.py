@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from harness.link import build_failure
 from harness.link.failure import FailureKind
 from harness.link.log import messages, parse
-from harness.link.log.lines import LinePattern, Lines, lines_of
+from harness.link.log.lines import Lines, lines_of
 
-_SEARCHED = {
-    name: value for name, value in vars(messages).items() if isinstance(value, LinePattern)
-}
+_SEARCHED = vars(messages.signs()) | {"linker_line": parse._LINKER_LINE}
 _OF_STATEMENTS = (
     "_CMAKE",
     "_PARAGRAPH",
