@@ -11,13 +11,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from shutil import ignore_patterns
 
 import pytest
 
 from harness.config.case import Case
 from harness.run.pipeline import RunOptions, run_cases
 from harness.system import paths
+from harness.system.artifact_cache import ENTRY
 
 from .interruptions import CASES
 
@@ -39,10 +39,9 @@ def test_interruptions(how: str, tmp_path: Path, made: Path) -> None:
     cache = tmp_path / ".hil" / "cache"
     cache.mkdir(parents=True)
     for kind in ("programs", "firmware", "npu-kernel", "schemas"):
-        source = made / kind
-        if source.is_dir():
-            # What another test is making there just now comes and goes.
-            shutil.copytree(source, cache / kind, symlinks=True, ignore=ignore_patterns(".*.tmp-*"))
+        # A folder without its entry is one that another test is filling just now.
+        for entry in (made / kind).glob(f"*/{ENTRY}"):
+            shutil.copytree(entry.parent, cache / kind / entry.parent.name, symlinks=True)
     environment = {
         **os.environ,
         "PYTHONPATH": str(paths.project_root()),
