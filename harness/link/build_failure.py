@@ -1,9 +1,5 @@
 """Why a build stopped before its link: from a log to the failure, by the messages of CMake, west,
-Kconfig, devicetree and compilers (``build_failure.yaml``).
-
-A log is read as statements: a block of CMake's or a paragraph of Kconfig's in one line, everything
-else line by line.
-"""
+Kconfig, devicetree and compilers (``build_failure.yaml``)."""
 
 from __future__ import annotations
 
@@ -21,7 +17,14 @@ from harness.core.verdict import Word
 from harness.link.diagnose.zephyr import refused_options, similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
-from harness.link.log.lines import Line, Lines, lines_of
+from harness.link.log.lines import Lines, lines_of
+from harness.link.log.statements import (
+    MOST_LINES,
+    RAISED,
+    Statement,
+    joined,
+    statements_of,
+)
 
 _TABLE = Path(__file__).with_name("build_failure.yaml")
 
@@ -69,17 +72,6 @@ class BuildFailure:
     @property
     def where(self) -> str:
         return _place(self.file, str(self.at or "")) if self.file else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One message of a log on one line, however the log wrapped it. ``file`` and ``at``: the place
-    that CMake names; in the user's own files if one of them called the code that complains."""
-
-    line: int
-    text: str
-    file: str | None = None
-    at: int | None = None
 
 
 # Kinds that are not the fault of the file that called what complains.
@@ -136,127 +128,17 @@ def _rules() -> tuple[_Rule, ...]:
     return read_facts(_Rule, _TABLE)
 
 
-_CMAKE = re.compile(
-    r"^(?P<indent>\s*)CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b"
-)
-_CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \((?!find_package\))")
-_PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR|devicetree error): ")
-# These folders are of Zephyr itself, whose files are not the ones to edit.
-_ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-package)/")
-
-
-@dataclass(frozen=True)
-class _OtherCompiler:
-    """A row of ``as_gcc``: another compiler's wording, and GCC's."""
-
-    pattern: re.Pattern[str]
-    words: str
-
-
-@cache
-def _other_compilers() -> tuple[_OtherCompiler, ...]:
-    return read_facts(_OtherCompiler, _TABLE, "as_gcc")
-
-
-def _as_gcc(text: str) -> str:
-    for row in _other_compilers() if "rror" in text else ():
-        text = row.pattern.sub(row.words, text)
-    return text
-
-
 @cache
 def _needles() -> tuple[str, ...]:
-    """Words of which every line that begins a relevant statement has one."""
-    rules = (rule.needle for rule in _rules())
-    return tuple(dict.fromkeys((*rules, *messages.signs().stopped.needles, *_BEGINNINGS)))
+    """Words of which every line that matters to a failure has one, beside errors and warnings."""
+    return (*(rule.needle for rule in _rules()), *messages.signs().stopped.needles, *_ABOUT)
 
 
-# Of blocks and paragraphs, and of lines that say what a failure is about.
-_BEGINNINGS = (
-    "rror: ",
-    "RROR: ",
-    "arning: ",
-    "ARNING: ",
-    "CMake Deprecation Error",
-    "Traceback (",
-    "Exception: ",
-    "illed",
-    "note: in expansion of macro",
-    "note: each undeclared",
-    "-- Application: ",
-    "-- Found devicetree overlay: ",
-    " configuration '",
-    "Parsing ",
+# Of lines that say what a failure is about.
+_ABOUT = (
+    *("illed", "note: in expansion of macro", "note: each undeclared", "-- Application: "),
+    *("-- Found devicetree overlay: ", " configuration '", "Parsing "),
 )
-
-
-def statements_of(lines: Lines) -> Iterator[Statement]:
-    """The statements that may matter to a failure; most lines of a log belong to none."""
-    end = 0
-    for index, line in lines.having(_needles()):
-        if index < end:  # of the one before
-            continue
-        if header := _CMAKE.match(line.text):
-            end = _end_of_block(lines, index, header["indent"])
-            yield _cmake(lines[index:end], header)
-            continue
-        end = index + 1
-        if line.text.startswith("Traceback ("):
-            end = _end_of_traceback(lines, index)
-        elif _PARAGRAPH.match(line.text):
-            end = _end_of_paragraph(lines, index)
-        block = [line] if end == index + 1 else lines[index:end]
-        yield Statement(line.number, _as_gcc(_joined(block)))
-
-
-def _end_of_block(lines: Sequence[Line], start: int, indent: str) -> int:
-    """``indent``: of the whole block, if a nested build prints it."""
-    inside = tuple(f"{indent}{mark}" for mark in (" ", "\t", "Call Stack"))
-    end = start + 1
-    while end < len(lines) and lines[end].text.startswith(inside):
-        end += 1
-    return end
-
-
-def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
-    """The index of the next empty line or message."""
-    end = start + 1
-    while (
-        end < len(lines)
-        and lines[end].number == lines[end - 1].number + 1
-        and not _PARAGRAPH.match(lines[end].text)
-        and not _CMAKE.match(lines[end].text)
-        and not lines[end].text.startswith("-- ")
-    ):
-        end += 1
-    return end
-
-
-def _end_of_traceback(lines: Sequence[Line], start: int) -> int:
-    """The index after the line that names the exception."""
-    window = enumerate(lines[start + 1 : start + _MOST_LINES], start + 2)
-    return next((end for end, line in window if _RAISED.match(line.text)), start + 1)
-
-
-def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
-    """If Zephyr's own CMake code complains, the place is the outermost caller outside of it; none
-    if that is find_package(Zephyr), because its line is not at fault."""
-    stack = next((i for i, line in enumerate(block) if "Call Stack (" in line.text), None)
-    file, at = header["file"], header["at"]
-    if file and _ZEPHYRS.search(file) and stack is not None:
-        callers = [m for line in block[stack + 1 :] if (m := _CALLED.match(line.text))]
-        own = [m for m in callers if not _ZEPHYRS.search(m["file"])]
-        file, at = (own[-1]["file"], own[-1]["at"]) if own else (None, None)
-    words = _joined(block[:stack])
-    return Statement(block[0].number, words, file, int(at) if at else None)
-
-
-def _joined(lines: Sequence[Line]) -> str:
-    """Zephyr wraps with Python's textwrap, which breaks behind a hyphen, also inside a path."""
-    text = " ".join(line.text.strip() for line in lines)
-    return re.sub(r"(?<=\w)- (?=\w)", "-", text)
-
-
 _COMPILER = re.compile(
     r"^(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?[Ee]rror: "
 )
@@ -269,9 +151,7 @@ _END_OF_SOURCES = re.compile(r"/empty_file\.c:\d+ .*parse error")  # read after 
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
 _ASSEMBLER_INPUT = re.compile(r"\{standard input\}:|\S+[/\\]cc\w+\.s:")
 _COMPLAINT = re.compile(r"CMake Error at [^(]+\(message\): +(?P<text>(?!command failed).{1,200})")
-_RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
 _GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
-_MOST_LINES = 60
 _ABOVE = 4  # lines in which a tool may have said why its step failed
 
 
@@ -283,7 +163,7 @@ def build_failure(text: str, calls: Sequence[str] = ()) -> BuildFailure | None:
 def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
     """The first failure; None if nothing says that the build stopped. ``calls``: calls of the
     compiler, if the log has none."""
-    statements = list(statements_of(lines))
+    statements = list(statements_of(lines, _needles()))
     unexplained = _unexplained(statements, lines)
     failure = next(_explained(statements, lines), None) or unexplained
     if failure is not None and unexplained is not None and _follows(failure, unexplained):
@@ -306,7 +186,7 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
         failure = _located(failure, statements)
     missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
     if missing and failure.file:
-        above = (x.text for x in lines.numbered(failure.line - _MOST_LINES + 1, failure.line))
+        above = (x.text for x in lines.numbered(failure.line - MOST_LINES + 1, failure.line))
         fix = _fix_for_header(missing["header"], failure.where, failure.file, [*calls, *above])
         return replace(failure, fix=fix or failure.fix)
     return _with_similar_names(failure, statements)
@@ -333,9 +213,9 @@ def _by_rule(statement: Statement) -> BuildFailure | None:
 
 def _whole_message(statement: Statement, lines: Lines) -> str:
     """A message of several paragraphs, to CMake's next one."""
-    following = lines.numbered(statement.line, statement.line + _MOST_LINES)
+    following = lines.numbered(statement.line, statement.line + MOST_LINES)
     words = takewhile(lambda line: not line.text.startswith("CMake Error"), following)
-    return _joined(list(words))
+    return joined(list(words))
 
 
 def _at_its_user(
@@ -344,7 +224,7 @@ def _at_its_user(
     """An error in a macro is located where the macro is used: its last expansion."""
     file, at = refused["file"], refused["at"]
     for following in statements[number + 1 :]:
-        if following.line >= statement.line + _MOST_LINES:
+        if following.line >= statement.line + MOST_LINES:
             break
         if _COMPILER.match(following.text) or ": note: each undeclared" in following.text:
             break
@@ -380,7 +260,7 @@ def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure 
         return None
     spoken = next((s for s in reports if not _STEP_FAILED.match(s.text)), None)
     stopped = spoken or next((s for s in reports if not s.text.startswith("FAILED: ")), reports[0])
-    raised = next((s for s in statements if _RAISED.match(s.text)), None)
+    raised = next((s for s in statements if RAISED.match(s.text)), None)
     first = raised if raised is not None and raised.line < stopped.line else stopped
     speakers = (kind for words, kind in _SPEAKERS if first.text.startswith(words))
     above = reversed(lines.numbered(first.line - _ABOVE, first.line) if first is stopped else [])

@@ -24,7 +24,6 @@ from harness.link.build_failure import (
     BuildFailureKind,
     build_failure,
     failure_in,
-    statements_of,
 )
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
@@ -36,6 +35,7 @@ from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Lines, read_lines
 from harness.link.log.messages import signs
 from harness.link.log.parse import parse, parse_lines
+from harness.link.log.statements import statements_of
 from harness.system.files import text_of
 from harness.system.progress import Progress
 

@@ -14,21 +14,12 @@ from hypothesis import strategies as st
 from harness.link import build_failure
 from harness.link.facts import read_facts
 from harness.link.failure import FailureKind
-from harness.link.log import messages, parse
+from harness.link.log import messages, parse, statements
 from harness.link.log.lines import Lines, lines_of
 
 _SIGNS = read_facts(messages._Sign, Path(messages.__file__).with_name("signs.yaml"))
-_OF_STATEMENTS = (
-    "_CMAKE",
-    "_PARAGRAPH",
-    "_COMPILER",
-    "_EXPANDED",
-    "_APPLICATION",
-    "_FRAGMENT",
-    "_OVERLAY",
-    "_PARSED",
-    "_RAISED",
-)
+_OF_STATEMENTS = ("_CMAKE", "_PARAGRAPH", "RAISED")
+_ABOUT_FAILURES = ("_COMPILER", "_EXPANDED", "_APPLICATION", "_FRAGMENT", "_OVERLAY", "_PARSED")
 _LOG_TEXT = st.characters(min_codepoint=32, max_codepoint=126)
 
 
@@ -61,7 +52,13 @@ def test_any_line_of_a_linker() -> None:
 
 @pytest.mark.parametrize("name", _OF_STATEMENTS)
 def test_where_a_statement_begins(name: str) -> None:
-    _words_are_in_what_is_found(build_failure._needles(), getattr(build_failure, name))
+    _words_are_in_what_is_found(statements._BEGINNINGS, getattr(statements, name))
+
+
+@pytest.mark.parametrize("name", _ABOUT_FAILURES)
+def test_what_a_failure_is_about(name: str) -> None:
+    words = (*build_failure._needles(), *statements._BEGINNINGS)
+    _words_are_in_what_is_found(words, getattr(build_failure, name))
 
 
 @pytest.mark.parametrize("kind", sorted({rule.kind for rule in messages.rules()}))
