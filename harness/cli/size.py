@@ -12,17 +12,17 @@ import click
 
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, tell_ci, terminal, verb
+from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, verb
 from harness.config.case import parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
 from harness.report import size as render
-from harness.report.size import print_anatomy, print_use, summary, workflow_commands, write_page
+from harness.report.size import print_anatomy, summary, workflow_commands, write_page
 from harness.report.summary import append_to_step_summary
 from harness.run.gate import every_subject, gate_cases, left_over
-from harness.run.measure import measure, run_use
+from harness.run.measure import measure
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
 from harness.system.settings import is_strict
@@ -56,7 +56,7 @@ class _Options:
 
 
 @click.command()
-@click.argument("file", type=PATH, metavar="FILE|RUN_DIR|TARGET/runner")
+@click.argument("file", type=FILE, metavar="FILE|TARGET/runner")
 @click.argument("new", type=EXISTING, required=False, metavar="[NEW]")
 @click.option("--target", help="Whose memory regions an ELF is counted by.")
 @click.option("--map", "linker_map", type=EXISTING, help="The linker map (default: FILE.map).")
@@ -90,8 +90,8 @@ class _Options:
 def size(file: Path, new: Path | None, **options: Any) -> Answer:
     """Account for every byte of a .pte, .bpte, .ptd or ELF; or, with NEW, say what changed.
 
-    A RUN_DIR shows what a run used. TARGET/runner is the firmware of a target, built where it is
-    not cached. That of a checkout is counted by the memory regions of its own linker script.
+    TARGET/runner is the firmware of a target, built where it is not cached. That of a checkout is
+    counted by the memory regions of its own linker script.
 
     \b
     Examples:
@@ -105,15 +105,7 @@ def size(file: Path, new: Path | None, **options: Any) -> Answer:
     given.validate(comparing=new is not None)
     if new is not None:
         return _compare(file, new, given)
-    if file.is_dir():
-        return _use_of_run(file)
     return _anatomy(file, given)
-
-
-def _use_of_run(folder: Path) -> Answer:
-    used = run_use(folder)
-    print_use(terminal(), used)
-    return used, ExitCode.PASSED
 
 
 def _anatomy(file: Path, options: _Options) -> Answer:

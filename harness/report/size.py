@@ -57,16 +57,6 @@ def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int
     console.print(table, highlight=False, markup=False)
 
 
-def print_use(console: Console, used: Mapping[str, Any]) -> None:
-    """The memory that a run used, from ``harness.run.measure.run_use``."""
-    table = columns(">bytes", ">of", "what", "", style="dim")
-    for row in used["figures"]:
-        of = "" if row["of"] is None else f"{row['of']:,}"
-        table.add_row(f"{row['bytes']:,}", of, row["name"], row["meaning"])
-    say(console, used["case"], "bold")
-    console.print(table, highlight=False, markup=False)
-
-
 def print_difference(console: Console, difference: Difference, top: int) -> None:
     totals = f"{difference.old_total:,} -> {difference.new_total:,} bytes ({difference.delta:+,})"
     say(console, totals, "bold")

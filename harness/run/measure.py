@@ -1,4 +1,4 @@
-"""Subjects, files and run directories to figures and anatomies; nothing is run.
+"""Subjects and files to figures and anatomies; nothing is run.
 
 What a subject needs is exported and built where it is not cached.
 """
@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from harness.config.case import RUNNER, Case
-from harness.config.figures import MeasuredIn, figure
+from harness.config.figures import MeasuredIn
 from harness.config.loading import load_target, loadable_name
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.firmware.sources.bundled import build
 from harness.judge.reference import ANY_TOOLCHAIN
-from harness.run.directory import load_record
 from harness.run.subjects import export_cases
 from harness.sim.simulator import pick
 from harness.size.anatomy import Anatomy
@@ -80,9 +78,6 @@ def measure_firmware(case: Case, firmware: Firmware) -> Measured:
     return Measured(case, "firmware", firmware.toolchain_id, anatomy, figures)
 
 
-_TOTAL = "_total"
-
-
 def measure(file: Path, target: str | None = None, linker_map: Path | None = None) -> Anatomy:
     """The anatomy of a file. An ELF of the harness has its memory regions and map beside it.
 
@@ -95,25 +90,3 @@ def measure(file: Path, target: str | None = None, linker_map: Path | None = Non
         built = read_firmware(file.parent)
         return measure_file(file, () if built is None else built.regions, linker_map)
     return measure_file(file, load_target(target).memory, linker_map)
-
-
-def run_use(run_dir: Path) -> dict[str, Any]:
-    """The figures of a run's record in bytes: what was used, of how much, and what it means.
-
-    A figure ``<pool>_total`` is the size of the pool whose use is ``<pool>``.
-    """
-    record = load_record(run_dir)
-    if not record.metrics:
-        raise UsageError(
-            f"{run_dir} has no figures: the run ended in {record.verdict}",
-            path=run_dir,
-        )
-    figures = []
-    for name, value in sorted(record.metrics.items()):
-        row = figure(name)
-        if name.endswith(_TOTAL) or row.unit != "bytes":
-            continue
-        pool = name.removesuffix("_used")
-        total = record.metrics.get(name + _TOTAL, record.metrics.get(pool + _TOTAL))
-        figures.append({"name": name, "bytes": value, "of": total, "meaning": row.meaning})
-    return {"case": record.case.id, "run_dir": str(run_dir), "figures": figures}
