@@ -20,7 +20,7 @@ from harness.config.target import Target
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.safe_console import columns
-from harness.run.prune import Bounds, Kind, bounds, kinds
+from harness.run.prune import Bounds, bounds, size_on_disk
 from harness.run.prune import prune as bring_within
 from harness.sim.board import what_board_lacks
 from harness.sim.simulator import available_simulators
@@ -72,7 +72,7 @@ def doctor() -> Answer:
     zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]
     missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
-    kinds_kept, limits = kinds(), bounds()
+    kept, limits = size_on_disk(state_dir()), bounds()
     _print_tools(tools)
     if zephyr:
         _print_workspace(zephyr)
@@ -82,7 +82,7 @@ def doctor() -> Answer:
         terminal().print(f"board {name}: {'; '.join(lacks) or 'nothing is missing'}")
     if missing:
         terminal().print(f"missing: {', '.join(missing)}", style="red")
-    _print_state(kinds_kept, limits)
+    _print_state(kept, limits)
     return {
         "tools": [asdict(tool) for tool in tools],
         "zephyr": [asdict(finding) for finding in zephyr],
@@ -92,7 +92,7 @@ def doctor() -> Answer:
             "path": str(state_dir()),
             "cache_max": limits.cache,
             "runs_keep_seconds": limits.runs,
-            "kinds": [asdict(kind) for kind in kinds_kept],
+            "bytes": kept,
         },
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
@@ -189,18 +189,12 @@ def wrapped(text: str, width: int) -> list[str]:
     )
 
 
-def _print_state(kinds_kept: Sequence[Kind], limits: Bounds) -> None:
-    """How much is in the state directory, and what of it is bounded."""
-    table = columns("kept in .hil", "entries", "MiB", "")
-    for kind in kinds_kept:
-        how = "" if kind.bounded else "not bounded"
-        table.add_row(kind.name, str(kind.entries), f"{kind.bytes / _MIB:.1f}", how)
-    terminal().print()
-    terminal().print(table)
-    kept = f"{state_dir()}: {sum(kind.bytes for kind in kinds_kept) / _MIB:.1f} MiB"
+def _print_state(kept: int, limits: Bounds) -> None:
+    """How much is in the state directory, and to what it is held."""
     bounded = f"the cache is held to {limits.cache / _MIB:.0f} MiB"
     runs = f"runs stay {limits.runs / _DAY:g} days (hil prune)"
-    terminal().print(f"{kept}; {bounded}, {runs}", style="dim", highlight=False)
+    text = f"{state_dir()}: {kept / _MIB:.1f} MiB; {bounded}, {runs}"
+    terminal().print(text, style="dim", highlight=False)
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:

@@ -61,16 +61,6 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """All of one kind: ``bounded`` by us, or only counted."""
-
-    name: str
-    entries: int
-    bytes: int
-    bounded: bool
-
-
-@dataclass(frozen=True)
 class Pruned:
     """What went, or would have gone; ``kept``: what had to, but somebody uses it. ``left``: bytes
     of the cache that are left. ``undeleted``: the paths that could not be deleted, with why."""
@@ -118,22 +108,6 @@ def prune_when_due() -> None:
         prune(bounds())
 
 
-def kinds() -> tuple[Kind, ...]:
-    """All that is in ``.hil`` by folder, the most first; what is bounded without its "cache/"."""
-    found = []
-    for folder in (state_dir(), state_dir() / "cache", state_dir() / "cache" / "guest"):
-        for path in _children(folder):
-            name = path.relative_to(state_dir()).as_posix()
-            short = name.removeprefix("cache/")
-            if name in ("cache", "cache/guest", _TRASH, _DONE):
-                continue
-            bounded = name in _RUNS or short in _CACHES
-            entries = sum(1 for _ in _children(path))
-            if entries or not bounded:
-                found.append(Kind(short if bounded else name, entries, _size(path), bounded))
-    return tuple(sorted(found, key=lambda kind: -kind.bytes))
-
-
 def _entries() -> Iterator[Entry]:
     for kind in (*_RUNS, *_CACHES):
         folder = state_dir() / kind if kind in _RUNS else state_dir() / "cache" / kind
@@ -144,7 +118,7 @@ def _entries() -> Iterator[Entry]:
                 used = path.lstat().st_mtime
                 if path.is_dir() and not path.is_symlink():  # a tree, in which somebody builds
                     used = max([used, *(child.lstat().st_mtime for child in path.iterdir())])
-                yield Entry(kind, path, _size(path), used)
+                yield Entry(kind, path, size_on_disk(path), used)
 
 
 def _children(folder: Path) -> Iterator[Path]:
@@ -155,7 +129,7 @@ def _children(folder: Path) -> Iterator[Path]:
                 yield Path(entry.path)
 
 
-def _size(path: Path) -> int:
+def size_on_disk(path: Path) -> int:
     """Bytes that it takes on the disk; links are not followed."""
     total, waiting = 0, [path]
     while waiting:

@@ -30,7 +30,6 @@ ANSWERS = {
     "judge run.log": LOG,
     "gate host/add": {"failed", "gates"},
     "size add.pte": {"file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes"},
-    "size {run}": {"case", "run_dir", "figures"},
     "size add.pte add.pte --why 10": {
         *("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why"),
     },

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.core.verdict import ExitCode
-from harness.run.prune import Bounds, Pruned, bounds, kinds, prune, prune_when_due
+from harness.run.prune import Bounds, Pruned, bounds, prune, prune_when_due
 from harness.system.files import DiskError
 from harness.system.locks import in_use
 from harness.system.settings import BYTES, SECONDS, SettingsError, quantity
@@ -140,7 +140,7 @@ def test_a_dry_run_leaves_all(state: Path) -> None:
 
 
 def test_only_what_can_be_made_again_is_bounded(state: Path) -> None:
-    """A bisect's worktree, somebody's file, a link out: counted at most, never removed."""
+    """A bisect's worktree, somebody's file, a link out: never removed."""
     worktree = entry(state / "worktrees" / "bisect-1", days=99)
     tools = entry(state / "cache" / "tools", days=99)
     outside = entry(state.parent / "outside", days=99)
@@ -149,10 +149,6 @@ def test_only_what_can_be_made_again_is_bounded(state: Path) -> None:
     assert worktree.is_dir()
     assert tools.is_dir()
     assert (outside / "file").is_file()
-    assert {kind.name: kind.bounded for kind in kinds()} == {
-        "worktrees": False,
-        "cache/tools": False,
-    }
 
 
 def test_a_cache_that_is_anothers_is_left_to_him(state: Path, tmp_path: Path) -> None:
@@ -253,8 +249,7 @@ def test_the_commands(state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert done["left"] == 0
     assert run(main, ["prune", "--cache-max", "7"]).exit_code == 2
     doctor = run(main, ["doctor"]).output
-    assert "kept in .hil" in doctor
     assert "the cache is held to 10240 MiB, runs stay 30 days" in " ".join(doctor.split())
     told = json.loads(run(main, ["doctor", "--json"]).stdout)["state"]
-    assert {kind["name"]: kind["entries"] for kind in told["kinds"]}["runs"] == 2
+    assert told["bytes"] >= 2 * 4 * KIB  # the two runs that are left
     assert isinstance(prune(Bounds(0, 0)), Pruned)
