@@ -257,7 +257,7 @@ _CASE_FIELDS = (
 )
 _LOG_FIELDS = (
     *("log", "verdict", "cause", "notes", "unknown", "lines", "progress", "metrics", "pmu"),
-    *("bundle_passes", "outputs", "files", "stop", "versions"),
+    *("bundle_passes", "outputs", "stop", "versions"),
 )
 _JSON_FIELDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("run", (*_CASE_FIELDS, "cases")),

@@ -169,8 +169,8 @@ def _nothing_ran(observation: Observation) -> Finding:
             "the runner completed, but the log shows no inference and no output",
             last,
         )
-    values = [value for tensor in tensors for value in tensor.values]
-    if values and all(value != value for value in values):
+    read = [tensor for tensor in tensors if tensor.elements]
+    if read and all(tensor.only_nan for tensor in read):
         line = tensors[0].line
         return Verdict.NO_VERDICT, Cause(Reason.ONLY_NAN, "every output in the log is NaN", line)
     return None
@@ -193,9 +193,6 @@ def _notes(observation: Observation) -> tuple[str, ...]:
     if observation.tensors or observation.output_files:
         count = len(observation.tensors) or len(observation.output_files)
         notes.append(f"{count} output(s) in the log, compared with nothing")
-    for block in observation.blocks:
-        size = f"{len(block.data)} bytes" if block.whole else "damaged"
-        notes.append(f"what is in {block.name} ({size}, in base64 on line {block.line})")
     if observation.cut:
         notes.append("the last line has no end: the log may be cut")
     if observation.failures_dropped:
@@ -242,20 +239,7 @@ class JudgedLog:
             "metrics": {name: m.value for name, m in seen.metrics.items()},
             "pmu": {name: m.value for name, m in seen.pmu.items()},
             "bundle_passes": seen.bundle_passes,
-            "outputs": [
-                {
-                    "index": t.index,
-                    "dtype": t.dtype,
-                    "elements": len(t.values),
-                    "whole": t.whole,
-                    "sizes": t.sizes,
-                }
-                for t in seen.tensors
-            ],
-            "files": [
-                {"name": b.name, "bytes": len(b.data), "whole": b.whole, "line": b.line}
-                for b in seen.blocks
-            ],
+            "outputs": [asdict(tensor) for tensor in seen.tensors],
             "stop": None if seen.stop is None else asdict(seen.stop),
             "versions": seen.versions,
         }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.verdict import Word
-from harness.link.diagnose.zephyr import refused_options, similar_options
+from harness.link.diagnose.kconfig import refused_options, similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
 from harness.link.log.lines import Lines, lines_of
@@ -131,7 +131,7 @@ def _rules() -> tuple[_Rule, ...]:
 @cache
 def _needles() -> tuple[str, ...]:
     """Words of which every line that matters to a failure has one, beside errors and warnings."""
-    return (*(rule.needle for rule in _rules()), *messages.signs().stopped.needles, *_ABOUT)
+    return (*(rule.needle for rule in _rules()), *messages.signs()["stopped"].needles, *_ABOUT)
 
 
 # Of lines that say what a failure is about.
@@ -255,7 +255,7 @@ _ADVICE = re.compile(r"\b(?:To fix, run:|Please) +(?P<advice>\S.{1,200}?)\.?$")
 def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure | None:
     """The first statement that reports a failure, quoted; if all of them only name the step, with
     the line above the first."""
-    reports = [s for s in statements if messages.signs().stopped.search(s.text)]
+    reports = [s for s in statements if messages.signs()["stopped"].search(s.text)]
     if not reports:
         return None
     spoken = next((s for s in reports if not _STEP_FAILED.match(s.text)), None)

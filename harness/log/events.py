@@ -220,28 +220,16 @@ class Tensor:
 
     ``dtype`` is "float", "int", "char", "bool" or "" when the runner does not say it; ``sizes``
     only where it says them. ``whole`` is False when an element is missing or cannot be read.
+    ``only_nan``: there are elements, and no number among them.
     """
 
     index: int
     dtype: str
-    values: tuple[float, ...]
+    elements: int
     line: int
     whole: bool
+    only_nan: bool
     sizes: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Block:
-    """A file that the runner printed in base64: decoded, never executed.
-
-    ExecuTorch prints two: ``etdump.bin``, and ``debug_buffer.bin`` with the raw bytes of output
-    tensors, of which the former is the index. ``whole`` is False when it cannot be decoded.
-    """
-
-    name: str
-    data: bytes
-    line: int
-    whole: bool = True
 
 
 class StopReason(Word):
@@ -296,7 +284,6 @@ class Observation:
     pmu: dict[str, Metric] = field(default_factory=dict)
     tensors: tuple[Tensor, ...] = ()
     output_files: tuple[str, ...] = ()
-    blocks: tuple[Block, ...] = ()
     stop: SimulatorStop | None = None
     bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
     runner_line: int | None = None  # the first line of a runner
@@ -348,7 +335,6 @@ def merge_observations(processes: Sequence[Observation]) -> Observation:
         progress=_joined(p.progress for p in processes),
         tensors=_joined(p.tensors for p in processes),
         output_files=_joined(p.output_files for p in processes),
-        blocks=_joined(p.blocks for p in processes),
         stop=_stop(processes),
         bundle_lines=_joined(p.bundle_lines for p in processes),
     )

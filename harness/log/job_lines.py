@@ -1,5 +1,5 @@
-"""What a job prints around a run: lines that mean nothing (``job_lines.yaml``), and those that say
-that something failed, whoever says it."""
+"""What a job prints around a run: lines that mean nothing (``job_lines.yaml``), those that say that
+something failed, whoever says it, and what stands before every line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from harness.log.pattern import rows
+from harness.log.pattern import rows, sections, table
 
 JOB_LINES: Final = Path(__file__).with_name("job_lines.yaml")
 
@@ -80,3 +80,58 @@ def says_failure(line: bytes) -> bool:
         and _NOTHING_SAID.search(line) is None
         and words.search(_DENIED.sub(b"", line)) is not None
     )
+
+
+# Control sequences, as ``core.plain`` has them for text.
+_ANSI = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
+# What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
+# brackets, GitLab the stream behind it.
+TIMESTAMP = re.compile(
+    rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? (?:[0-9a-f]{2}[OE]\+? ?)?"
+)
+# What tools put before every line of a program: ctest -V, docker compose, buildkit, Twister.
+_TOOL = re.compile(
+    rb"(?:\d{1,4}: |[\w.-]{1,60} {0,20}\| |#\d+ \d+\.\d+ |\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? "
+    rb"|(?:DEBUG|INFO) +- (?:DEVICE: )?)*"
+)
+_QUOTES = b"\"'`"
+# GitHub shows the script of a step in this colour, before it runs it.
+_SCRIPT = re.compile(rb"\S{0,30} ?\x1b\[36;1m")
+_BOM = b"\xef\xbb\xbf"
+
+
+def without_decoration(number: int, line: bytes) -> bytes:
+    """A line without colours, its end, and a CI system's time stamp."""
+    line = line.rstrip(b"\r")
+    if b"\x1b" in line:
+        line = b"" if _SCRIPT.match(line) else _ANSI.sub(b"", line)
+    if number == 1:
+        line = line.removeprefix(_BOM)
+    if line.startswith((b"20", b"[20")) and (stamp := TIMESTAMP.match(line)):
+        line = line[stamp.end() :]
+    return line
+
+
+def without_tool(line: bytes) -> bytes:
+    """A line without what a tool puts before it."""
+    match = _TOOL.match(line)
+    return line if match is None else line[match.end() :]
+
+
+def may_quote(before: bytes) -> bool:
+    """Whether the words in front of a runner's prefix may be those of a program that quotes it.
+
+    Nothing is quoted behind what tools put before lines, nor behind a line without its end, which
+    the runner's own ran into.
+    """
+    rest = without_tool(before)
+    return bool(rest) and (rest[-1:].isspace() or rest[-1:] in _QUOTES)
+
+
+def is_known(line: bytes) -> bool:
+    """Whether a runner, a simulator or a job around them is known to print a line."""
+    bare = without_tool(line)
+    known = table(*(name for name in sections() if name != "driver"))  # whose row fits too much
+    return is_job_line(line) or is_job_line(bare) or bool(known.first(line) or known.first(bare))

@@ -25,10 +25,18 @@ from harness.log.events import (
     merge_observations,
 )
 from harness.log.figures import Figures
-from harness.log.job_lines import ends_well, is_job_line, says_failure
+from harness.log.job_lines import (
+    TIMESTAMP,
+    ends_well,
+    is_known,
+    may_quote,
+    says_failure,
+    without_decoration,
+    without_tool,
+)
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
-from harness.log.pattern import gate, named_groups, only_row, rows, sections, table, text
+from harness.log.pattern import gate, named_groups, only_row, rows, table, text
 
 _RUNNER_WORD: Final = b"executorch:"
 _ZEPHYR_OS: Final = b"<err> os: "
@@ -36,24 +44,6 @@ _SUCCESS: Final = (Stage.EXECUTED, *ENDS)
 _BEFORE_NAME: Final = len(b"I 00:00:00.000000000 [")
 _ERROR_LEVEL: Final = b"E: "
 _DRIVER_FILE = re.compile(rb"\(\w+\.c:\d+\)\s*$")  # where the driver's errors say they are from
-# Control sequences, as ``core.plain`` has them for text.
-_ANSI = re.compile(
-    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-)
-# What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
-# brackets, GitLab the stream behind it.
-_TIMESTAMP = re.compile(
-    rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? (?:[0-9a-f]{2}[OE]\+? ?)?"
-)
-# What tools put before every line of a program: ctest -V, docker compose, buildkit, Twister.
-_TOOL = re.compile(
-    rb"(?:\d{1,4}: |[\w.-]{1,60} {0,20}\| |#\d+ \d+\.\d+ |\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? "
-    rb"|(?:DEBUG|INFO) +- (?:DEVICE: )?)*"
-)
-_QUOTES = b"\"'`"
-# GitHub shows the script of a step in this colour, before it runs it.
-_SCRIPT = re.compile(rb"\S{0,30} ?\x1b\[36;1m")
-_BOM = b"\xef\xbb\xbf"
 # A message of Linux, which may come in the middle of another program's line
 # (Linux kernel/printk/printk.c, print_time).
 _KERNEL = re.compile(rb"\[ {0,4}\d{1,7}\.\d{6}\] ")
@@ -170,7 +160,6 @@ class LogParser:
             pmu=figures.pmu,
             tensors=self._outputs.tensors.finish(),
             output_files=tuple(figures.output_files),
-            blocks=tuple(self._outputs.blocks.complete),
             stop=figures.stop,
             bundle_lines=tuple(figures.passes),
             runner_line=self._runner,
@@ -250,10 +239,10 @@ class LogParser:
     def _behind_end(self, number: int, raw: bytes) -> None:
         """Keeps what nobody is known to print behind an end marker."""
         strays = self._strays
-        line = _without_decoration(number, raw)[:_MOST_TEXT]
-        if ends_well(_without_tool(line)):
+        line = without_decoration(number, raw)[:_MOST_TEXT]
+        if ends_well(without_tool(line)):
             self._strays_settled = True
-        elif (self._strays_settled or len(strays) < _MOST_STRAYS) and not _is_known(line):
+        elif (self._strays_settled or len(strays) < _MOST_STRAYS) and not is_known(line):
             self._strays_settled = False
             if len(strays) < _MOST_STRAYS:
                 strays.append(Stray(number, text(raw[:200])))
@@ -268,13 +257,13 @@ class LogParser:
                 self._begun = b""
                 continue
             separate.append(line[match.start() :])
-            self._begun += _TIMESTAMP.sub(b"", line[: match.start()])
+            self._begun += TIMESTAMP.sub(b"", line[: match.start()])
         return separate
 
     # From lines to rows of the table
 
     def _line(self, number: int, line: bytes) -> None:
-        line = _without_decoration(number, line)
+        line = without_decoration(number, line)
         may_be_output = line.startswith((b"Output", b'echo "')) or self._outputs.attentive
         if may_be_output and self._outputs.line(number, line):
             return
@@ -289,7 +278,7 @@ class LogParser:
             self._bare(number, line)
             return
         before = line[: prefix.start()]
-        quoted = _may_quote(before)
+        quoted = may_quote(before)
         if before:
             self._bare(number, before)
         while prefix is not None:  # two lines may have run into one
@@ -351,7 +340,7 @@ class LogParser:
         elif _ZEPHYR_OS in line:
             matches.dump(number, line.partition(_ZEPHYR_OS)[2])
         elif not self._simulator_line(number, line, self._runner is not None):
-            bare = _without_tool(line)
+            bare = without_tool(line)
             if not self._figures.bare(number, bare) and says_failure(bare):
                 matches.add(Kind.JOB_FAILED, number, line, {}, Doubt.ALWAYS)
 
@@ -384,7 +373,7 @@ class LogParser:
                 if found[0].kind is Stage.BOOTED and _boots(figures.progress) == _MOST_BOOTS:
                     facts = {"boots": str(_MOST_BOOTS), "above": text(self._above.strip()[:200])}
                     matches.add(Kind.RESET_LOOP, number, line, facts)
-        if failed := table("failed_jobs").first(_without_tool(line)):
+        if failed := table("failed_jobs").first(without_tool(line)):
             matches.match(number, line, *failed)
             return True
         launch = table("launches").first(line)
@@ -399,42 +388,7 @@ class LogParser:
         return _RUNNER_WORD in line
 
 
-def _without_decoration(number: int, line: bytes) -> bytes:
-    """A line without colours, its end, and a CI system's time stamp."""
-    line = line.rstrip(b"\r")
-    if b"\x1b" in line:
-        line = b"" if _SCRIPT.match(line) else _ANSI.sub(b"", line)
-    if number == 1:
-        line = line.removeprefix(_BOM)
-    if line.startswith((b"20", b"[20")) and (stamp := _TIMESTAMP.match(line)):
-        line = line[stamp.end() :]
-    return line
-
-
 def _boots(progress: Sequence[Progress]) -> int:
     """How often the last banner of a boot has come since a program ended."""
     since = takewhile(lambda step: step.stage not in ENDS, reversed(progress))
     return sum(step.text == progress[-1].text for step in since)
-
-
-def _is_known(line: bytes) -> bool:
-    """Whether a runner, a simulator or a job around them is known to print a line."""
-    bare = _without_tool(line)
-    known = table(*(name for name in sections() if name != "driver"))  # whose row fits too much
-    return is_job_line(line) or is_job_line(bare) or bool(known.first(line) or known.first(bare))
-
-
-def _without_tool(line: bytes) -> bytes:
-    """A line without what a tool puts before it."""
-    match = _TOOL.match(line)
-    return line if match is None else line[match.end() :]
-
-
-def _may_quote(before: bytes) -> bool:
-    """Whether the words in front of a runner's prefix may be those of a program that quotes it.
-
-    Nothing is quoted behind what tools put before lines, nor behind a line without its end, which
-    the runner's own ran into.
-    """
-    rest = _without_tool(before)
-    return bool(rest) and (rest[-1:].isspace() or rest[-1:] in _QUOTES)

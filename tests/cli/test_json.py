@@ -20,7 +20,7 @@ CASE = {
 }
 LOG = {
     *("log", "verdict", "cause", "notes", "unknown", "lines", "progress", "metrics", "pmu"),
-    *("bundle_passes", "outputs", "files", "stop", "versions"),
+    *("bundle_passes", "outputs", "stop", "versions"),
 }
 ERROR = {"verdict", "cause", "hint", "metrics", "run_dir"}
 # In this order, in one folder: a program, a log, and the run that the first row makes.

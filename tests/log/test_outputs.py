@@ -1,8 +1,6 @@
-"""Outputs and counters that a runner prints: as text, as files, in base64."""
+"""Outputs and counters that a runner prints: as text, as files. What is in base64 is skipped."""
 
 from __future__ import annotations
-
-import base64
 
 import pytest
 
@@ -10,20 +8,32 @@ from harness.log import parse_console
 from tests.log.lines import log
 
 OUTPUTS = {
-    "2024": ("Output[0][{i}]: {v}", "", [0.5, -1.25], [0.5, -1.25]),
-    "float": ("Output[0][{i}]: (float) {v}", "float", [0.5, 2e-05], [0.5, 2e-05]),
-    "int": ("Output[0][{i}]: (int) {v}", "int", [7, -8], [7, -8]),
-    "char": ("Output[0][{i}]: (char) {v}", "char", [-128, 127], [-128, 127]),
-    "bool": ("Output[0][{i}]: (bool) {v}", "bool", ["true  (0x1)", "false (0x0)"], [1, 0]),
+    "2024": ("Output[0][{i}]: {v}", "", [0.5, -1.25]),
+    "float": ("Output[0][{i}]: (float) {v}", "float", [0.5, 2e-05]),
+    "int": ("Output[0][{i}]: (int) {v}", "int", [7, -8]),
+    "char": ("Output[0][{i}]: (char) {v}", "char", [-128, 127]),
+    "bool": ("Output[0][{i}]: (bool) {v}", "bool", ["true  (0x1)", "false (0x0)"]),
 }
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_outputs_printed_as_text(name: str) -> None:
-    form, dtype, values, expected = OUTPUTS[name]
+    form, dtype, values = OUTPUTS[name]
     lines = "".join(form.format(i=i, v=v) + "\n" for i, v in enumerate(values))
     (tensor,) = parse_console(lines.encode() + b"Output[1]: Not Tensor\n").tensors
-    assert (tensor.dtype, list(tensor.values), tensor.whole) == (dtype, expected, True)
+    assert (tensor.dtype, tensor.elements, tensor.whole) == (dtype, 2, True)
+
+
+@pytest.mark.parametrize("word", ["two", "0x2", "2E", "...", "--1", "1e"])
+def test_what_is_no_number_is_no_element(word: str) -> None:
+    (tensor,) = parse_console(f"Output 0: tensor(sizes=[2], [1., {word}])\n".encode()).tensors
+    assert (tensor.elements, tensor.whole) == (1, False)
+
+
+@pytest.mark.parametrize("words", ["nan, 1.", "-inf, nan", "true, nan", "nan, -NaN"])
+def test_only_nan(words: str) -> None:
+    (tensor,) = parse_console(f"Output 0: tensor(sizes=[2], [{words}])\n".encode()).tensors
+    assert (tensor.whole, tensor.only_nan) == (True, words == "nan, -NaN")
 
 
 def test_an_output_with_a_hole_is_not_whole() -> None:
@@ -33,7 +43,7 @@ def test_an_output_with_a_hole_is_not_whole() -> None:
 
 def test_outputs_of_the_zephyr_sample() -> None:
     (tensor,) = parse_console(log("zephyr sample", "[0] = 4.000000", "[1] = 5.000000")).tensors
-    assert tensor.values == (4.0, 5.0)
+    assert (tensor.elements, tensor.whole) == (2, True)
 
 
 def test_a_failure_that_ran_into_an_element_is_seen() -> None:
@@ -42,7 +52,7 @@ def test_a_failure_that_ran_into_an_element_is_seen() -> None:
         b"Output[1][0]: (float) nan\r\nOutput[2][0]: (int) 3xterm: no display\n"
     )
     assert [failure.line for failure in seen.failures] == [2]
-    assert [(len(t.values), t.whole) for t in seen.tensors] == [(2, True), (1, True)]
+    assert [(t.elements, t.whole) for t in seen.tensors] == [(2, True), (1, True)]
 
 
 def test_output_files() -> None:
@@ -73,26 +83,32 @@ def test_pmu_counters_with_and_without_a_readable_index() -> None:
     assert values["ethosu_cycle_cnt"] == 0
 
 
-def test_etdump_is_decoded_and_never_run() -> None:
-    payload = bytes(range(256)) * 100
-    text = base64.b64encode(payload).decode()
-    data = (
-        "#[RUN THIS]\n# Writing debug_buffer.bin [base64]\n"
-        f'echo "{text}" | base64 -d >debug_buffer.bin\n'
-        '# Writing etdump.bin [base64]\necho "$(touch pwned)" | base64 -d >etdump.bin\n#[END]\n'
+def test_what_is_in_base64_is_skipped_and_never_run() -> None:
+    """Whatever words it happens to have, also where the log was wrapped and somebody wrote into
+    it."""
+    rows = ["AAEC" * 19, "failed", "xterm: Xt error: Can't open display: ", "fail", "AAEC" * 19]
+    seen = parse_console(
+        (
+            "#[RUN THIS]\n# Writing debug_buffer.bin [base64]\n"
+            'echo "' + "\r\n".join(rows) + '" | base64 -d >debug_buffer.bin\n'
+            '# Writing etdump.bin [base64]\necho "$(touch pwned)" | base64 -d >etdump.bin\n#[END]\n'
+            "build: 1 failed\n"
+        ).encode()
     )
-    (block,) = parse_console(data.encode()).blocks
-    assert (block.name, block.data) == ("debug_buffer.bin", payload)
+    assert [suspect.text for suspect in seen.suspects] == ["build: 1 failed"]
 
 
-def test_a_flood_of_elements_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is beyond is dropped, and the tensor is then not whole."""
-    monkeypatch.setattr("harness.log.outputs._MOST_ELEMENTS", 10)
-    lines = b"".join(b"Output[0][%d]: (int) 1\n" % n for n in range(20))
+def test_a_file_that_is_cut_off_ends_at_what_is_no_part_of_it() -> None:
+    """Behind too many foreign lines, and at the end of the script."""
+    for between in ("no part of it: 1\n" * 20, "#[END]\n"):
+        seen = parse_console(f'echo "AAEC\n{between}failed\n'.encode())
+        assert [suspect.text for suspect in seen.suspects] == ["failed"], between
+
+
+def test_a_tensor_that_is_printed_again_counts_anew() -> None:
+    lines = b"".join(b"Output[0][%d]: (int) 1\n" % (n % 10) for n in range(40))
     (tensor,) = parse_console(lines).tensors
-    assert (len(tensor.values), tensor.whole) == (10, False)
-    again = parse_console(b"".join(b"Output[0][%d]: (int) 1\n" % (n % 10) for n in range(40)))
-    assert again.tensors[0].whole, "elements of a tensor that was printed again do not count twice"
+    assert (tensor.elements, tensor.whole) == (10, True)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +139,3 @@ def test_a_tensor_is_whole_when_it_is_closed_and_has_its_elements(lines: str, wh
     """A console that was cut, or lost a part, proves no output."""
     (tensor,) = parse_console(lines.encode()).tensors
     assert tensor.whole == whole
-
-
-@pytest.mark.parametrize(
-    ("text", "data"), [("AAEC", b"\x00\x01\x02"), ("AAE", b""), ("AAE=AAEC", b"")]
-)
-def test_base64_that_lost_a_character_is_not_whole(text: str, data: bytes) -> None:
-    """Nor what goes on behind its end: two texts without what stood between them."""
-    (block,) = parse_console(f'echo "{text}" | base64 -d >a.bin\n'.encode()).blocks
-    assert (block.data, block.whole) == (data, bool(data))

@@ -57,7 +57,7 @@ ALSO = {
     b"[00:00:00.010,000] <err> app: out of luck": {"suspected runner_error"},
     b"runner 0: Received inference job. job=0x205d340": {"executing"},
 }
-NOTHING = (Item.NOISE, Item.NO_TENSOR, Item.SCRIPT)
+NOTHING = (Item.NOISE, Item.NO_TENSOR, Item.SCRIPT, Item.FILE)
 # What a row adds to an observation, where that is not an event of its own name.
 FIELDS = {
     Item.METRIC: "metrics",
@@ -70,7 +70,6 @@ FIELDS = {
     Item.PRINTED_ELEMENT: "tensors",
     Item.ELEMENT: "tensors",
     Item.TENSOR: "tensors",
-    Item.FILE: "blocks",
     Item.VERSION: "versions",
 }
 
@@ -86,7 +85,6 @@ def said(seen: Observation) -> list[str]:
         "output_files": seen.output_files,
         "output_count": [] if seen.output_count is None else [seen.output_count],
         "tensors": seen.tensors,
-        "blocks": seen.blocks,
         "versions": seen.versions,
         "stop": [seen.stop] if seen.stop else [],
     }

@@ -27,9 +27,9 @@ from harness.link.build_failure import (
 )
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
+from harness.link.diagnose.kconfig import RefusedOption, refused_options
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
-from harness.link.diagnose.zephyr import RefusedOption, refused_options
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Lines, read_lines
@@ -279,7 +279,7 @@ def _all_counted(lines: Lines) -> bool:
 
 
 def _goes_on_after_link(lines: Lines) -> bool:
-    links = [found.index for found in signs().linked.found_in(lines)]
+    links = [found.index for found in signs()["linked"].found_in(lines)]
     after = [line.text for line in lines[links[-1] + 1 :]] if links else []
     return any(not _BELONGS_TO_LINK.search(text) for text in after) and not any(
         _COMPILES.search(text) for text in after

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.tree import Tree
-from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
+from harness.link.diagnose.zephyr import Gate, ZephyrBuild
 from harness.link.facts import read_facts
 from harness.link.failure import CodePlace, LinkCause
 

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
+from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.symbols import (
     Undefined,
     because,
@@ -28,7 +29,7 @@ from harness.link.diagnose.tree import (
     target_in,
     toolchain_archives,
 )
-from harness.link.diagnose.zephyr import Gate, RefusedOption, ZephyrBuild
+from harness.link.diagnose.zephyr import Gate, ZephyrBuild
 from harness.link.failure import CodePlace, Failure, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
 

@@ -9,6 +9,7 @@ the sign ``complaint`` for linkers that print only their name in front.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,31 +45,19 @@ class _Sign(LinePattern):
     shows: str
 
 
-@dataclass(frozen=True)
-class Signs:
-    """The lines that show how a build ended: each is found by any of its rows."""
-
-    link_failed: LinePattern
-    complaint: LinePattern
-    linked: LinePattern
-    stopped: LinePattern
-    killed: LinePattern
-    assertion: LinePattern
-
-
 @cache
-def signs() -> Signs:
+def signs() -> Mapping[str, LinePattern]:
+    """How a build ended, to the lines that show it: each is found by any of its rows."""
     kinds: dict[str, list[_Sign]] = {}
     for row in read_facts(_Sign, Path(__file__).with_name("signs.yaml")):
         kinds.setdefault(row.shows, []).append(row)
-    patterns = {
+    return {
         shows: LinePattern(
             tuple(dict.fromkeys(needle for row in rows for needle in row.needles)),
             re.compile("|".join(f"(?:{row.pattern.pattern})" for row in rows)),
         )
         for shows, rows in kinds.items()
     }
-    return Signs(**patterns)
 
 
 IN_FUNCTION = re.compile(

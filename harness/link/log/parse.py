@@ -34,9 +34,14 @@ _LLD_REFERENCE = re.compile(
     r"^\s*(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
 _IAR_ERROR = re.compile(r"Error\[(?P<topic>Li|Lp)\d{3}\]:")
-_OPEN_REFERENCE = re.compile(r"L6218E: .{40,}[^).]$")
 _SPEAKS = re.compile(r"^\S*(?:ld\S*|gcc|make|ninja)\S*: ")
-_CONTINUES = re.compile(r"\blld: error:$")
+# Messages that are broken: how many lines they go on for, and what was where they were broken.
+_GO_ON = (
+    (re.compile(r"undefined reference to$|multiple definition of$"), 1, " "),
+    (re.compile(r"location counter backwards \(.*[^)]$"), 1, " "),
+    (re.compile(r"L6218E: .{40,}[^).]$"), 1, ""),  # by a terminal, anywhere
+    (re.compile(r"\blld: error:$"), 2, " "),  # the text of an ASSERT begins on a line of its own
+)
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
 
 
@@ -64,7 +69,7 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
 def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
-    failed = failed or any(messages.signs().link_failed.found_in(lines))
+    failed = failed or any(messages.signs()["link_failed"].found_in(lines))
     reader = _Reader(lines)
     reader.read()
     if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
@@ -74,7 +79,7 @@ def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
-    return Parsed((), failed, any(messages.signs().linked.found_in(lines)))
+    return Parsed((), failed, any(messages.signs()["linked"].found_in(lines)))
 
 
 def _without_warning(line: Line) -> Line:
@@ -118,18 +123,14 @@ class _Reader:
             before = self.lines[index - 1].text
             if before.endswith(":") and not messages.IN_FUNCTION.match(before):
                 text = f"{before} {text}"
-        if text.endswith(("undefined reference to", "multiple definition of")):
-            text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
         if iar := _IAR_ERROR.search(text):  # wraps at spaces, and a path in the middle
             rest = takewhile(lambda x: x.text.startswith("   "), self.lines[index + 1 : index + 10])
             gap = " " if iar["topic"] == "Lp" else ""
             text = gap.join([text, *(x.text.strip() for x in rest)])
-        if "location counter backwards (" in text and not text.endswith(")"):
-            text = " ".join([text, *(x.text for x in self.lines[index + 1 : index + 2])])
-        if _OPEN_REFERENCE.search(text):  # a terminal breaks lines anywhere
-            text = "".join([text, *(x.text for x in self.lines[index + 1 : index + 2])])
-        if _CONTINUES.search(text):  # lld, when an ASSERT's text begins on a line of its own
-            text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 3])])
+        for pattern, count, gap in _GO_ON:
+            if pattern.search(text):
+                following = (x.text for x in self.lines[index + 1 : index + 1 + count])
+                text = gap.join([text, *(map(str.strip, following) if gap else following)])
         if "multiple definition of" in text and ";" in text:
             text = self._join_until_first_defined(index, text)
         return text
@@ -283,48 +284,40 @@ def _overflowed_regions(lines: Lines, found: Sequence[Failure], failed: bool) ->
         if failed and table and float(table["percent"]) > 100 and table["region"] not in named:
             used = int(table["used"]) * _UNITS[table["unit"]]
             over = used - int(table["size"]) * _UNITS[table["size_unit"]]
-            more.append(
-                Failure(
-                    FailureKind.REGION_OVERFLOW,
-                    "gnu",
-                    line.number,
-                    line.text,
-                    region=table["region"],
-                    bytes=over,
-                )
-            )
+            kind, region = FailureKind.REGION_OVERFLOW, table["region"]
+            more.append(Failure(kind, "gnu", line.number, line.text, region=region, bytes=over))
     return more
 
 
 def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
-    if killed := next(messages.signs().killed.found_in(lines), None):
+    if killed := next(messages.signs()["killed"].found_in(lines), None):
         reason = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
         return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, reason)]
     asserted = [
         _by_linker(FailureKind.ASSERTION, Line(found.line.number, _whole_text(lines, found.index)))
-        for found in messages.signs().assertion.found_in(lines)
+        for found in messages.signs()["assertion"].found_in(lines)
         if (failed or "ASSERT" in found.line.text)
         and not _WARNING.search(found.line.text)
-        and not messages.signs().link_failed.search(found.line.text)
+        and not messages.signs()["link_failed"].search(found.line.text)
     ]
     if asserted:
         return asserted
-    complaint = _LINKER_LINE if failed else messages.signs().complaint
+    complaint = _LINKER_LINE if failed else messages.signs()["complaint"]
     complaints = (found.line for found in complaint.found_in(lines))
     if first := next((line for line in complaints if not _WARNING.search(line.text)), None):
         return [_by_linker(FailureKind.UNKNOWN, first)]
     if not failed:
         return []
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
-    gave_up = [found.line for found in messages.signs().link_failed.found_in(lines)]
+    gave_up = [found.line for found in messages.signs()["link_failed"].found_in(lines)]
     return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
 
 
 def _whole_text(lines: Sequence[Line], start: int) -> str:
     """The text of an ASSERT, whose author broke it into lines, up to what the driver says of it."""
     texts = [line.text for line in lines[start : start + 10]]
-    driver = messages.signs().link_failed
+    driver = messages.signs()["link_failed"]
     ends = (n for n, x in enumerate(texts) if n and (driver.search(x) or _SPEAKS.search(x)))
     return " ".join(text.strip() for text in texts[: next(ends, 1)])
 

@@ -12,7 +12,7 @@ from harness.link.command import LinkerCall
 from harness.link.diagnose.symbols import behind_option, of_device
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
-from harness.link.diagnose.zephyr import Gate, ZephyrBuild, similar_options, zephyr_build
+from harness.link.diagnose.zephyr import Gate, ZephyrBuild, zephyr_build
 from harness.link.failure import Failure, FailureKind
 from harness.link.index import LinkIndex
 
@@ -155,7 +155,7 @@ def test_why_what_was_set_is_n(zephyr: ZephyrBuild) -> None:
     [
         (
             "COPIES",
-            "CONFIG_ENGINE: it depends on DMA and !NET, which is n (Kconfig.chain:9)",
+            "CONFIG_ENGINE: it depends on DMA and !NET, which is n (Kconfig.chain:10)",
             'Enable a devicetree node with `compatible = "probe,hw"` (in an overlay). Set the '
             "options of `(SPI || SHELL)` so that it holds. Set CONFIG_DMA=y and "
             "CONFIG_NET=n and CONFIG_ENGINE=y and CONFIG_COPIES=y in prj.conf.",
@@ -163,7 +163,7 @@ def test_why_what_was_set_is_n(zephyr: ZephyrBuild) -> None:
         (
             "USES_HIDDEN",
             "it depends on HIDDEN, which is n",
-            "Have CONFIG_HIDDEN selected by another option: it has no prompt (Kconfig.chain:18). "
+            "Have CONFIG_HIDDEN selected by another option: it has no prompt (Kconfig.chain:19). "
             "Set CONFIG_USES_HIDDEN=y in prj.conf.",
         ),
         ("NESTED", "it depends on SHELL, which is n", "Set CONFIG_SHELL=y in prj.conf."),
@@ -203,18 +203,6 @@ def test_a_device_without_a_driver(zephyr: ZephyrBuild) -> None:
     assert "no option of this Zephyr has a driver" in none.cause
     assert of_device("__device_dts_ord_55", tree) is None
     assert of_device("main", tree) is None
-
-
-def test_names_like_one_that_does_not_exist(tmp_path: Path) -> None:
-    (tmp_path / "drivers").mkdir()
-    (tmp_path / "drivers" / "Kconfig.npu").write_text(
-        "config ARM_ETHOS_U\n\tbool\nmenuconfig SHELL\n\tbool\nconfig MAIN_STACK_SIZE\n\tint\n"
-    )
-    assert similar_options("ETHOS_U", tmp_path) == ("ARM_ETHOS_U",)
-    assert similar_options("MAIN_STAK_SIZE", tmp_path) == ("MAIN_STACK_SIZE",)
-    assert similar_options("SHLEL", tmp_path) == ("SHELL",)
-    assert similar_options("BLUETOOTH", tmp_path) == ()
-    assert similar_options("SHELL", tmp_path) == ()  # it is there: its name is not at fault
 
 
 def test_another_build_directory_is_not_zephyrs(tmp_path: Path) -> None:
