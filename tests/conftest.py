@@ -76,6 +76,7 @@ def _torch_is_imported_once(
     with pytest.MonkeyPatch.context() as patch:
         for module in (batch, subjects):
             patch.setattr(module, "ExportProcess", export_process)
+        patch.setattr(batch, "side_by_side", lambda *_: 1)
         yield
 
 

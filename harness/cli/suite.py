@@ -66,6 +66,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
       hil suite cortex-m --executorch ~/executorch --exporter checkout
       hil suite cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
       hil suite ethos-u55 --shard 1/4
+      hil suite models-cortex-m -k resnet50
     """
     elf, sample = words["elf"], words["sample"]
     if elf is not None and firmware != FirmwareChoice():

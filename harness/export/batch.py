@@ -1,7 +1,7 @@
 """Models become Programs, once; afterwards they come from the cache.
 
 Each model is exported in a process of its own (``process.py``): its file may change torch, or end
-the process.
+the process. Several are exported side by side.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import HarnessError
@@ -29,6 +31,8 @@ from harness.system.unexpected import as_harness_error
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
+
+EXPORT_BYTES = 3 << 30  # what the largest network of docs/networks.md takes
 
 
 @dataclass(frozen=True)
@@ -83,24 +87,54 @@ def export(
     process: ExportProcess | None = None,
 ) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others. ``process``
-    has the exporter of ``options`` and stays open; None: one that this call starts and ends.
+    has the exporter of ``options`` and stays open; None: this call starts and ends as many as
+    there are processors and memory for.
 
     Raises NotConfined where isolation cannot be had.
     """
     if options.isolate and (missing := what_lacks()):
         raise NotConfined(missing)
-    with ExitStack() as stack:
-        shared = process or stack.enter_context(ExportProcess(options.checkout))
-        batch = _Batch(options, progress, shared)
-        return [batch.result(request) for request in requests]
+    count = 1 if process else side_by_side(len(requests), _available_memory())
+    # The processes are ended before the threads that wait for them are.
+    with ThreadPoolExecutor(count) as pool, ExitStack() as stack:
+        own = () if process else range(count)
+        processes = [stack.enter_context(ExportProcess(options.checkout)) for _ in own]
+        batch = _Batch(options, progress, [process] if process else processes)
+        return [*pool.map(batch.result, requests)]
+
+
+def side_by_side(requests: int, available_bytes: int) -> int:
+    """How many models are exported at a time."""
+    return max(1, min(requests, os.cpu_count() or 1, available_bytes // EXPORT_BYTES))
+
+
+def _available_memory() -> int:
+    """In bytes; the kernel's estimate, which counts what caches would give up (proc(5))."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return int(fields["MemAvailable"].split()[0]) << 10
 
 
 class _Batch:
-    def __init__(self, options: ExportOptions, progress: Progress, process: ExportProcess) -> None:
+    """Thread-safe. ``processes``: idle ones, each for one request at a time."""
+
+    def __init__(
+        self, options: ExportOptions, progress: Progress, processes: Sequence[ExportProcess]
+    ) -> None:
         self._options = options
         self._progress = progress
-        self._process = process
+        self._idle: SimpleQueue[ExportProcess] = SimpleQueue()
+        for process in processes:
+            self._idle.put(process)
         self._exported_keys: set[str] = set()  # keys that this batch exported
+
+    @contextmanager
+    def _idle_process(self) -> Iterator[ExportProcess]:
+        process = self._idle.get()
+        try:
+            yield process
+        finally:
+            self._idle.put(process)
 
     def result(self, request: ExportRequest) -> ExportResult:
         """From the cache, or exported under the key's lock."""
@@ -147,7 +181,7 @@ class _Batch:
         """Exports into ``folder``, which is empty. With the files that it was made of."""
         versions, task = self._options.versions(request), f"the export of {request.model.name}"
         with ExitStack() as stack:
-            process = self._process
+            process = stack.enter_context(self._idle_process())
             if self._options.isolate:
                 model = request.model.file
                 readable = () if model is None else (model.absolute().parent,)
@@ -160,12 +194,13 @@ class _Batch:
                 task=task,
                 on_stage=lambda name: self._report(request, f"exporting ({name})"),
             )
+            log = process.log
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         program = _load_if_complete(folder)
         if program is None:
             text = f"{task}: the export process left no program that is whole"
-            raise ExportProcessFailed(text, None, process.log, sandbox=self._options.isolate)
-        (folder / "export.log").write_text(process.log)
+            raise ExportProcessFailed(text, None, log, sandbox=self._options.isolate)
+        (folder / "export.log").write_text(log)
         if self._options.checkout is not None:
             self._options.checkout.confirm()
         if content_key(request, versions) != key:

@@ -80,6 +80,11 @@ class _Worker:
         self._uncollected: list[dict[str, Any]] = []
         self._differences: list[float] = []  # of the outputs that the current test compared
 
+    def pytest_collection(self) -> None:
+        from harness.export.child.source import torchvision_schemas  # imports torch
+
+        torchvision_schemas()
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
             self._uncollected.append(_phase(report, "collect", 0.0))

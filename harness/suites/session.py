@@ -205,6 +205,8 @@ def _argv(workspace: Workspace, keyword: str | None, workers: int) -> list[str]:
     words += ["-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"]
     words += ["--continue-on-collection-errors"]
     words += ["--hil-workspace", str(workspace.directory)]
+    if workspace.suite.marker:
+        words += ["-m", workspace.suite.marker]
     if keyword is not None:
         words += ["-k", keyword]
     return [*words, str(workspace.root / workspace.suite.tests)]

@@ -40,6 +40,13 @@ _ROOMY = {
     "HIL_TEMP_POOL_BYTES": str(96 * _MIB),
     "HIL_FILE_POOL_BYTES": str(64 * _MIB),
 }
+# Networks of ImageNet size, also with float32 weights: nearly all of the board's 256 MiB of DDR.
+_WHOLE_NETWORKS = {
+    **_ROOMY,
+    "HIL_METHOD_POOL_BYTES": str(72 * _MIB),
+    "HIL_TEMP_POOL_BYTES": str(40 * _MIB),
+    "HIL_FILE_POOL_BYTES": str(140 * _MIB),
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Suite:
     target: str  # the one whose bundled runner is used
     tests: str = "."  # directory of the tests, below root
     only: str = ""  # the suite's tests are those whose function name contains this
+    marker: str = ""  # and that have this marker of pytest
     options: Mapping[str, str] = field(default_factory=dict)  # of the runner's build
     note: str = ""  # for the report
     helium: bool = False  # its programs need kernels that were built for Helium
@@ -62,10 +70,11 @@ class Suite:
         from_checkout = exporter is not None
         package = executorch_package() if exporter is None else exporter.environment / "executorch"
         directory = package / self.root
-        if not (directory / "ops").is_dir():
+        tests = directory / ("ops" if self.tests == "." else self.tests)
+        if not tests.is_dir():
             raise InfraError(
                 f"the {'checkout' if from_checkout else 'installed executorch'} has no "
-                f"{self.name} suite (no {directory}/ops)",
+                f"{self.name} suite (no {tests})",
                 hint="run the wheel's suite: --exporter wheel"
                 if from_checkout
                 else "pip install 'executorch-hil[export]'",
@@ -92,26 +101,48 @@ def _ethos_u(product: str, board: str, target: str, note: str = "", mode: str = 
     )
 
 
+def _of_models(operators: Suite, flow: str) -> Suite:
+    """The models of the suite that all of ExecuTorch's backends share, in one of its flows
+    (``backends/test/suite``), for the runner of a suite of operators."""
+    return replace(
+        operators,
+        name=f"models-{operators.name}",
+        root="backends/test/suite",
+        tests="models",
+        only="",
+        marker=f"flow_{flow}",
+        options=_WHOLE_NETWORKS,
+        note="the weights are random, as in ExecuTorch's own test",
+    )
+
+
+_CORTEX_M = Suite(
+    name="cortex-m",
+    root="backends/cortex_m/test",
+    # Until ExecuTorch's pull request 20048 (June 2026) the one for every core.
+    runners=(f"{_RUNNERS}corstone-300_cortex-m55", f"{_RUNNERS}corstone-300"),
+    target="corstone-300-m55",
+    helium=True,
+)
+_U55 = _ethos_u("u55", "corstone-300", "corstone-300-u55-128")
+_U65 = _ethos_u(
+    "u65",
+    "corstone-300-u65",
+    "corstone-300-u65-256",
+    "ExecuTorch has five tests for the Ethos-U65, all of add, and no option that compiles its "
+    "other tests for one",
+)
+_U85 = _ethos_u("u85", "corstone-320", "corstone-320-u85-128", mode="Dedicated_Sram_384KB")
 SUITES: Mapping[str, Suite] = {
     suite.name: suite
     for suite in (
-        Suite(
-            name="cortex-m",
-            root="backends/cortex_m/test",
-            # Until ExecuTorch's pull request 20048 (June 2026) the one for every core.
-            runners=(f"{_RUNNERS}corstone-300_cortex-m55", f"{_RUNNERS}corstone-300"),
-            target="corstone-300-m55",
-            helium=True,
-        ),
-        _ethos_u("u55", "corstone-300", "corstone-300-u55-128"),
-        _ethos_u(
-            "u65",
-            "corstone-300-u65",
-            "corstone-300-u65-256",
-            "ExecuTorch has five tests for the Ethos-U65, all of add, and no option that compiles "
-            "its other tests for one",
-        ),
-        _ethos_u("u85", "corstone-320", "corstone-320-u85-128", mode="Dedicated_Sram_384KB"),
+        _CORTEX_M,
+        _U55,
+        _U65,
+        _U85,
+        _of_models(_CORTEX_M, "cortex_m"),
+        _of_models(_U55, "arm_ethos_u55"),
+        _of_models(_U85, "arm_ethos_u85"),
     )
 }
 

@@ -51,11 +51,13 @@ def add(draw: Draw) -> Case:
 def mul(draw: Draw) -> Case:
     a, b = operands(draw)
     shift = draw.random.choice([-30, -9, -8, -7, -6, -5, 0, 1, 7])
+    # Nearly constant values give zero points far outside of int8.
+    zeros = draw.random.choice([(0, 0), (0, -162_720), (1 << 30, 0)])
     arguments = (
         a,
-        draw.zero_point(),
+        zeros[0] or draw.zero_point(),
         b,
-        draw.zero_point(),
+        zeros[1] or draw.zero_point(),
         draw.zero_point(),
         draw.multiplier(),
         shift,

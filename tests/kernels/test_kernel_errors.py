@@ -203,6 +203,8 @@ ROWS: list[Row] = [
     ("quantized_add", 3, 32, "self shift is 32, expected -62..31"),
     ("quantized_add", 5, 40000, "other zero point is 40000"),
     ("quantized_add", 0, None, "argument"),
+    ("quantized_mul", 1, (1 << 30) + 1, "self zero point is 1073741825"),
+    ("quantized_mul", 3, -(1 << 30) - 1, "other zero point is -1073741825"),
     ("quantized_mul", 6, -63, "output shift is -63, expected -62..31"),
     ("quantized_avg_pool2d", 3, [2, 2], "out is 1 images of 4x3x6 (HWC), expected"),
     ("quantized_avg_pool2d", 6, 0, "multiplier is 0, expected 1..2147483647"),

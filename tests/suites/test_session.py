@@ -57,8 +57,9 @@ def test_only_what_did_not_pass_is_kept(workspace: Workspace) -> None:
 
 def test_only_the_suites_own_tests_are_run(workspace: Workspace) -> None:
     """The product is in a test's name, before its parameters."""
-    some = replace(workspace, suite=replace(OWN, only="skip"))
-    assert names(run(some, Selection())) == {"ops/test_own.py::test_skipped"}
+    for chosen in (replace(OWN, only="skip"), replace(OWN, marker="skip")):
+        some = replace(workspace, suite=chosen)
+        assert names(run(some, Selection())) == {"ops/test_own.py::test_skipped"}
 
 
 def test_shards_are_a_partition_and_samples_repeat(workspace: Workspace) -> None:
@@ -125,6 +126,7 @@ def test_a_stand_in_that_cannot_be_started_is_an_error(
     ("suite", "board", "model"),
     [
         ("cortex-m", "corstone-300_cortex-m55", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("models-cortex-m", "corstone-300_cortex-m55", "FVP_Corstone_SSE-300_Ethos-U55"),
         ("ethos-u55", "corstone-300", "FVP_Corstone_SSE-300_Ethos-U55"),
         ("ethos-u65", "corstone-300-u65", "FVP_Corstone_SSE-300_Ethos-U65"),
         ("ethos-u85", "corstone-320", "FVP_Corstone_SSE-320"),

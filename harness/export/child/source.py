@@ -139,13 +139,13 @@ def _executed(file: Path) -> ModuleType:
     user = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = user
     sys.path.insert(0, str(file.parent))
-    _torchvision_schemas()
+    torchvision_schemas()
     spec.loader.exec_module(user)
     return user
 
 
 @lru_cache(maxsize=1)  # the operators are there as long as the library object
-def _torchvision_schemas() -> torch.library.Library | None:
+def torchvision_schemas() -> torch.library.Library | None:
     """torchvision as the package index has it is compiled for torch with CUDA. Beside a torch for
     the CPU alone its operators do not load, and it does not import ("operator torchvision::nms
     does not exist", 0.28) unless their schemas are defined. No network but a detector's last step

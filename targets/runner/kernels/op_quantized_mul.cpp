@@ -8,6 +8,14 @@
 
 namespace hil {
 
+namespace {
+
+/// ExecuTorch's kernel takes any zero point, and its quantiser writes one of millions for a factor
+/// that is nearly constant, as in a hardswish. An int8 less this still fits an int32.
+constexpr int32_t kWidestZero = 1 << 30;
+
+}  // namespace
+
 Error op_quantized_mul(KernelContext& ctx, Args args) {
   const Tensor& self = ctx.tensor(args, 0);
   const int32_t self_zero = ctx.int32(args, 1);
@@ -16,8 +24,8 @@ Error op_quantized_mul(KernelContext& ctx, Args args) {
   ctx.integers(args, 3, rest, 4);
   Tensor& out = ctx.tensor(args, 7);
   if (!ctx.ok()) return ctx.argument_error();
-  HIL_TRY(check_range(ctx, "self zero point", self_zero, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_range(ctx, "other zero point", rest[0], INT16_MIN, INT16_MAX));
+  HIL_TRY(check_range(ctx, "self zero point", self_zero, -kWidestZero, kWidestZero));
+  HIL_TRY(check_range(ctx, "other zero point", rest[0], -kWidestZero, kWidestZero));
   HIL_TRY(check_range(ctx, "output zero point", rest[1], INT16_MIN, INT16_MAX));
   HIL_TRY(check_shift(ctx, "output shift", rest[3]));
   Pairs pairs;
