@@ -49,8 +49,21 @@ def failed(observation: Observation) -> Finding:
     request = _requester(observation.failures)
     facts |= {} if request is None else request.facts
     text = first.text if request is None else f"{first.text}; line {request.line}: {request.text}"
+    if first.kind is Kind.RUNNER_ERROR and (operator := _refused_in(observation.failures)):
+        facts["operator"] = operator
+        text = f"{operator}: {text}"
     text += _MEANINGS.get(first.kind, "")
     return verdict, Cause(first.kind.value, text, first.line, facts)
+
+
+def _refused_in(failures: Sequence[Event]) -> str | None:
+    """The operator of an error: ExecuTorch names it after the kernel's own message."""
+    named = (
+        f.facts["operator"]
+        for f in failures[1:]
+        if f.kind is Kind.RUNNER_ERROR and "operator" in f.facts
+    )
+    return next(named, None)
 
 
 def _requester(failures: Sequence[Event]) -> Event | None:

@@ -170,9 +170,11 @@ class Matches:
         """Adds an error message that only a row of ``errors``, or none, knows."""
         code = named_code(message)
         kind = Kind.RUNNER_ERROR if code is None else ERROR_CODES.get(code[0], Kind.RUNNER_ERROR)
+        facts = {} if code is None else code_facts(code)
         if found := table("errors").first(message):
             kind = Kind(found[0].kind)
-        self.add(kind, number, message, {} if code is None else code_facts(code))
+            facts |= named_groups(found[1])
+        self.add(kind, number, message, facts)
 
     def add(
         self,

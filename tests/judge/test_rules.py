@@ -358,6 +358,21 @@ def test_an_allocation_that_says_its_numbers_needs_no_other() -> None:
     assert "add_out" not in result.cause.text
 
 
+def test_the_operator_that_executorch_names_last_is_in_the_cause() -> None:
+    """Its kernels say what is wrong, and not for which operator."""
+    log = GOOD_LOG.replace(
+        b"I [executorch:runner.cpp:30 main()] Program complete, exiting.",
+        b"E [executorch:tensor_util.h:1 f()] Expected tensor to have default dim order, or not\n"
+        b"E [executorch:method.cpp:1484 execute_instruction()] KernelCall failed at instruction "
+        b"0:3 in operator aten::convolution.out: 0x12\n"
+        b"E [executorch:runner.cpp:30 main()] Execution of method forward failed with status 0x12",
+    )
+    cause = verdict(log=log).cause
+    assert cause is not None
+    assert cause.text == "aten::convolution.out: Expected tensor to have default dim order, or not"
+    assert (cause.line, cause.facts["operator"]) == (3, "aten::convolution.out")
+
+
 def test_scratch_of_other_kernels_is_explained() -> None:
     """A program for a Cortex-M0+ on a runner with Helium, as ExecuTorch's tests once ran it."""
     log = (
