@@ -117,50 +117,34 @@ _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they 
 
 
 def _ended_badly(observation: Observation, ending: Ending) -> Finding:
-    last = observation.lines or None
     after = f"; the last line was: {observation.last_line}" if observation.last_line else ""
+
+    def bad(verdict: Verdict, kind: str, text: str, facts: dict[str, Any] | None = None) -> Finding:
+        return verdict, Cause(kind, text + after, observation.lines or None, facts)
+
     if ending.stop is Stop.OUTPUT_LIMIT:
-        return Verdict.FAULT, Cause(
-            ending.stop, _excess_text(ending) + after, last, {"excess": ending.excess}
-        )
+        return bad(Verdict.FAULT, ending.stop, _excess_text(ending), {"excess": ending.excess})
     if ending.stop is not Stop.EXITED:
-        return Verdict.HANG, Cause(
-            ending.stop,
-            _hang_text(observation, ending) + after,
-            last,
-            {"stop": ending.stop, **(ending.where or {})},
-        )
-    if ending.signal is not None and ending.native:
-        return Verdict.FAULT, Cause(
-            Reason.PROCESS_CRASH, f"the runner was ended by signal {ending.signal}{after}", last
-        )
+        facts = {"stop": ending.stop, **(ending.where or {})}
+        return bad(Verdict.HANG, ending.stop, _hang_text(observation, ending), facts)
     if ending.signal is not None:
-        return _KILLED.get(ending.signal, Verdict.NO_VERDICT), Cause(
-            Reason.SIMULATOR_KILLED,
-            f"the simulator was ended by signal {ending.signal}{after}",
-            last,
-        )
-    limit = model_limit(observation)
-    if limit is not None:
+        by = f"was ended by signal {ending.signal}"
+        if ending.native:
+            return bad(Verdict.FAULT, Reason.PROCESS_CRASH, f"the runner {by}")
+        verdict = _KILLED.get(ending.signal, Verdict.NO_VERDICT)
+        return bad(verdict, Reason.SIMULATOR_KILLED, f"the simulator {by}")
+    if limit := model_limit(observation):
         return limit
     if ending.exit_status is None:
-        return Verdict.NO_VERDICT, Cause(
-            Reason.EXIT_UNKNOWN, f"the guest ended, and never said how the runner did{after}", last
-        )
+        text = "the guest ended, and never said how the runner did"
+        return bad(Verdict.NO_VERDICT, Reason.EXIT_UNKNOWN, text)
+    if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
+        text = f"the simulator was not started: exit status {ending.exit_status}"
+        return bad(Verdict.INFRA, Reason.NOT_STARTED, text)
     if ending.exit_status != 0:
-        if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
-            return Verdict.INFRA, Cause(
-                Reason.NOT_STARTED,
-                f"the simulator was not started: exit status {ending.exit_status}{after}",
-                last,
-            )
-        return Verdict.FAULT, Cause(
-            Reason.EXIT_STATUS,
-            f"ended with exit status {ending.exit_status}"
-            f"{_input_set(observation, len(observation.completed) - 1)}{after}",
-            last,
-            suspicion(observation),
-        )
+        which = _input_set(observation, len(observation.completed) - 1)
+        text = f"ended with exit status {ending.exit_status}{which}"
+        return bad(Verdict.FAULT, Reason.EXIT_STATUS, text, suspicion(observation))
     return None
 
 

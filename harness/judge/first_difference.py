@@ -8,6 +8,7 @@ the operator takes Vela and the TOSA reference model, in the export process.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -176,14 +177,8 @@ def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) ->
         return _computed(bytes(stopped), inputs, strict=False)[output][byte]
 
     final = after(len(done))
-    early, late = 0, len(done)
-    if after(early) == final:
+    count = bisect_left(range(len(done)), True, key=lambda count: after(count) == final)
+    if count == 0:
         return ""
-    while late - early > 1:
-        middle = (early + late) // 2
-        if after(middle) == final:
-            late = middle
-        else:
-            early = middle
-    offset, name = done[early]
+    offset, name = done[count - 1]
     return f"{name} at byte {offset:#x} of the stream"

@@ -7,6 +7,7 @@ it does not read is wrong, so the search goes on among what the found instructio
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -64,15 +65,9 @@ class _Search:
 
     def _earliest(self, last: int) -> int:
         """``last`` is wrong."""
-        low, high = 0, last
-        while low < high:
-            middle = (low + high) // 2
-            if self._wrong(middle):
-                high = middle
-            else:
-                low = middle + 1
-        source = next(filter(self._wrong, self._read[low].values()), None)
-        return low if source is None else self._earliest(source)
+        first = bisect_left(range(last), True, key=lambda number: bool(self._wrong(number)))
+        source = next(filter(self._wrong, self._read[first].values()), None)
+        return first if source is None else self._earliest(source)
 
     def _wrong(self, number: int) -> bool | None:
         if number not in self._known:

@@ -197,14 +197,6 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A figure the runner printed; ``value`` is in bytes, ticks or cycles, as its name says."""
-
-    value: int
-    line: int
-
-
-@dataclass(frozen=True)
 class OpTicks:
     """Ticks that one instruction of the program took in one input set."""
 
@@ -273,7 +265,7 @@ class Observation:
 
     lines: int
     failures: tuple[Event, ...]
-    metrics: dict[str, Metric]
+    metrics: dict[str, int]
     op_ticks: tuple[OpTicks, ...] = ()
     build_id: str | None = None
     completed: tuple[int | None, ...] = (None,)
@@ -281,7 +273,7 @@ class Observation:
     suspects: tuple[Event, ...] = ()
     failures_dropped: int = 0  # beyond the number that is kept
     progress: tuple[Progress, ...] = ()
-    pmu: dict[str, Metric] = field(default_factory=dict)
+    pmu: dict[str, int] = field(default_factory=dict)
     tensors: tuple[Tensor, ...] = ()
     output_files: tuple[str, ...] = ()
     stop: SimulatorStop | None = None
@@ -317,13 +309,11 @@ def merge_observations(processes: Sequence[Observation]) -> Observation:
     """
     if not processes:
         raise ValueError("a run has at least one process")
-    if len(processes) == 1:
-        return processes[0]
     last = processes[-1]
     build_ids = {process.build_id for process in processes}
-    metrics = dict(last.metrics)
-    for name, metric in chain.from_iterable(p.metrics.items() for p in processes):
-        metrics[name] = max(metric, metrics.get(name, metric), key=lambda m: m.value)
+    metrics: dict[str, int] = {}
+    for name, value in chain.from_iterable(p.metrics.items() for p in processes):
+        metrics[name] = max(value, metrics.get(name, value))
     return replace(
         last,
         failures=_joined(p.failures for p in processes),

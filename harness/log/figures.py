@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from harness.core.verdict import Word
-from harness.log.events import Item, Metric, OpTicks, Progress, SimulatorStop, Stage, StopReason
+from harness.log.events import Item, OpTicks, Progress, SimulatorStop, Stage, StopReason
 from harness.log.outputs import Tensors
 from harness.log.pattern import Match, Pattern, named_groups, table, text
 
@@ -46,8 +46,8 @@ class Figures:
     """Collects what the console reports besides faults."""
 
     def __init__(self, tensors: Tensors) -> None:
-        self.metrics: dict[str, Metric] = {}
-        self.pmu: dict[str, Metric] = {}
+        self.metrics: dict[str, int] = {}
+        self.pmu: dict[str, int] = {}
         self.op_ticks: list[OpTicks] = []
         self.progress: list[Progress] = []
         self.output_files: list[str] = []
@@ -60,7 +60,6 @@ class Figures:
         self.versions: dict[str, str] = {}
         self.jobs = Jobs()
         self._tensors = tensors
-        self._counters: dict[bytes, str] = {}  # the console's name of a counter -> ours
         self._handlers: dict[Word, Callable[[int, bytes, Match], None]] = {
             Item.METRIC: self._metric,
             Item.TICKS: partial(self._time, "ticks"),
@@ -111,18 +110,14 @@ class Figures:
         self.ended_line = number
         self.reached(Stage.ENDED, number, line)
 
-    def _metric(self, number: int, _line: bytes, match: Match) -> None:
+    def _metric(self, _number: int, _line: bytes, match: Match) -> None:
         name = match[1].decode()
-        self._set(name, match[2], number)
+        _set(self.metrics, name, match[2])
         if match[3]:
-            self._set(f"{name}_total", match[3], number)
+            _set(self.metrics, f"{name}_total", match[3])
 
-    def _time(self, unit: str, number: int, _line: bytes, match: Match) -> None:
-        self._set(f"{unit}_set{int(match[2] or 0)}", match[1], number)
-
-    def _set(self, name: str, value: bytes, number: int) -> None:
-        if name in self.metrics or len(self.metrics) < _MAX_NAMES:
-            self.metrics[name] = Metric(int(value), number)
+    def _time(self, unit: str, _number: int, _line: bytes, match: Match) -> None:
+        _set(self.metrics, f"{unit}_set{int(match[2] or 0)}", match[1])
 
     def _op_ticks(self, _number: int, _line: bytes, match: Match) -> None:
         if len(self.op_ticks) < _MAX_ENTRIES:
@@ -160,18 +155,15 @@ class Figures:
         if self.stop is None or not self.stop.reason.is_limit:
             self.stop = SimulatorStop(reason, number, text(line.strip()))
 
-    def _counter(self, number: int, _line: bytes, match: Match) -> None:
-        printed = match[1] + match[2]
-        name = self._counters.get(printed)
-        if name is None:
-            name, index = match[1].decode().replace("ethos-u : ", "ethosu_"), match[2]
-            garbled = name == "ethosu_pmu_cntr" and not index.isdigit()
-            if name == "ethosu_pmu_cntr":
-                known = sum(n.startswith("ethosu_pmu_cntr") for n in self.pmu)
-                name += str(known) if garbled else index.decode()
-            name = re.sub(r"\W+", "_", name).strip("_").lower()
-            if len(self.pmu) >= _MAX_NAMES:
-                return
-            if not garbled:
-                self._counters[printed] = name
-        self.pmu[name] = Metric(int(match[3]), number)
+    def _counter(self, _number: int, _line: bytes, match: Match) -> None:
+        name, index = match[1].decode().replace("ethos-u : ", "ethosu_"), match[2].decode()
+        if name == "ethosu_pmu_cntr":
+            if not index.isdigit():  # newlib-nano prints "%zd" as it stands: the order tells it
+                index = str(sum(known.startswith(name) for known in self.pmu))
+            name += index
+        _set(self.pmu, re.sub(r"\W+", "_", name).strip("_").lower(), match[3])
+
+
+def _set(figures: dict[str, int], name: str, value: bytes) -> None:
+    if name in figures or len(figures) < _MAX_NAMES:
+        figures[name] = int(value)

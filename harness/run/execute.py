@@ -103,11 +103,11 @@ def _run(
     finding = execution_cause(observation, end, firmware.printed_build_id) or console_cut(
         end, observation
     )
-    metrics = {name: metric.value for name, metric in observation.metrics.items()}
     which = full_label(firmware.source.name, firmware.checkout)
     if finding is not None:
-        return Execution(which, run_dir, (), metrics, *finding)
-    return Execution(which, run_dir, _collect(run_dir / WORK, base), metrics, None, None)
+        return Execution(which, run_dir, (), observation.metrics, *finding)
+    outputs = _collect(run_dir / WORK, base)
+    return Execution(which, run_dir, outputs, observation.metrics, None, None)
 
 
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:

@@ -269,12 +269,11 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         observation = parse_processes(read_regular(console), record.starts)
     if record.firmware is not None:
         observation = with_symbols(observation, Path(record.firmware.elf))
-    printed = {name: metric.value for name, metric in observation.metrics.items()}
     return Evidence(
         observation,
         record.ending,
         read_outputs(program, run_dir / WORK),
-        {**record.static_metrics, **printed},
+        {**record.static_metrics, **observation.metrics},
         record.npu,
         () if record.simulator is None else record.simulator.differences,
         record.mismatch_at,

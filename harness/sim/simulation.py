@@ -47,7 +47,7 @@ from harness.sim.run_files import (
 )
 from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
-from harness.sim.transcript import Ending, SimulatorFacts, Transcript
+from harness.sim.transcript import SimulatorFacts, Transcript
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess, remove
@@ -93,13 +93,13 @@ class _Done:
     @property
     def ended_well(self) -> bool:
         """Whether the next process may follow. Judging is another matter."""
-        process, observation = self.process, self.observation
+        ending, observation, npu = self.process.ending, self.observation, self.process.npu
         return (
-            (process.stop, process.exit_status, process.signal) == (Stop.EXITED, 0, None)
-            and process.ended.complete
+            (ending.stop, ending.exit_status, ending.signal) == (Stop.EXITED, 0, None)
+            and ending.console_complete
             and not observation.failures
             and observation.complete_line is not None
-            and (process.npu is None or process.npu.stop is None)
+            and (npu is None or npu.stop is None)
         )
 
 
@@ -257,12 +257,12 @@ def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) 
 
 def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcript:
     processes = [one.process for one in done]
-    last = processes[-1]
+    last, ending = processes[-1], processes[-1].ending
     starts = (0, *accumulate(process.ended.output_bytes for process in processes))
     observation = done[-1].observation
     if len(processes) > 1:
         observation = parse_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
-    if last.excess is not None:
+    if ending.excess is not None:
         with disk_errors("keeping outputs"):
             discard(run_dir.absolute() / WORK, frozenset().union(*(one.placed for one in done)))
     return Transcript(
@@ -276,15 +276,11 @@ def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcr
             environment=last.environment,
             eula=last.launch.licence,
         ),
-        ending=Ending(
-            stop=last.stop,
-            exit_status=last.exit_status,
-            signal=last.signal,
+        ending=replace(
+            ending,
             seconds=sum(process.ended.wall_seconds for process in processes),
             native=chosen.simulator.native,
-            console_complete=last.ended.complete,
             console_bytes=starts[-1],
-            excess=last.excess,
         ),
         console_times=_times(processes, starts),
         cpu=done[-1].cpu,

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.core.errors import InfraError
 from harness.sim.monitor import Monitor
 from harness.sim.simulator import Companion, Launch, NpuUse
+from harness.sim.transcript import Ending
 from harness.system.confine import (
     ENVIRONMENT,
     Confinement,
@@ -37,25 +38,6 @@ class ProcessRun:
     companions: tuple[Companion, ...]
 
     @property
-    def stop(self) -> Stop:
-        """That the program wrote too much may only show after its end."""
-        return self.ended.stop if self.excess is None else Stop.OUTPUT_LIMIT
-
-    @property
-    def excess(self) -> Excess | None:
-        by_kernel = self._status[1] == signal.SIGXFSZ
-        return self.ended.excess or (Excess.FILE_BYTES if by_kernel else None)
-
-    @property
-    def exit_status(self) -> int | None:
-        """None when a signal or a limit of the harness ended it."""
-        return self._status[0]
-
-    @property
-    def signal(self) -> int | None:
-        return self._status[1]
-
-    @property
     def guest_status(self) -> int | None:
         """The guest's exit status, if a companion knows it."""
         return next((c.status for c in self.companions if c.status is not None), None)
@@ -65,16 +47,26 @@ class ProcessRun:
         return next((use for c in self.companions if (use := c.use()) is not None), None)
 
     @property
-    def _status(self) -> tuple[int | None, int | None]:
-        """Through bubblewrap a status may stand for a signal, unless it is the guest's own. Both
-        None: the guest ended, and the runner's status is unknown."""
-        status = self.ended.status
+    def ending(self) -> Ending:
+        """A status may stand for a signal (bubblewrap's, unless it is the guest's own) or for
+        nothing (if a shell in the guest knows it); that the program wrote too much may only show
+        after its end."""
+        ended, status, by_signal = self.ended, self.ended.status, self.ended.signal
         if self.launch.has_shell and status == 0:
-            return self.guest_status, None
-        if self.walls.confined and self.guest_status is None and status is not None:
-            signal = ending_signal(status)
-            return (status, None) if signal is None else (None, signal)
-        return status, self.ended.signal
+            status = self.guest_status
+        elif self.walls.confined and self.guest_status is None and status is not None:
+            by_signal = ending_signal(status)
+            status = status if by_signal is None else None
+        excess = ended.excess or (Excess.FILE_BYTES if by_signal == signal.SIGXFSZ else None)
+        return Ending(
+            stop=ended.stop if excess is None else Stop.OUTPUT_LIMIT,
+            exit_status=status,
+            signal=by_signal,
+            seconds=ended.wall_seconds,
+            console_complete=ended.complete,
+            console_bytes=ended.output_bytes,
+            excess=excess,
+        )
 
 
 class GuestWatch(Watch):

@@ -76,7 +76,7 @@ def test_pmu_counters_with_and_without_a_readable_index() -> None:
             "ethos-u : cycle_cnt : 0 cycles",
         )
     )
-    values = {name: metric.value for name, metric in seen.pmu.items()}
+    values = seen.pmu
     assert values["ethosu_pmu_cycle_cntr"] == 5920305
     assert [values[f"ethosu_pmu_cntr{i}"] for i in range(3)] == [11, 22, 33]
     assert values["npu_delegations"] == 3

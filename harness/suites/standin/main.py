@@ -288,30 +288,31 @@ def _check_service(runner: NpuRunner) -> None:
 
 def _exceeded(process: ProcessRun | None, watch: ModelWatch) -> str | None:
     """The limit that ended the run."""
-    if process is not None and process.stop is Stop.DEADLINE:
+    if process is not None and process.ending.stop is Stop.DEADLINE:
         return "--timelimit"
-    if process is not None and process.signal == signal.SIGXCPU:
+    if process is not None and process.ending.signal == signal.SIGXCPU:
         return "--cpulimit"
     return watch.exceeded
 
 
 def _exit_status(model: Model, process: ProcessRun, console: _Console, cwd: Path) -> int:
     """Raises StandinError when QEMU failed."""
-    if process.stop is Stop.OUTPUT_LIMIT:
+    ending = process.ending
+    if ending.stop is Stop.OUTPUT_LIMIT:
         raise StandinError(
             f"the program wrote more than {QUOTA.file_bytes >> 20} MiB to one file, and was ended"
         )
-    if process.guest_status is None and (process.exit_status or process.signal):
-        _check_qemu(model, process.signal, console)
-    if not process.exit_status:
+    if process.guest_status is None and (ending.exit_status or ending.signal):
+        _check_qemu(model, ending.signal, console)
+    if not ending.exit_status:
         return 0
     if not _passes_status_on(cwd):
         _note(
-            f"the program ended with status {process.exit_status}; as with the model, it is not "
+            f"the program ended with status {ending.exit_status}; as with the model, it is not "
             f"passed on, because there is no {FEATURES_FILE} in {cwd}"
         )
         return 0
-    return process.exit_status
+    return ending.exit_status
 
 
 def _check_qemu(model: Model, number: int | None, console: _Console) -> None:
