@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field
+
 from harness.config.figures import UNLISTED, figure
 from harness.config.known_defects import require_known_defect
-from harness.config.schema import Data, Rule
+from harness.config.schema import Data
 
 SLACK_BYTES = 256
 SLACK_SHARE = 0.005
@@ -29,10 +31,10 @@ def _budgeted(name: str) -> str:
     return name
 
 
-FigureName = Annotated[str, Rule(after=_budgeted)]
-Bytes = Annotated[int, Rule(ge=0)]
-DefectName = Annotated[str, Rule(after=require_known_defect)]
-Steps = Annotated[float, Rule(ge=0, le=MOST_TOLERANCE_LSB)]
+FigureName = Annotated[str, AfterValidator(_budgeted)]
+Bytes = Annotated[int, Field(ge=0)]
+DefectName = Annotated[str, AfterValidator(require_known_defect)]
+Steps = Annotated[float, Field(ge=0, le=MOST_TOLERANCE_LSB)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,7 @@ class Slack(Data):
     """How much an accepted figure may grow: by the larger of ``bytes`` and a ``share`` of it."""
 
     bytes: Bytes = SLACK_BYTES
-    share: Annotated[float, Rule(ge=0, lt=1)] = SLACK_SHARE
+    share: Annotated[float, Field(ge=0, lt=1)] = SLACK_SHARE
 
     def limit(self, accepted: int) -> int:
         return accepted + max(self.bytes, int(accepted * self.share))

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
 from harness.config import strict_yaml
-from harness.config.schema import Data, Rule, Text
+from harness.config.schema import Data, Text
 from harness.formats.ethosu import MACS
 from harness.system import paths
 
 Board = Literal["mps3", "mps4", "corstone1000"]
-Npu = Annotated[str, Rule(pattern=f"^ethos-({'|'.join(MACS)})$")]
+Npu = Annotated[str, Field(pattern=f"^ethos-({'|'.join(MACS)})$")]
 
 # First parts of parameter names, by the board they belong to.
 _PREFIXES = {
@@ -33,7 +35,7 @@ class Semihosting(Data):
     enable: Text
     cwd: Text
     command_line: Text
-    command_line_limit: Annotated[int, Rule(gt=0)]
+    command_line_limit: Annotated[int, Field(gt=0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,10 @@ class Fvp(Data):
     board: Board | None = None
     npu: Npu | None = None
     macs: Text | None = None  # the name of the parameter with the NPU's MAC count
+
+    def __post_init__(self) -> None:
+        self._check_names_of_one_board()
+        self._check_macs_of_the_npu()
 
     def _check_names_of_one_board(self) -> None:
         if self.board is None:

@@ -17,13 +17,15 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from harness.config.schema import Data, Rule, Text, checked_document
+from pydantic import Field
+
+from harness.config.schema import Data, Text, checked_document
 from harness.config.strict_yaml import Document, read
 from harness.core.errors import Unknown, UsageError
 from harness.formats.ethosu import MACS, PRODUCTS
 from harness.system.paths import data_root
 
-Product = Annotated[str, Rule(pattern=f"^({'|'.join(PRODUCTS)})$")]
+Product = Annotated[str, Field(pattern=f"^({'|'.join(PRODUCTS)})$")]
 DIRECT = ("linux", "host")  # ports where a driver of Linux has the NPU
 Place = Literal["SRAM", "DDR"]  # regions of the target
 
@@ -34,7 +36,7 @@ class Mode(Data):
 
     weights: Place
     arena: Place  # planned buffers, and the NPU's scratch
-    fast_scratch: Annotated[int, Rule(ge=0)] = 0  # bytes of SRAM that only the NPU uses
+    fast_scratch: Annotated[int, Field(ge=0)] = 0  # bytes of SRAM that only the NPU uses
 
     @property
     def kind(self) -> str:
@@ -221,17 +223,17 @@ def _mode(target: str, facts: ProductFacts, name: str) -> Mode:
     raise Unknown(message, name, legal, close=close, listing="it has: ")
 
 
-Operators = Annotated[tuple[Text, ...], Rule(min_length=1)]
+Operators = Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Defect(Data):
     """The file explains the fields."""
 
-    products: Annotated[tuple[Product, ...], Rule(min_length=1)]
+    products: Annotated[tuple[Product, ...], Field(min_length=1)]
     macs: tuple[int, ...] = ()
-    trouble: Annotated[tuple[Text, ...], Rule(min_length=1)]
-    from_: Operators | None = None
+    trouble: Annotated[tuple[Text, ...], Field(min_length=1)]
+    from_: Annotated[Operators | None, Field(alias="from")] = None
     to: Operators | None = None
     beside: Operators | None = None
     padded: bool = False
@@ -242,7 +244,7 @@ class Defect(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class Defects(Data):
-    seen_in: Annotated[tuple[Text, ...], Rule(min_length=1)]
+    seen_in: Annotated[tuple[Text, ...], Field(min_length=1)]
     defects: dict[Text, Defect]
 
 

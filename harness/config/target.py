@@ -8,23 +8,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeVar
 
+from pydantic import AfterValidator, Field
+
 from harness.config.budgets import Budgets, Steps
 from harness.config.fvp import Fvp
 from harness.config.npu import DIRECT, Npu
-from harness.config.schema import Data, Rule, Text
+from harness.config.schema import Data, Text
 from harness.core.errors import Unknown
 from harness.core.verdict import Word
 
-LoweringName = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9-]*$")]
-Identifier = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9_]*$")]
-CMakeName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
-CMakeValue = Annotated[str, Rule(pattern=r"^[^\x00-\x1f;]*$")]
+LoweringName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+CMakeValue = Annotated[str, Field(pattern=r"^[^\x00-\x1f;]*$")]
 Options = dict[CMakeName, CMakeValue]
-PoolName = Annotated[str, Rule(pattern=r"^(file|method|temp)$")]
-RegionName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
-Address = Annotated[int, Rule(ge=0, le=0xFFFF_FFFF)]
-Bytes = Annotated[int, Rule(gt=0, le=0x1_0000_0000)]
-Seconds = Annotated[float, Rule(gt=0, lt=1e6)]
+PoolName = Annotated[str, Field(pattern=r"^(file|method|temp)$")]
+RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
+Seconds = Annotated[float, Field(gt=0, lt=1e6)]
 _Kind = TypeVar("_Kind")
 
 
@@ -73,13 +75,13 @@ class Limits(Data):
     host: Seconds  # wall time, enforced by the harness
     stall: Seconds  # no console byte and no CPU time used
     # without a console byte, where QEMU counts them (-icount): a busy loop
-    instructions: Annotated[int, Rule(gt=0)] = 10_000_000_000
+    instructions: Annotated[int, Field(gt=0)] = 10_000_000_000
     model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
     simulated: Seconds | None = None  # time inside the model (--simlimit)
-    cycles: Annotated[int, Rule(gt=0)] | None = None  # of the model (--cyclelimit)
+    cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
     boot: Seconds = 120.0  # wall time from the start to the login prompt of an operating system
     shell: Seconds = 30.0  # wall time for each command but the runner's
-    factor: Annotated[float, Rule(gt=0, le=1000)] = 1.0  # this target's own multiplier
+    factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def scaled(self, factor: float) -> Limits:
         """All limits times ``factor`` and the target's own factor, which is then used up."""
@@ -148,7 +150,7 @@ class Qemu(Substitute):
     serial: bool = False  # its first UART is part of the console
     guest: GuestOnQemu | None = None  # of a target with Linux
 
-    def _check_one_size_of_memory(self) -> None:
+    def __post_init__(self) -> None:
         if self.memory is not None and self.shared_memory is not None:
             raise ValueError("`memory` and `shared_memory` both say how much memory there is")
 
@@ -194,7 +196,7 @@ class Linux(Data):
 
     hostname: Text
     user: Text = "root"
-    prompt: Annotated[str, Rule(min_length=1)]
+    prompt: Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +209,7 @@ class Zephyr(Data):
 @dataclass(frozen=True, kw_only=True)
 class Simulators(Data):
     # the first that is installed
-    auto: Annotated[tuple[SimulatorName, ...], Rule(min_length=1)]
+    auto: Annotated[tuple[SimulatorName, ...], Field(min_length=1)]
     fvp: Fvp | None = None
     qemu: Qemu | None = None
     qemu_user: QemuUser | None = None
@@ -225,7 +227,7 @@ class Simulators(Data):
             return None  # the target is this machine
         return there if isinstance(there, Substitute) else None
 
-    def _check_auto_names_what_exists(self) -> None:
+    def __post_init__(self) -> None:
         missing = [name for name in self.auto if name not in self.names]
         if missing:
             raise ValueError(f"`auto` names '{missing[0]}', which is not described here")
@@ -247,14 +249,19 @@ class Target(Data):
     npu: Npu | None = None
     toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
     cmake: Options = field(default_factory=dict)
-    variants: Annotated[dict[Identifier, Variant], Rule(min_length=1)]  # the first: the default
-    memory: Annotated[tuple[Region, ...], Rule(after=apart)] = ()
+    variants: Annotated[dict[Identifier, Variant], Field(min_length=1)]  # the first: the default
+    memory: Annotated[tuple[Region, ...], AfterValidator(apart)] = ()
     # Bytes of the runner's pools: what most programs share, and what is fixed whatever they need.
     default_pools: dict[PoolName, Bytes] = field(default_factory=dict)
     pools: dict[PoolName, Bytes] = field(default_factory=dict)
     budgets: Budgets = field(default_factory=Budgets)
     limits: Limits
     simulators: Simulators
+
+    def __post_init__(self) -> None:
+        self._check_zephyr_has_a_board()
+        self._check_linux_has_a_console()
+        self._check_moved_regions_are_apart()
 
     def _check_zephyr_has_a_board(self) -> None:
         if (self.port == "zephyr") != (self.zephyr is not None):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.config.schema import checked
+from harness.config.schema import Data, checked
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 
@@ -14,7 +14,7 @@ MOST_TRIES = 300  # compilations by Vela in one reduction, unless the user sets 
 
 
 @dataclass(frozen=True)
-class WrongValue:
+class WrongValue(Data):
     """The first tensor with a wrong element. ``operator``: TOSA's name of what computed it."""
 
     operator: str
@@ -25,7 +25,7 @@ class WrongValue:
 
 
 @dataclass(frozen=True)
-class SmallestPart:
+class SmallestPart(Data):
     """``operators``: those left of ``whole``, in order. ``listing``: a line for each, with the
     tensors. ``tries``: number of compiled graphs. ``defect``: the name of a known one, or "".
     ``files``: the written files."""

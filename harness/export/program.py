@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.config.schema import checked
+from harness.config.schema import Data, checked
 from harness.export.exporter import ExporterFacts
 from harness.export.request import LOWERINGS, NpuOptions
 from harness.firmware.source import Arithmetic
@@ -167,7 +167,7 @@ class Delegate:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Data):
     directory: Path
     model: str
     compile_target: str  # the exporter's name: "cortex-m55", "ethos-u55-128"

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.config.schema import checked
+from harness.config.schema import Data, checked
 from harness.config.target import Region, Target
 from harness.core.errors import BuildError, InfraError, MalformedFile
 from harness.firmware.source import (
@@ -40,7 +40,7 @@ REGION = "HIL_REGION_"  # begins the CMake options of the memory map
 
 
 @dataclass(frozen=True)
-class Firmware:
+class Firmware(Data):
     """A built runner. ``options`` are the CMake options that made it.
 
     ``checkout``: the one it was built from, if the source needs one. ``sources``: digest of the

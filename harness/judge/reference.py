@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.config.case import Case, is_user_file, repository_of
 from harness.config.figures import MeasuredIn, figure
-from harness.config.schema import checked
+from harness.config.schema import Data, checked
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.source import BUNDLED, label, source_names
 from harness.judge.program_contents import ProgramContents
@@ -31,7 +31,7 @@ ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler
 
 
 @dataclass(frozen=True)
-class Reference:
+class Reference(Data):
     """What was accepted for a subject.
 
     ``outputs`` are the sha256 of every output of every input set, in order; they are compared

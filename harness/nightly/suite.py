@@ -10,12 +10,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, Field
+
 from harness.config import strict_yaml
 from harness.config.case import Case, located
 from harness.config.loading import load_target, load_targets, loadable_name, target_files
 from harness.config.matrix import default_matrix, default_models
 from harness.config.models import find_model
-from harness.config.schema import Data, Rule, checked_document
+from harness.config.schema import Data, checked_document
 from harness.core.errors import HarnessError, TargetError
 from harness.firmware.source import names_of
 from harness.nightly.history.model import Excluded, Planned
@@ -34,12 +36,12 @@ def _firmware_word(word: str) -> str:
     return word
 
 
-FirmwareWord = Annotated[str, Rule(after=_firmware_word)]
-Names = Annotated[tuple[str, ...], Rule(min_length=1)]
-Percent = Annotated[str, Rule(pattern=r"^\d{1,6}(\.\d{1,3})?%\Z")]
-AlarmName = Annotated[str, Rule(pattern=f"^({'|'.join(figure.name for figure in WATCHED)})$")]
-NotifyUrl = Annotated[str, Rule(pattern=r"^(\$\w+|[\w.+-]+://\S+)\Z")]
-Factor = Annotated[float, Rule(gt=0, le=1000)]
+FirmwareWord = Annotated[str, AfterValidator(_firmware_word)]
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+Percent = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,3})?%$")]
+AlarmName = Annotated[str, Field(pattern=f"^({'|'.join(figure.name for figure in WATCHED)})$")]
+NotifyUrl = Annotated[str, Field(pattern=r"^(\$\w+|[\w.+-]+://\S+)$")]
+Factor = Annotated[float, Field(gt=0, le=1000)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ class Exclusion(Data):
     """``case``: TARGET/MODEL, with ``*`` and ``?``."""
 
     case: str
-    reason: Annotated[str, Rule(min_length=1)]
+    reason: Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class FollowUp(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteFile(FollowUp):
-    cases: Annotated[tuple[Group, ...], Rule(min_length=1)]
+    cases: Annotated[tuple[Group, ...], Field(min_length=1)]
     firmware: FirmwareWord = "bundled"
     limit_factor: Factor | None = None
     owner: str = ""

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from harness.config.case import Case
+from harness.config.schema import Data
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import ExitCode, Verdict, together
@@ -125,7 +126,7 @@ class Differential:
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Data):
     """Everything about one case's run, as plain data.
 
     ``metrics`` are the figures that budgets bound: bytes and ticks, by name.
@@ -136,8 +137,6 @@ class RunRecord:
     whose firmware it was, or was to be. ``starts``: as in Transcript. ``options``: those of ``hil
     run`` that the other facts do not tell. ``harness`` and ``host``: who judged, and where.
     """
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read only as this version writes it
 
     case: Case
     time: str

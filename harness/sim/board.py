@@ -21,6 +21,7 @@ from pathlib import Path
 
 import filelock
 
+from harness.config.schema import Data
 from harness.config.target import Board, SimulatorName, Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.sim.program_image import RUN_LENGTH
@@ -38,7 +39,7 @@ _PASSED_ON = (
 
 
 @dataclass(frozen=True)
-class BoardJob:
+class BoardJob(Data):
     """The job of the process. ``address`` and ``room`` (bytes): of the flash for programs. ``run``:
     the digits by which the board identifies the program image. ``stall``: its longest silence."""
 

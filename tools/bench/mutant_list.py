@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import AfterValidator, Field
+
 from harness.config import strict_yaml
 from harness.config.case import parse_case
-from harness.config.schema import Data, Rule, Text, checked_document
+from harness.config.schema import Data, Text, checked_document
 from harness.core.errors import UsageError
 from harness.system.paths import project_root
 
 LIST = Path(__file__).with_name("mutants.yaml")
 OWN_LISTS = Path(__file__).with_name("own")
-_Count = Annotated[int, Rule(ge=1, le=99)]
+_Count = Annotated[int, Field(ge=1, le=99)]
 # A test of the project: pytest's node id, or a program of the runner's unit tests.
 UNIT_TESTS = ("runner_tests", "ethosu_tests", "ethosu_linux_tests")
 
@@ -43,7 +45,7 @@ class Mutant(Data):
     of: _Count = 1
     equivalent: Text | None = None
 
-    def _check_has_a_place(self) -> None:
+    def __post_init__(self) -> None:
         if self.nth > self.of:
             raise ValueError(f"there is no number {self.nth} of {self.of}")
         if self.find == self.put:
@@ -72,7 +74,8 @@ class CheckoutMutant(Mutant):
     cases: tuple[Text, ...] = ()
     suite: SuiteCheck | None = None
 
-    def _check_is_noticed_by_runs(self) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.cases and self.suite is None:
             raise ValueError("neither `cases` nor a `suite` to notice it")
         for case in self.cases:
@@ -88,7 +91,7 @@ def _known(test: str) -> str:
     return test
 
 
-_Tests = tuple[Annotated[Text, Rule(after=_known)], ...]
+_Tests = tuple[Annotated[Text, AfterValidator(_known)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
