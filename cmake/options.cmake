@@ -49,7 +49,7 @@ if(NOT HIL_PORT STREQUAL "zephyr")
   target_compile_options(hil_options INTERFACE -Wconversion -Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # GCC's -Wconversion leaves signs out in C++; clang, which only the fuzzers use, does not.
+  # GCC's -Wconversion leaves signs out in C++; clang, which only the sanitized build uses, does not.
   target_compile_options(hil_options INTERFACE -Wno-sign-conversion)
 endif()
 if(HIL_SANITIZE)

@@ -51,7 +51,7 @@ def check_format(output: IO[str]) -> bool:
 def check_tidy(output: IO[str]) -> bool:
     """clang-tidy finds nothing in the runner's and the NPU model's sources."""
     runner, kernel = _runner_tree(), _kernel_tree()
-    configured = _configure_runner(runner, {"HIL_SANITIZE": "ON"}, output)
+    configured = _configure_runner(runner, output)
     if not (configured and _build(runner, output, "hil_schema_headers")):
         return False
     if not _configure_kernel(kernel, output):
@@ -119,7 +119,7 @@ def run_unit_tests(output: IO[str]) -> bool:
     runner, kernel = _runner_tree(), _kernel_tree()
     ctest = [str(toolchain.locate("ctest")), "--test-dir", str(runner)]
     return (
-        _configure_runner(runner, {"HIL_SANITIZE": "ON"}, output)
+        _configure_runner(runner, output)
         and _build(runner, output)
         and _run([*ctest, "--output-on-failure"], output)
         and _configure_kernel(kernel, output)
@@ -145,14 +145,8 @@ def fuzz(seconds: int, output: IO[str]) -> bool:
 
     They start from real programs and real streams. An input that fails is kept, and its file named.
     """
-    tree = cache_dir("cpp") / "fuzz"
-    options = {
-        "HIL_SANITIZE": "ON",
-        "HIL_FUZZ": "ON",
-        "BUILD_TESTING": "OFF",
-        "CMAKE_CXX_COMPILER": str(toolchain.locate("clang++")),
-    }
-    if not (_configure_runner(tree, options, output) and _build(tree, output, *FUZZERS)):
+    tree = _runner_tree()
+    if not (_configure_runner(tree, output) and _build(tree, output, *FUZZERS)):
         return False
     _collect_programs(_empty_folder(tree, "fuzz_program-seeds"))
     _collect_streams(_empty_folder(tree, "fuzz_vela-seeds"))
@@ -205,6 +199,7 @@ def _collect_streams(folder: Path) -> None:
 
 
 def _runner_tree() -> Path:
+    """One for the unit tests, the fuzzers and clang-tidy: the runner is compiled once."""
     return cache_dir("cpp") / "sanitized"
 
 
@@ -224,8 +219,13 @@ def _configure_kernel(tree: Path, output: IO[str]) -> bool:
     )
 
 
-def _configure_runner(tree: Path, options: Mapping[str, str], output: IO[str]) -> bool:
+def _configure_runner(tree: Path, output: IO[str]) -> bool:
     tree.mkdir(parents=True, exist_ok=True)
+    options = {
+        "HIL_SANITIZE": "ON",
+        "HIL_FUZZ": "ON",
+        "CMAKE_CXX_COMPILER": str(toolchain.locate("clang++")),
+    }
     return _run(configure_command(project_root() / "targets" / "runner", tree, options), output)
 
 
