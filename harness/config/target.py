@@ -15,7 +15,7 @@ from harness.config.fvp import Fvp
 from harness.config.npu import DIRECT, Npu
 from harness.config.schema import Data, Text
 from harness.core.errors import Unknown
-from harness.core.verdict import Word
+from harness.core.simulator_name import SimulatorName
 
 LoweringName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -28,16 +28,6 @@ Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
 Seconds = Annotated[float, Field(gt=0, lt=1e6)]
 _Kind = TypeVar("_Kind")
-
-
-class SimulatorName(Word):
-    """Each is a module of harness.sim, and a section of a target file below."""
-
-    FVP = "fvp"
-    QEMU = "qemu"
-    QEMU_USER = "qemu_user"
-    HOST = "host"
-    BOARD = "board"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,8 @@ from harness.system.progress import Progress, silent
 from harness.system.settings import Settings, settings
 
 if TYPE_CHECKING:
-    from harness.config.target import SimulatorName, Target
+    from harness.config.target import Target
+    from harness.core.simulator_name import SimulatorName
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
 

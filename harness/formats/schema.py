@@ -8,16 +8,15 @@ read here with ``struct`` alone. Its layout is FlatBuffers' own ``reflection.fbs
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import struct
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.errors import InfraError, ToolMissing
+from harness.core.errors import InfraError
 from harness.system.call import CallFailed, call
-from harness.system.paths import cache_dir
+from harness.system.paths import cache_dir, executorch_package
 
 PTE = "schema/program.fbs"
 BPTE = "devtools/bundled_program/schema/bundled_program_schema.fbs"
@@ -64,7 +63,7 @@ class Schema:
 
 def load_schema(file: str) -> Schema:
     """Loads one of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""
-    return read_schema(_wheel() / file)
+    return read_schema(executorch_package() / file)
 
 
 def read_schema(file: Path) -> Schema:
@@ -73,18 +72,8 @@ def read_schema(file: Path) -> Schema:
     return _Reflection(_binary_schema(file)).schema()
 
 
-def _wheel() -> Path:
-    spec = importlib.util.find_spec("executorch")
-    if spec is None or not spec.submodule_search_locations:
-        raise ToolMissing(
-            "ExecuTorch's wheel is not installed, and the schemas of its files are in it",
-            hint="pip install 'executorch-hil[export]'",
-        )
-    return Path(next(iter(spec.submodule_search_locations)))
-
-
 def _binary_schema(source: Path) -> bytes:
-    flatc = _wheel() / "data" / "bin" / "flatc"
+    flatc = executorch_package() / "data" / "bin" / "flatc"
     try:
         text = source.read_bytes() + (source.parent / "scalar_type.fbs").read_bytes()
         key = hashlib.sha256(text + str(flatc.stat().st_size).encode()).hexdigest()[:20]

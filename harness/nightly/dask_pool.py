@@ -17,8 +17,8 @@ from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.registry import get_backend
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import InfraError, UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.nightly.history.model import Row
 from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job

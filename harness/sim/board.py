@@ -22,8 +22,9 @@ from pathlib import Path
 import filelock
 
 from harness.config.schema import Data
-from harness.config.target import Board, SimulatorName, Target
+from harness.config.target import Board, Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
+from harness.core.simulator_name import SimulatorName
 from harness.sim.program_image import RUN_LENGTH
 from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system import paths

@@ -6,13 +6,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.config.fvp import Fvp
-from harness.config.target import Limits, SimulatorName, Target
 from harness.core.errors import UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
+
+if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
+    from harness.config.fvp import Fvp
+    from harness.config.target import Limits, Target
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
 # this name in the guest's directory enables SYS_EXIT_EXTENDED, and with it an exit status.

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from harness.config.target import SimulatorName, Target
+from harness.config.target import Target
+from harness.core.simulator_name import SimulatorName
 from harness.npu.doorbell import MEMORY_FILE, serving
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.simulator import Companion, Job, Launch, Simulator

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from harness.config.target import Qemu, SimulatorName, Target
+from harness.config.target import Qemu, Target
+from harness.core.simulator_name import SimulatorName
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
 from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system import toolchain

@@ -3,7 +3,8 @@ instructions of a named CPU. There is no guest: this machine's kernel handles th
 
 from __future__ import annotations
 
-from harness.config.target import QemuUser, SimulatorName, Target
+from harness.config.target import QemuUser, Target
+from harness.core.simulator_name import SimulatorName
 from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool

@@ -14,13 +14,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.config.target import Limits, SimulatorName, Target
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Word
 from harness.sim.gdbstub.host_calls import CountedOperators
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
+
+if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
+    from harness.config.target import Limits, Target
 
 
 @dataclass(frozen=True)

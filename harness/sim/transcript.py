@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.log import Observation
 from harness.sim.monitor import CpuState
 from harness.sim.run_files import CONSOLE

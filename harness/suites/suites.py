@@ -19,8 +19,8 @@ from pathlib import Path
 from harness.config import strict_yaml
 from harness.config.loading import load_target
 from harness.config.schema import Data, Text, checked_document
-from harness.config.target import SimulatorName
 from harness.core.errors import InfraError, MalformedFile, UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.firmware import Firmware

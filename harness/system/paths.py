@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from harness.core.errors import InfraError, UsageError
+from harness.core.errors import ToolMissing, UsageError
 from harness.system.settings import settings
 
 
@@ -96,12 +96,13 @@ def references_dir(repository: Path | None = None) -> Path:
 
 
 def executorch_package() -> Path:
-    """Found without importing it. Raises InfraError."""
+    """The installed wheel's, found without importing it. Raises ToolMissing."""
     spec = importlib.util.find_spec("executorch")
     locations = list(spec.submodule_search_locations or ()) if spec else []
     if not locations:
-        raise InfraError(
-            "the Python package executorch is not installed; its program schema is needed",
-            hint="./hil installs it",
+        raise ToolMissing(
+            "ExecuTorch's wheel is not installed, and the schemas of its files are in it",
+            tool="executorch",
+            hint="./hil installs it; elsewhere pip install 'executorch-hil[export]'",
         )
     return Path(locations[0])

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.run.gate import every_subject
 from harness.system.paths import project_root
 from harness.system.settings import settings

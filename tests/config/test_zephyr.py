@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import TargetError
+from harness.core.simulator_name import SimulatorName
 from harness.sim.qemu import argv
 from harness.system.paths import project_root
 

@@ -15,8 +15,9 @@ from zlib import crc32
 import pytest
 
 from harness.config.loading import load_target, target_directories
-from harness.config.target import Region, SimulatorName, Target
+from harness.config.target import Region, Target
 from harness.core.errors import BuildError
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.system.paths import project_root

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.source import BuildRequest
 from harness.firmware.sources.bundled import PRODUCTS, SOURCE, build
 from harness.firmware.step import take

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from harness.config.budgets import Budgets, Slack
 from harness.config.case import Case
-from harness.config.target import SimulatorName
 from harness.core.errors import BadModel, ExportError, UsageError
 from harness.core.judgement import Blame, Cause, Judgement
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.judge.evidence import Expectation
 from harness.judge.reference import Reference

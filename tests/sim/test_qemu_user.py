@@ -9,7 +9,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
-from harness.config.target import SimulatorName, Target
+from harness.config.target import Target
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target, target_directories
-from harness.config.target import Qemu, SimulatorName, Simulators, Target
+from harness.config.target import Qemu, Simulators, Target
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.sim.simulator import available_simulators, pick, simulator, skip_without_fvp
 

@@ -1,4 +1,5 @@
-"""Protects a checkout that its user cannot write to: what is kept goes elsewhere."""
+"""Protects a checkout that its user cannot write to: what is kept goes elsewhere; and what is said
+where ExecuTorch's wheel is not installed."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import ToolMissing
+from harness.formats.schema import PTE, load_schema
 from harness.system.files import DiskError, disk_errors
 from harness.system.paths import state_dir
 
@@ -104,3 +107,10 @@ def test_where_it_was_asked_for_it_is_not_moved(
     assert "free some" not in hint
     if os.geteuid() == 0 and uid != 0:
         assert "belongs to root, and you are nobody" in hint
+
+
+def test_without_executorch_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ToolMissing, match="the schemas of its files are in it") as caught:
+        load_schema(PTE)
+    assert "executorch-hil[export]" in str(caught.value.hint)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import Unknown
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.source import BuildRequest, FirmwareChoice
 from harness.run.bisect import with_parts
 from harness.run.pipeline import RunOptions, run_cases

@@ -19,8 +19,9 @@ from typing import Any
 from harness.config.case import Case
 from harness.config.fvp import Fvp
 from harness.config.loading import load_target, target_directories
-from harness.config.target import Limits, SimulatorName, Target
+from harness.config.target import Limits, Target
 from harness.core.errors import Unknown
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import Program
 from harness.run.pipeline import RunOptions, run_case

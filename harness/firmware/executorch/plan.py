@@ -18,8 +18,9 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.config import strict_yaml
-from harness.config.target import SimulatorName, Target
+from harness.config.target import Target
 from harness.core.errors import UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch.checkout import (
     LINUX_PRESET,
     Checkout,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch.checkout import find_checkout, read_given
 from harness.firmware.source import BuildRequest, source_named
 from harness.sim.simulator import pick

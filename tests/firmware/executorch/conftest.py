@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch.checkout import Checkout, find_checkout
 from harness.firmware.executorch.plan import CheckoutPlan, make_plan
 from harness.firmware.source import ROOT_VARIABLE, choose

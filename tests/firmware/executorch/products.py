@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.formats.elf import read_elf

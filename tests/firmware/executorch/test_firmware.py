@@ -16,8 +16,8 @@ from subprocess import TimeoutExpired
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import BuildError, LinkError, ToolMissing
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch.checkout import SPECS, find_checkout
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named

@@ -15,7 +15,7 @@ import pytest
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.config.models import ModelSource, find_model
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch import plan as checkout_plan
 from harness.firmware.executorch.checkout import PartMissing, find_checkout
 from harness.firmware.executorch.overlay import Overlay

@@ -10,7 +10,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.models import find_model
-from harness.config.target import SimulatorName
+from harness.core.simulator_name import SimulatorName
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch.plan import _SAMPLE as SAMPLE
 from harness.firmware.executorch.plan import make_plan
 from tests.firmware.executorch.conftest import Source

@@ -16,8 +16,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName
 from harness.core.errors import ToolMissing, UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.export.process import ExportProcess
 from harness.export.program import Program

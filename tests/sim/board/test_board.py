@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from harness.config.loading import load_target
-from harness.config.target import SimulatorName, Target
+from harness.config.target import Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
