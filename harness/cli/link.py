@@ -59,22 +59,21 @@ def explain_(log_or_build: Path, firmware: FirmwareChoice) -> Answer:
     metavar="DIR",
     help="Where the folder goes (default: BUILD_DIR-reduced).",
 )
-@click.option("--pytest", "with_test", is_flag=True, help="Also write a regression test.")
 @verb
 @firmware_options
-def reduce_(build: Path, out: Path | None, with_test: bool, firmware: FirmwareChoice) -> Answer:
+def reduce_(build: Path, out: Path | None, firmware: FirmwareChoice) -> Answer:
     """Reduce a failing link to a folder that fails in the same way and needs only the toolchain.
 
     \b
     Examples:
       hil link reduce build
-      hil link reduce build -o /tmp/report --pytest
+      hil link reduce build -o /tmp/report
     """
     tree = tree_of(build, firmware)
     if out is None:
         out = build.parent / f"{build.name}-reduced" if tree == build else Path("runner-reduced")
     with progress_shown() as progress:
-        reduced = reduce_build(tree, out, with_test=with_test, progress=progress)
+        reduced = reduce_build(tree, out, progress)
     echo(reduced.text())
     return reduced.summary(), ExitCode.PASSED
 

@@ -25,6 +25,7 @@ from harness.link.log.statements import (
     joined,
     statements_of,
 )
+from harness.system.files import text_of
 
 _TABLE = Path(__file__).with_name("build_failure.yaml")
 
@@ -334,12 +335,9 @@ def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) 
 
 
 def _lines_with(file: Path, word: str) -> list[int]:
-    try:
-        lines = file.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []
     named = re.compile(rf"(?<![\w/.]){re.escape(word)}\b|CONFIG_{re.escape(word)}\b")
-    return [number for number, line in enumerate(lines, 1) if named.search(line)]
+    lines = enumerate(text_of(file).splitlines(), 1)
+    return [number for number, line in lines if named.search(line)]
 
 
 _INCLUDE_FOLDER = re.compile(r"-(?:I|isystem)\s*(?P<folder>/[^\s\"']+)")

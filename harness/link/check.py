@@ -62,7 +62,7 @@ def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
         call = linker_call(command)
         index = load(call)
         for symbol in symbols:
-            findings += _Hook(command, call, index, symbol).findings()
+            findings += _Hook(command.output, call, index, symbol).findings()
     return Checked(tuple(findings))
 
 
@@ -85,14 +85,14 @@ def _programs(path: Path) -> tuple[BuildCommand, ...]:
 
 @dataclass(frozen=True)
 class _Hook:
-    command: BuildCommand
+    program: str
     call: LinkerCall
     index: LinkIndex
     symbol: str
 
     def findings(self) -> Iterator[HookCheck]:
         for check, ok, text in self._checks():
-            yield HookCheck(self.command.output, self.symbol, check, ok, text)
+            yield HookCheck(self.program, self.symbol, check, ok, text)
 
     def _checks(self) -> Iterator[tuple[str, bool, str]]:
         """Name, result and evidence of each check."""

@@ -63,21 +63,6 @@ link did.
 - Made with: {versions}
 {stubs}"""
 
-_TEST = '''\
-"""Fails for as long as the link of this folder fails."""
-
-import subprocess
-from pathlib import Path
-
-
-def test_links() -> None:
-    """The fix for: {subject}."""
-    done = subprocess.run(
-        ["sh", str(Path(__file__).parent / "repro.sh")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-'''
-
 
 @dataclass(frozen=True)
 class Reduced:
@@ -101,7 +86,7 @@ class Reduced:
         )
 
 
-def reduce_build(build: Path, out: Path, *, with_test: bool, progress: Progress) -> Reduced:
+def reduce_build(build: Path, out: Path, progress: Progress) -> Reduced:
     """Reduce the failing link of a build directory into the folder ``out``.
 
     Raises UsageError when nothing fails or ``out`` is there already.
@@ -115,7 +100,7 @@ def reduce_build(build: Path, out: Path, *, with_test: bool, progress: Progress)
     if again is None:
         raise UsageError(f"every link in {build} succeeds; there is nothing to reduce")
     with tempfile.TemporaryDirectory(prefix="hil-reduce-") as work:
-        return _Reducer(again, build.resolve(), Path(work), progress).run(out, with_test)
+        return _Reducer(again, build.resolve(), Path(work), progress).run(out)
 
 
 class _Reducer:
@@ -126,7 +111,7 @@ class _Reducer:
         goal = goal_of(failures, again.call, again.text)
         self.linker = CandidateLinker(work, again.call, goal, Path(again.command.output).name)
 
-    def run(self, out: Path, with_test: bool) -> Reduced:
+    def run(self, out: Path) -> Reduced:
         call = self.again.call
         self.progress(f"reducing {counted(len(call.inputs), 'input')}")
         pieces = copied(self._fewer_inputs(pieces_of(call)), self.work, call.search)
@@ -141,7 +126,7 @@ class _Reducer:
         words = self.linker.argv(pieces, stubs)
         message = _message(text, self.linker.goal)
         reduced = Reduced(out, self.target, objects, stubs, len(call.inputs), len(words), message)
-        _write_folder(reduced, self.again, self.work, words, with_test)
+        _write_folder(reduced, self.again, self.work, words)
         return reduced
 
     def _fewer_inputs(self, pieces: list[LinePiece]) -> list[LinePiece]:
@@ -261,9 +246,7 @@ def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T
     return current
 
 
-def _write_folder(
-    reduced: Reduced, again: FailedLink, work: Path, words: Sequence[str], with_test: bool
-) -> None:
+def _write_folder(reduced: Reduced, again: FailedLink, work: Path, words: Sequence[str]) -> None:
     out, failure = reduced.directory, reduced.failure
     out.mkdir(parents=True)
     for file in sorted(work.rglob("*")):
@@ -290,8 +273,6 @@ def _write_folder(
     (out / "repro.sh").chmod(0o755)
     (out / "README.md").write_text(_README.format(**fields))
     (out / "failure.json").write_text(json.dumps(asdict(failure), indent=1) + "\n")
-    if with_test:
-        (out / "test_link.py").write_text(_TEST.format(**fields))
 
 
 def _message(text: str, goal: Goal) -> str:

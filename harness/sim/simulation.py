@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -205,17 +205,17 @@ def _parts(
                 path=program,
             )
         batches = [(number,) for number in every]
-    counts = [len(files) for files in sets]
     parts = []
     for numbers in batches:
         below = "" if len(batches) == 1 else output_base(numbers[0])
+        arguments, counted = _arguments(firmware, program, sets, numbers, profile)
         job = Job(
             firmware.elf.absolute(),
-            _arguments(firmware, program, counts, numbers, profile),
+            arguments,
             run_dir / WORK / below,
             limits,
             native,
-            _counted(firmware, program, numbers, profile),
+            counted,
             None if firmware.root is None else firmware.root.absolute(),
         )
         launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
@@ -291,34 +291,25 @@ def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcr
     )
 
 
-def _counted(
-    firmware: _Firmware, program: Path, numbers: Sequence[int], profile: bool
-) -> CountedOperators | None:
-    """Our own runner counts by itself."""
-    if not profile or not firmware.one_set_per_process:
-        return None
-    try:
-        instructions = CuttableProgram(program).instructions()
-    except MalformedFile:
-        return None  # the runner says more of it
-    (number,) = numbers
-    return CountedOperators(
-        number, tuple(one.operator.replace(" ", "_") or "move" for one in instructions)
-    )
-
-
 def _arguments(
     firmware: _Firmware,
     program: Path,
-    counts: Sequence[int],
+    sets: Sequence[Sequence[Path]],
     numbers: Sequence[int],
     profile: bool,
-) -> tuple[str, ...]:
-    if firmware.one_set_per_process:
-        (number,) = numbers
-        words = flag_arguments if firmware.takes_flags else executorch_arguments
-        return words(program, number, counts[number])
-    return runner_arguments(program, counts, profile)
+) -> tuple[tuple[str, ...], CountedOperators | None]:
+    """The runner's command line, and what is to be counted for a runner that does not count."""
+    if not firmware.one_set_per_process:
+        return runner_arguments(program, [*map(len, sets)], profile), None
+    (number,) = numbers
+    words = flag_arguments if firmware.takes_flags else executorch_arguments
+    counted = None
+    with suppress(MalformedFile):  # the runner says more of it
+        if profile:
+            steps = CuttableProgram(program).instructions()
+            names = tuple(step.operator.replace(" ", "_") or "move" for step in steps)
+            counted = CountedOperators(number, names)
+    return words(program, number, len(sets[number])), counted
 
 
 def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tuple[int, float], ...]:

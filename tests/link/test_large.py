@@ -58,7 +58,7 @@ def test_the_archive_order_is_found_in_a_large_link(tmp_path: Path) -> None:
     start = time.monotonic()
     (failure,) = explain(root, lambda _m: None).failures
     explained = time.monotonic()
-    reduced = reduce_build(root, tmp_path / "out", with_test=False, progress=lambda _m: None)
+    reduced = reduce_build(root, tmp_path / "out", lambda _m: None)
     print(
         f"explain {explained - start:.1f} s, reduce {time.monotonic() - explained:.1f} s, "
         f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

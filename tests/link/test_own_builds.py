@@ -66,7 +66,7 @@ def test_a_kernel_file_that_the_build_forgets(
     tree = Path(error.facts["log"]).parent / "build"
     explained = explain(tree, _quiet).failures[0]
     assert explained.demangled == failure["demangled"]
-    reduced = reduce_build(tree, tmp_path / "reduced", with_test=False, progress=_quiet)
+    reduced = reduce_build(tree, tmp_path / "reduced", _quiet)
     assert len(reduced.objects) + bool(reduced.stubs) <= 3
     done = subprocess.run(
         ["sh", str(tmp_path / "reduced" / "repro.sh")], capture_output=True, text=True, check=False

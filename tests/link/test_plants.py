@@ -76,7 +76,7 @@ def test_it_is_reduced_to_three_objects(broken: tuple[Project, str], tmp_path: P
     project, text = broken
     assert project.plant.message in text
     out = tmp_path / "reduced"
-    reduced = reduce_build(project.build, out, with_test=True, progress=_quiet)
+    reduced = reduce_build(project.build, out, _quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = out.rename(tmp_path / "moved")  # self-contained
     done = subprocess.run(
@@ -84,7 +84,7 @@ def test_it_is_reduced_to_three_objects(broken: tuple[Project, str], tmp_path: P
     )
     assert done.returncode != 0
     assert project.plant.message in done.stdout + done.stderr
-    assert {"README.md", "failure.json", "test_link.py"} <= {p.name for p in moved.iterdir()}
+    assert {"README.md", "failure.json", "repro.sh"} <= {p.name for p in moved.iterdir()}
 
 
 def test_the_fix_makes_it_link(broken: tuple[Project, str], folder: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_fix_makes_it_link(broken: tuple[Project, str], folder: Path, tmp_pa
     assert (project.build / "runner.elf").is_file()
     assert explain(project.build, _quiet).well
     with pytest.raises(UsageError, match="nothing to reduce"):
-        reduce_build(project.build, tmp_path / "reduced", with_test=False, progress=_quiet)
+        reduce_build(project.build, tmp_path / "reduced", _quiet)
 
 
 def test_a_static_of_the_same_name_elsewhere_is_not_the_cause(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_static_of_the_same_name_elsewhere_is_not_the_cause(tmp_path: Path) ->
     project = Project(plant, tmp_path / "source", tmp_path / "build")
     assert project.configure_and_build(fixed=False).returncode != 0
     _assert_explained(explain(project.build, _quiet).failures[0], plant)
-    reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
+    reduced = reduce_build(project.build, tmp_path / "r", _quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
 
 
@@ -125,5 +125,5 @@ def test_a_wrapper_whose_source_was_forgotten(tmp_path: Path) -> None:
     project = Project(plant, tmp_path / "source", tmp_path / "build")
     assert project.configure_and_build(fixed=False).returncode != 0
     _assert_explained(explain(project.build, _quiet).failures[0], plant)
-    reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
+    reduced = reduce_build(project.build, tmp_path / "r", _quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3

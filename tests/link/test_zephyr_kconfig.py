@@ -95,7 +95,7 @@ def test_an_option_that_stayed_n(small_zephyr: Path, tmp_path: Path) -> None:
         assert all(words in failure.cause for words in plant.in_cause), failure.cause
         assert all(words in failure.fix for words in plant.in_fix)
         _build(small_zephyr, tmp_path, wrong)
-    reduced = reduce_build(tmp_path / "build", tmp_path / "r", with_test=False, progress=_quiet)
+    reduced = reduce_build(tmp_path / "build", tmp_path / "r", _quiet)
     assert len(reduced.objects) + bool(reduced.stubs) <= 3
     right = {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"}
     status, log = _build(small_zephyr, tmp_path, right)

@@ -72,7 +72,7 @@ def test_it_is_explained_and_reduced_to_three_objects(
     log = tmp_path / "west.log"
     log.write_text(text)
     _assert_explained(explain(log, _quiet).failures[0], project.plant)
-    reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
+    reduced = reduce_build(project.build, tmp_path / "r", _quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = (tmp_path / "r").rename(tmp_path / "moved")
     done = subprocess.run(
@@ -92,4 +92,4 @@ def test_the_fix_makes_both_passes_link(plant: Plant, right: Place) -> None:
     assert program.is_file()
     assert explain(project.build, _quiet).well
     with pytest.raises(UsageError, match="nothing to reduce"):
-        reduce_build(project.build, right.folder / "r", with_test=False, progress=_quiet)
+        reduce_build(project.build, right.folder / "r", _quiet)

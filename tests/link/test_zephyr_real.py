@@ -57,7 +57,7 @@ def test_a_plant_is_explained_reduced_and_fixed(
         _assert_explained(
             next((f for f in failures if plant.message in f.text), failures[0]), plant
         )
-    reduced = reduce_build(tree, tmp_path / "r", with_test=False, progress=_quiet)
+    reduced = reduce_build(tree, tmp_path / "r", _quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = (tmp_path / "r").rename(tmp_path / "moved")
     done = subprocess.run(
@@ -75,7 +75,7 @@ def test_a_plant_is_explained_reduced_and_fixed(
         log, status = west_build(source, tree)
     assert status == 0, log
     with pytest.raises(UsageError, match="nothing to reduce"):
-        reduce_build(tree, tmp_path / "again", with_test=False, progress=_quiet)
+        reduce_build(tree, tmp_path / "again", _quiet)
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.name)

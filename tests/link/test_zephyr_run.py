@@ -140,7 +140,7 @@ def test_a_failed_build_is_kept_explained_and_reduced(
     assert "Add op_forgotten.cpp to the sources of target hil_kernels" in (
         explanation.failures[0].fix
     )
-    reduced = reduce_build(tree, tmp_path / "reduced", with_test=False, progress=_quiet)
+    reduced = reduce_build(tree, tmp_path / "reduced", _quiet)
     assert len(reduced.objects) + bool(reduced.stubs) <= 3
 
 
