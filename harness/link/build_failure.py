@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from harness.config.schema import Data
 from harness.core.verdict import Word
 from harness.link.diagnose.kconfig import refused_options, similar_options
 from harness.link.facts import read_facts
@@ -87,7 +88,7 @@ _SUBJECTS = ("symbol", "source", "label", "alias", "property", "package", "varia
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _Rule(Data):
     """A row of ``build_failure.yaml``."""
 
     kind: BuildFailureKind

@@ -10,40 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import yaml
 
-from harness.core.verdict import Word
+from harness.config.schema import Data, checked
 
-_Row = TypeVar("_Row")
+_Row = TypeVar("_Row", bound=Data)
 _FRAGMENT = re.compile(r"%(?P<name>\w+)(?: (?P<word>\w+))?%")
 
 
 def read_facts(row: type[_Row], file: Path, rows: str = "rows") -> tuple[_Row, ...]:
-    """The list ``rows`` of a file, each item as a ``row``: a dataclass whose fields may be texts,
-    words and compiled patterns.
-
-    The files are the harness's own, so what is wrong with one is a defect: KeyError for a key that
-    ``row`` does not have, ValueError for a word that there is not.
-    """
+    """The list ``rows`` of a file, each item as a ``row``. The files are the harness's own, so what
+    is wrong with one is a defect: ValueError."""
     document = yaml.load(file.read_text("utf-8"), Loader=yaml.CSafeLoader)
-    fragments, types = document.get("fragments", {}), get_type_hints(row)
-    return tuple(
-        row(
-            **{name: _typed(types[name], _expanded(text, fragments)) for name, text in each.items()}
-        )
-        for each in document[rows]
-    )
-
-
-def _typed(hint: Any, value: Any) -> Any:
-    if get_origin(hint) is re.Pattern:
-        return re.compile(value)
-    for choice in get_args(hint) or (hint,):
-        if isinstance(choice, type) and issubclass(choice, Word):
-            return choice(value)
-    return value
+    fragments = document.get("fragments", {})
+    return tuple(checked(row, _expanded(each, fragments)) for each in document[rows])
 
 
 def _expanded(value: Any, fragments: Mapping[str, str]) -> Any:

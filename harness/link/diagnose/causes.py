@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from harness.config.schema import Data
 from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
@@ -29,7 +30,7 @@ _OBJECT = re.compile(r"\.(?:o|obj|a|lib|lo)$|\)$")
 
 
 @dataclass(frozen=True)
-class _Sentences:
+class _Sentences(Data):
     """A row of ``sentences.yaml``."""
 
     kind: FailureKind
@@ -106,7 +107,7 @@ _FLOAT_ARGUMENTS = 28
 
 
 @dataclass(frozen=True)
-class _Attribute:
+class _Attribute(Data):
     """A row of ``attributes.yaml``."""
 
     tag: int

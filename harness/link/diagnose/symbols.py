@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from harness.config.schema import Data
 from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild
@@ -30,7 +31,7 @@ class Undefined:
 
 
 @dataclass(frozen=True)
-class _Reason:
+class _Reason(Data):
     """A row of ``undefined.yaml``."""
 
     name: str
@@ -53,7 +54,7 @@ def because(name: str, definitions: tuple[CodePlace, ...] = (), /, **words: obje
 
 
 @dataclass(frozen=True)
-class SymbolFact:
+class SymbolFact(Data):
     """A row of ``symbols.yaml``; ``home`` and ``fix`` may use the named groups of ``pattern``."""
 
     pattern: re.Pattern[str]

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, overload
 
+from harness.config.schema import Data
 from harness.core.safe_text import without_controls
 from harness.link.facts import read_facts
 
@@ -106,7 +107,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class LinePattern:
+class LinePattern(Data):
     """``needles``: of which a line that the pattern finds something in has at least one; most lines
     of a log have none, and to look for words takes a tenth of the time of a search."""
 
@@ -161,7 +162,7 @@ def _cleaned(raw_lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 @dataclass(frozen=True)
-class _Translation:
+class _Translation(Data):
     """``patterns``: the message in other languages; ``english`` may refer to their groups."""
 
     english: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from harness.config.schema import Data
 from harness.link.facts import read_facts
 from harness.link.log.lines import Line, Lines
 
@@ -40,7 +41,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class _OtherCompiler:
+class _OtherCompiler(Data):
     """A row of ``compilers.yaml``: another compiler's wording, and GCC's."""
 
     pattern: re.Pattern[str]
