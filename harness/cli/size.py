@@ -21,8 +21,7 @@ from harness.firmware.source import FirmwareChoice, full_label
 from harness.report import size as render
 from harness.report.size import print_anatomy, summary, workflow_commands, write_page
 from harness.report.summary import append_to_step_summary
-from harness.run.gate import every_subject, gate_cases, left_over
-from harness.run.measure import measure
+from harness.run.gate import every_subject, gate_cases, left_over, measure
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
 from harness.system.settings import is_strict

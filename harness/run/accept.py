@@ -25,7 +25,7 @@ from harness.judge.reference import (
     references_of,
     render,
 )
-from harness.run.measure import Measured, measure_cases
+from harness.run.gate import Measured, measure_cases
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.system.files import disk_errors, write_whole

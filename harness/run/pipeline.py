@@ -1,13 +1,14 @@
-"""Run cases: pick, export and build, simulate, gather, judge, record.
+"""Run cases: pick, export and build, simulate, gather, judge, record; and run a given program.
 
 ``run_cases`` exports what is not cached in one process while the firmware of each target is built,
 then simulates and judges the cases in parallel. A case that fails early still gets a record, and
-never stops the others.
+never stops the others. ``execute`` keeps the outputs of a program, and judges nothing.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,9 @@ from typing import Any
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError, NotThere, UsageError
+from harness.core.judgement import Cause
+from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
 from harness.export.program import Program
@@ -30,19 +33,24 @@ from harness.firmware.source import (
     FirmwareSource,
     build_options,
     built_with,
+    full_label,
     source_names,
 )
 from harness.firmware.zephyr.workspace import require_workspace
+from harness.judge.ending import console_cut, execution_cause
 from harness.judge.reference import load_reference, references_of
+from harness.log import parse_console
 from harness.run.cut_runs import second_opinion
 from harness.run.directory import keep_expectations, new_run_dir, save_record
-from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
+from harness.run.judging import RunPlan, ending, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
+from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.system.clock import now
+from harness.system.files import disk_errors
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
 from harness.system.unexpected import as_harness_error
@@ -314,3 +322,96 @@ def _export_notes(program: Program | None, pte: Path, firmware: Firmware) -> tup
         return read
     own = () if program.exporter is None else program.exporter.notes
     return (*program.notes, *own, *read)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came of it: the output files, or why there are none. ``firmware``: which one ran,
+    "bundled" or as a record's ``firmware_label``."""
+
+    firmware: str
+    run_dir: Path
+    outputs: tuple[Path, ...]
+    metrics: dict[str, int]
+    verdict: Verdict | None  # None: nothing went wrong, and nothing was judged
+    cause: Cause | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.PASSED if self.verdict is None else self.verdict.exit_code
+
+
+def execute(
+    target_name: str,
+    program: Path,
+    inputs: Sequence[Path],
+    base: Path,
+    options: RunOptions,
+    progress: Progress,
+) -> list[Execution]:
+    """Run ``program`` once with each firmware that is wanted; outputs go to ``<base>-<n>.bin``,
+    of a second firmware to ``<base>.executorch-<n>.bin``.
+
+    Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
+    no kernel or backend for, DoesNotFit for one that the target has no memory for, VersionSkew as
+    ``require_fit``, InfraError when outputs cannot be written, FvpMissing when the FVP is not there
+    and that is to be skipped.
+    """
+    checkout = options.firmware.checkout()
+    chosen = pick(load_target(target_name), options.simulator)
+    for path in (program, *inputs):
+        if not path.is_file():
+            raise NotThere(path)
+    if not base.parent.is_dir():
+        raise NotThere(base.parent, "directory", hint="the outputs would go there")
+    if options.skips_missing_fvp:
+        skip_without_fvp(chosen)
+    done: list[Execution] = []
+    for source in options.firmware.sources:
+        require_fit(program, None, source, None if checkout is None else checkout.root)
+        require_possible(source, chosen.target, program)
+        request = BuildRequest(chosen.target, chosen.name, checkout)
+        firmware = equipped(source.build(request, progress), request, program, progress)
+        progress(f"running {program.name} on {chosen.target.name}")
+        to = base.with_name(f"{base.name}.{source}") if done else base
+        done.append(_execute_once(chosen, firmware, program, inputs, to, options))
+    return done
+
+
+def _execute_once(
+    chosen: Chosen,
+    firmware: Firmware,
+    program: Path,
+    inputs: Sequence[Path],
+    base: Path,
+    options: RunOptions,
+) -> Execution:
+    run_dir = new_run_dir(program.stem)
+    transcript = simulate(
+        chosen,
+        firmware,
+        program=program,
+        sets=[list(inputs)],
+        run_dir=run_dir,
+        limit_factor=options.limit_factor,
+    )
+    observation = parse_console((run_dir / CONSOLE).read_bytes())
+    end = ending(transcript, firmware.elf)
+    finding = execution_cause(observation, end, firmware.printed_build_id) or console_cut(
+        end, observation
+    )
+    which = full_label(firmware.source.name, firmware.checkout)
+    if finding is not None:
+        return Execution(which, run_dir, (), observation.metrics, *finding)
+    outputs = _collect(run_dir / WORK, base)
+    return Execution(which, run_dir, outputs, observation.metrics, None, None)
+
+
+def _collect(work: Path, base: Path) -> tuple[Path, ...]:
+    """Move the runner's outputs to where the user wants them."""
+    collected = []
+    with disk_errors("writing the outputs"):
+        for number, file in enumerate(written_outputs(work, 0)):
+            collected.append(base.parent / output_name(base.name, number))
+            shutil.copyfile(file, collected[-1])
+    return tuple(collected)

@@ -16,7 +16,7 @@ from harness.config.case import RUNNER, Case
 from harness.core.errors import ExportError, HarnessError
 from harness.run import accept
 from harness.run import gate as size_gate
-from harness.run.measure import Measured
+from harness.run.gate import Measured
 from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
 from tests.size.samples import sample_pte

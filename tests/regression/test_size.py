@@ -17,8 +17,14 @@ from harness.firmware.firmware import Firmware
 from harness.plugin.options import is_strict, option_value
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
-from harness.run.gate import hold_measured, is_allowed, left_over
-from harness.run.measure import Measured, measure_firmware, measure_program
+from harness.run.gate import (
+    Measured,
+    hold_measured,
+    is_allowed,
+    left_over,
+    measure_firmware,
+    measure_program,
+)
 from harness.system.paths import references_dir
 
 pytestmark = pytest.mark.size

@@ -24,7 +24,7 @@ from harness.judge.program_contents import OperatorChange, ProgramContents, Prog
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
 from harness.run.accept import NotAcceptable, Proposal, accept_case
-from harness.run.measure import Measured
+from harness.run.gate import Measured
 from harness.run.pipeline import RunOptions
 from harness.run.record import ProgramFacts, RunRecord
 from harness.size.anatomy import Anatomy, Part

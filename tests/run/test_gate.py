@@ -14,8 +14,7 @@ from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propos
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
 from harness.run import gate as gates
-from harness.run.gate import Gate, LeftOver, gate_cases, hold, unmeasured
-from harness.run.measure import Measured
+from harness.run.gate import Gate, LeftOver, Measured, gate_cases, hold, unmeasured
 from harness.size.anatomy import Anatomy, Part
 from harness.size.budgeted_figures import figures_of_firmware, figures_of_program
 

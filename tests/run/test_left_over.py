@@ -11,8 +11,7 @@ from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, propose, reference_path, render
-from harness.run.gate import Gate, LeftOver, hold, left_over, unmeasured
-from harness.run.measure import Measured
+from harness.run.gate import Gate, LeftOver, Measured, hold, left_over, unmeasured
 from harness.size.anatomy import Anatomy, Part
 
 TARGET = "corstone-300-m55"

@@ -18,8 +18,7 @@ from harness.config.target import Region
 from harness.firmware.sources.bundled import build
 from harness.formats.linker_map import read_map
 from harness.judge.reference import Acceptance, propose
-from harness.run.gate import Gate, hold
-from harness.run.measure import Measured
+from harness.run.gate import Gate, Measured, hold
 from harness.size.anatomy import Anatomy, Part
 from harness.size.budgeted_figures import figures_of_firmware
 from harness.size.difference import difference, sentences

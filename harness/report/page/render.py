@@ -21,8 +21,14 @@ from typing import TYPE_CHECKING, Any
 from harness.config.case import is_user_file
 from harness.core.safe_text import grouped, listed, workflow_command
 from harness.nightly.history.case_state import NO_ROW, Standing, State
-from harness.nightly.history.compare import Comparison, compare, nights_before, standing
-from harness.nightly.history.groups import Group, short
+from harness.nightly.history.compare import (
+    Comparison,
+    Group,
+    compare,
+    nights_before,
+    short,
+    standing,
+)
 from harness.nightly.history.model import Night, Row, last_tries
 from harness.nightly.history.steps import WATCHED, Watched
 from harness.report.history import reproducing

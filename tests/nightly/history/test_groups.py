@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.nightly.history.case_state import Standing, State
-from harness.nightly.history.compare import Comparison, compare
-from harness.nightly.history.groups import grouped
+from harness.nightly.history.compare import Comparison, compare, grouped
 from harness.nightly.history.model import Difference
 from tests.report.page.nights import (
     CONV,
