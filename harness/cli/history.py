@@ -204,8 +204,7 @@ def _flaky(nights: int, url: str | None) -> Answer:
     with opened(url) as database:
         cases = flaky(database.rows([night.id for night in database.nights(most=nights)]))
     print_flaky(terminal(), cases)
-    names = ("case", "verdicts", "outputs", "rescued", "score")
-    summary = [{name: getattr(case, name) for name in names} for case in cases]
+    summary = [{**vars(case), "score": case.score} for case in cases]
     return {"flaky": summary}, ExitCode.FAILED if cases else ExitCode.PASSED
 
 

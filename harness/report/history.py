@@ -139,7 +139,7 @@ def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
     for case in cases:
         verdicts = ", ".join(f"{number} {name}" for name, number in case.verdicts.items())
         outputs = f"; {case.outputs} different outputs" if case.outputs > 1 else ""
-        say(console, f"{case.case}: {verdicts} of {len(case.rows)} equal runs{outputs}")
+        say(console, f"{case.case}: {verdicts} of {case.runs} equal runs{outputs}")
 
 
 def print_night(console: Console, night: Comparison) -> None:

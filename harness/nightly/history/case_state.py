@@ -262,39 +262,20 @@ class Standing:
 
 @dataclass(frozen=True)
 class Flaky:
-    """``rows``: all its runs with the same program, firmware, toolchain, simulator, target and
-    reference, the oldest first."""
+    """How the ``runs`` of a case ended that had the same program, firmware, toolchain, simulator,
+    target and reference. ``outputs``: how many different ones; ``rescued``: how often a second try
+    was not INFRA."""
 
-    rows: tuple[Row, ...]
-
-    @property
-    def case(self) -> str:
-        return self.rows[0].case
-
-    @property
-    def verdicts(self) -> Counter[str]:
-        return Counter(str(row.verdict) for row in self.rows)
-
-    @property
-    def outputs(self) -> int:
-        """How many different ones."""
-        return len({row.output for row in self.rows if row.output and (row.good or row.bad)})
-
-    @property
-    def rescued(self) -> int:
-        """How often a second try was not INFRA."""
-        return sum(row.attempt > 1 and row.verdict is not Verdict.INFRA for row in self.rows)
-
-    @property
-    def differs(self) -> bool:
-        """INFRA in both tries says nothing of a case."""
-        ends = {row.verdict for row in self.rows if row.good or row.bad}
-        return len(ends) > 1 or self.outputs > 1 or self.rescued > 0
+    case: str
+    runs: int
+    verdicts: Counter[str]
+    outputs: int
+    rescued: int
 
     @property
     def score(self) -> float:
         """The part of the runs that ended as the fewest did."""
-        return min(self.verdicts.values()) / len(self.rows)
+        return min(self.verdicts.values()) / self.runs
 
 
 def flaky(rows: Iterable[Row]) -> list[Flaky]:
@@ -303,5 +284,12 @@ def flaky(rows: Iterable[Row]) -> list[Flaky]:
     for row in rows:
         if row.identity.firmware and row.identity.program:
             groups.setdefault((row.case, *row.identity.of_product), []).append(row)
-    cases = (Flaky(tuple(group)) for group in groups.values())
-    return sorted((c for c in cases if c.differs), key=lambda case: (-case.score, case.case))
+    found: list[Flaky] = []
+    for (case, *_), alike in groups.items():
+        definite = [row for row in alike if row.good or row.bad]  # INFRA says nothing of a case
+        outputs = len({row.output for row in definite if row.output})
+        rescued = sum(row.attempt > 1 and row.verdict is not Verdict.INFRA for row in alike)
+        if len({row.verdict for row in definite}) > 1 or outputs > 1 or rescued:
+            verdicts = Counter(str(row.verdict) for row in alike)
+            found.append(Flaky(case, len(alike), verdicts, outputs, rescued))
+    return sorted(found, key=lambda case: (-case.score, case.case))
