@@ -32,13 +32,7 @@ from harness.config.loading import load_target
 from harness.config.target import Target
 from harness.core.errors import UsageError
 from harness.firmware.firmware import RUNNER, STAMP, STRIPPED, Firmware, read_firmware
-from harness.run.directory import (
-    EXPECTED,
-    RECORD,
-    judged_files,
-    kept_expectations,
-    load_record,
-)
+from harness.run.directory import EXPECTED, RECORD, judged_files, kept_expectations, load_record
 from harness.run.record import RunRecord
 from harness.sim.run_files import (
     WORK,

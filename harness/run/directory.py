@@ -28,14 +28,7 @@ from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
 from harness.sim.run_files import CONSOLE
 from harness.system.artifact_cache import digest_of, files_below, key_of
-from harness.system.files import (
-    MALFORMED,
-    NotJson,
-    disk_errors,
-    read_json,
-    sha256_of,
-    write_whole,
-)
+from harness.system.files import MALFORMED, NotJson, disk_errors, read_json, sha256_of, write_whole
 from harness.system.locks import claimed, in_use
 from harness.system.paths import make_runs_dir, runs_dir
 

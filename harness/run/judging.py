@@ -19,14 +19,7 @@ from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.judge.evidence import (
-    ByDesign,
-    Evidence,
-    Expectation,
-    Outputs,
-    TensorDiff,
-    compare,
-)
+from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff, compare
 from harness.judge.executorch_defects import ProgramDefect, defects_in
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
@@ -36,13 +29,7 @@ from harness.log import Observation
 from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns, blame_on_cpu
 from harness.run.directory import SealBroken, kept_expectations, load_record
-from harness.run.record import (
-    FirmwareFacts,
-    ProgramFacts,
-    RunRecord,
-    harness_revision,
-    host,
-)
+from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
 from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Ending, Transcript
