@@ -1,5 +1,5 @@
-"""Nights in the terminal: a night with new failures first; a case's trend, since when it fails and
-what changed; what is flaky.
+"""Nights in the terminal: a night with new failures first; the runs of a case, since when it fails
+and what changed; what is flaky.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from harness.report.summary import RunSummary, by_note
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
 _LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
-_BARS = "▁▂▃▄▅▆▇█"
-_TRENDS = (("pte_bytes", "bytes of the .pte"), ("ticks_set0", "ticks of the first input set"))
 _MOST_FIGURES = 6
 _MOST_MOVED = 10  # cases with other figures
 _SHOWN = 12  # characters of a digest
@@ -31,7 +29,7 @@ _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 
 
 def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstBad | None) -> None:
-    """Its runs, the trend of its figures, and since when it fails or when it last did."""
+    """Its runs, and since when it fails or when it last did."""
     say(console, case, "bold")
     say(console, _LINE.format(*_COLUMNS), "dim")
     for row in rows:
@@ -45,26 +43,9 @@ def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstB
             row.night,
         )
         say(console, _LINE.format(*cells), row.verdict.style)
-    for name, title in _TRENDS:
-        _print_trend(console, title, [r.metrics[name] for r in rows if name in r.metrics])
-    _print_trend(console, "seconds", [r.seconds["total"] for r in rows if "total" in r.seconds])
     if failure is not None:
         console.print()
         _print_first_bad(console, failure)
-
-
-def _print_trend(console: Console, title: str, values: Sequence[float]) -> None:
-    if len(values) > 1:
-        say(console, f"{bars(values)}  {title}: {values[0]:,g} to {values[-1]:,g}")
-
-
-def bars(values: Sequence[float]) -> str:
-    """A character for each value, from the least to the most of them."""
-    least, most = min(values), max(values)
-    if least == most:
-        return _BARS[0] * len(values)
-    steps = len(_BARS) - 1
-    return "".join(_BARS[round((value - least) / (most - least) * steps)] for value in values)
 
 
 def _print_first_bad(console: Console, failure: FirstBad) -> None:

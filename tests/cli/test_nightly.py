@@ -49,16 +49,13 @@ def said(*words: str | Path, code: int = 0) -> str:
     return result.output
 
 
-def test_a_case_alone_shows_its_trend(there: History) -> None:
+def test_a_case_alone_shows_its_runs(there: History) -> None:
     told = said("history", CASE, code=1)
     assert told == said("history", "show", CASE, code=1)
-    assert [line.split()[2] for line in told.splitlines() if line.startswith("20")] == [
-        "PASS",
-        "INFRA",
-        "OVER_BUDGET",
-    ]
-    assert "▁▅█  bytes of the .pte: 2,000 to 2,200" in told
-    assert "▁▁▁  ticks of the first input set: 1,690 to 1,690" in told
+    runs = [line.split() for line in told.splitlines() if line.startswith("20")]
+    assert [words[2] for words in runs] == ["PASS", "INFRA", "OVER_BUDGET"]
+    assert {"2,000", "1,690"} < {*runs[0]}
+    assert {"2,200", "1,690"} < {*runs[2]}
     assert len(json.loads(said("history", CASE, "-n", "2", "--json", code=1))["runs"]) == 2
 
 
