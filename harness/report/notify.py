@@ -244,35 +244,17 @@ def message_of(
     comparison: Comparison, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
     """What is new with its owners, and what else a person wants to know before the page."""
-    return plain("\n".join(_lines(comparison, owners, environ))) + "\n"
-
-
-def _lines(
-    comparison: Comparison, owners: Mapping[str, str], environ: Mapping[str, str]
-) -> Iterator[str]:
-    new = [case for case in comparison.cases if case.state.is_new]
-    for case in new[:_MOST]:
-        yield from _of_failure(case, owners)
-    if len(new) > _MOST:
-        yield f"and {len(new) - _MOST} more"
-    for state in (State.STILL, State.FIXED, State.GONE, State.INFRA, State.MISSING):
-        if cases := comparison.of(state):
-            yield f"{state}: {listed([case.case for case in cases], _MOST)}"
-    yield from (f"{case.case}: {step}, and holds" for case, step in comparison.held[:_MOST])
-    origin = comparison.night.origin
-    commit = f", commit {origin.revision} of {origin.branch or 'no branch'}"
-    yield f"night {comparison.night.id}{commit if origin.commit else ''}"
-    if url := job_url(environ):
-        yield url
-
-
-def _of_failure(case: Standing, owners: Mapping[str, str]) -> Iterator[str]:
-    row = case.row or case.baseline
-    whose = mention(row.owner, owners) if row is not None else ""
-    cause = "" if row is None or row.cause is None else f" {row.cause.kind}: {row.cause.text}"
-    ended = "" if row is None else f": {row.verdict}{cause}"
-    yield f"{case.state}: {case.case}{ended}{f' {whose}' if whose else ''}"
-    for text in filter(None, (case.flaky, case.culprit)):
-        yield f"    {text}"
-    if case.row is not None:
-        yield f"    {reproducing(case.row)}"
+    values = {
+        "comparison": comparison,
+        "new": [case for case in comparison.cases if case.state.is_new],
+        "others": (State.STILL, State.FIXED, State.GONE, State.INFRA, State.MISSING),
+        "most": _MOST,
+        "origin": comparison.night.origin,
+        "url": job_url(environ),
+    }
+    filters = {
+        "command": reproducing,
+        "listed": listed,
+        "mention": lambda owner: mention(owner, owners),
+    }
+    return plain(filled(Path(__file__).with_name("message.txt"), values, filters))

@@ -1,4 +1,4 @@
-"""Files that a front end fills in: HTML, XML and Markdown, by Jinja's templates."""
+"""Files that a front end fills in: HTML, XML, Markdown and text, by Jinja's templates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def filled(
     kind of file that the template's name says."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
-        autoescape=True,
+        autoescape=template.suffix != ".txt",
         undefined=jinja2.StrictUndefined,
         finalize=_in_markdown if template.suffix == ".md" else _harmless,
         trim_blocks=True,
