@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 import sys
 from pathlib import Path
 
-from harness.core.errors import InfraError, UsageError
+from harness.core.errors import UsageError
 from harness.suites.standin.command_line import model_names
 from harness.system import paths
 from harness.system.files import disk_errors
@@ -18,11 +17,11 @@ _SCRIPT = """\
 # {name}: {mark}, on top of QEMU. This is not an Arm model.
 : "${{HIL_HOME:={home}}}"
 export HIL_HOME
-exec {python} -I -S -c {code} "$@"
+exec {python} -I -c {code} "$@"
 """
 _CODE = (
-    "import sys; sys.path[:0] = {root!r},; sys.path.append({packages!r}); "
-    "from harness.suites.standin.main import main; sys.exit(main({name!r}, sys.argv[1:]))"
+    "import sys; sys.path[:0] = {root!r},; from harness.suites.standin.main import main; "
+    "sys.exit(main({name!r}, sys.argv[1:]))"
 )
 
 
@@ -45,7 +44,7 @@ def install(directory: Path) -> tuple[Path, ...]:
                     mark=_MARK,
                     home=shlex.quote(str(paths.state_dir())),
                     python=shlex.quote(sys.executable),
-                    code=shlex.quote(start_code(name, packages_folder())),
+                    code=shlex.quote(start_code(name)),
                 )
             )
             path.chmod(0o755)
@@ -53,14 +52,6 @@ def install(directory: Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def start_code(model: str, packages: Path) -> str:
-    """The Python code of one command. ``packages``: the folder with numpy and pexpect."""
-    return _CODE.format(root=str(paths.import_root()), name=model, packages=str(packages))
-
-
-def packages_folder() -> Path:
-    """The folder of the stand-in's imports: for speed it starts without site-packages."""
-    spec = importlib.util.find_spec("numpy")
-    if spec is None or spec.origin is None:
-        raise InfraError("numpy is not installed", hint="./hil installs it")
-    return Path(spec.origin).parent.parent
+def start_code(model: str) -> str:
+    """The Python code of one command."""
+    return _CODE.format(root=str(paths.import_root()), name=model)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from harness.suites.standin.install import packages_folder, start_code
+from harness.suites.standin.install import start_code
 from harness.system.confine import REQUIRE
 from tests.sim.gdbstub.guests import NPU_GUEST
 
@@ -241,8 +242,8 @@ def test_without_numpy_the_npu_is_named(
     packages = tmp_path / "packages"
     packages.mkdir()
     for name in ("pexpect", "ptyprocess", "yaml"):
-        (packages / name).symlink_to(packages_folder() / name)
-    code = start_code(U55, packages)
+        (packages / name).symlink_to(Path(np.__file__).parents[1] / name)
+    code = f"import sys; sys.path.append({str(packages)!r}); {start_code(U55)}"
     elf = guest(source=NPU_GUEST, **how)
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, "-a", elf, *semihosting()],
