@@ -30,8 +30,7 @@ from harness.firmware.source import FirmwareChoice, choose, firmware_words, name
 from harness.nightly.history.compare import compare
 from harness.nightly.pool import LocalPool, Pool
 from harness.nightly.repository import base_branch, origin_of
-from harness.nightly.shards import merge, parse_shard
-from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite
+from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite, parse_shard
 from harness.report.notify import announce
 from harness.report.page.render import write_index
 from harness.run.pipeline import RunOptions
@@ -364,6 +363,8 @@ def merge_(
       hil nightly merge shard-1/.hil shard-2/.hil --history sqlite:///night.db
     """
     with opened(url) as history:
+        from harness.nightly.night import merge
+
         night, missing, doubled = merge(folders, history)
         summary, code = show_night(history, night, html, junit)
     for shard in missing:

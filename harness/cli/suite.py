@@ -15,7 +15,7 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice, FirmwareSource
-from harness.nightly.shards import parse_shard
+from harness.nightly.suite import parse_shard
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite

@@ -1,15 +1,17 @@
 """A night: every job of a suite run once, each result in the history as soon as it is known.
 
-Beginning a night of the same id again continues it: what is settled is not run again.
+Beginning a night of the same id again continues it: what is settled is not run again. Shards run on
+machines of their own, each with a history, and become one night by ``merge``.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,13 +21,12 @@ from harness.config.case import Case
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.firmware.source import FirmwareChoice, source_named
 from harness.nightly.history.compare import NIGHTS, Comparison, nights_before
-from harness.nightly.history.database import Recorder
+from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import MOST_ATTEMPTS, Night, Origin, Planned, Row, last_tries
 from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
 from harness.nightly.repository import renamed_files, started_from
-from harness.nightly.shards import Shard, distribute, longest_first, usual_seconds
-from harness.nightly.suite import Job, Suite
+from harness.nightly.suite import Job, Shard, Suite
 from harness.run.bisect import Bisection, bisect
 from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions
@@ -36,6 +37,8 @@ from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 from harness.system.progress import Progress
 
+_NIGHTS = 5  # whose times are known
+_UNKNOWN_S = 10.0  # of a case that never ran
 MAX_BUNDLES = 50  # one fault that breaks everything would otherwise bundle every case
 OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how many
 
@@ -122,6 +125,37 @@ def _renames(suite: Suite, before: Sequence[Night], folder: Path) -> dict[str, s
             if planned.case not in there and case in there:
                 found[planned.case] = case
     return found | suite.renames
+
+
+def usual_seconds(history: History) -> dict[str, float]:
+    """How long each case took when it last ran to an end, in the last nights."""
+    nights = [night.id for night in history.nights(most=_NIGHTS)]
+    known = (row for row in history.rows(nights) if row.good or row.bad)
+    return {row.case: row.seconds["total"] for row in known if "total" in row.seconds}
+
+
+def longest_first(jobs: Sequence[Job], seconds: Mapping[str, float]) -> list[Job]:
+    """So that no long one runs alone at the end."""
+    return sorted(jobs, key=lambda job: -_seconds_of(job, seconds))
+
+
+def distribute(
+    jobs: Sequence[Job], shards: int, seconds: Mapping[str, float]
+) -> tuple[Planned, ...]:
+    """The plan with a shard for each job: the longest job first, each to the shard with least to do
+    (Graham's rule: the longest shard is at most 4/3 of the best possible)."""
+    load = [0.0] * shards
+    shard_of: dict[Planned, int] = {}
+    for job in longest_first(jobs, seconds):
+        least = load.index(min(load))
+        load[least] += _seconds_of(job, seconds)
+        shard_of |= dict.fromkeys(job.planned, least + 1)
+    return tuple(replace(one, shard=shard_of[one]) for job in jobs for one in job.planned)
+
+
+def _seconds_of(job: Job, seconds: Mapping[str, float]) -> float:
+    """Each row of a job has the time of the whole job."""
+    return seconds.get(job.planned[0].case, _UNKNOWN_S)
 
 
 def unfinished(suite: Suite, history: History, origin: Origin) -> Night | None:
@@ -221,6 +255,39 @@ def _alone(night: str, shard: Shard) -> Iterator[None]:
 
     with locked(folder / f"{name}.{shard.number}", on_wait=refuse):
         yield
+
+
+def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard], list[str]]:
+    """Adds the last night of each folder to ``history``. Returns the night, its shards that did not
+    end, and the cases that more than one has run: the first is kept. Raises UsageError for what is
+    no night and for nights that are not shards of one, and what the histories do."""
+    with ExitStack() as stack:
+        parts = [stack.enter_context(closing(_history_in(folder))) for folder in folders]
+        nights = [part.nights(most=1)[0] for part in parts]
+        if len({(night.id, night.suite_sha256, night.shards) for night in nights}) > 1:
+            raise UsageError(
+                f"{', '.join(night.id for night in nights)} are not shards of one night",
+                hint="give every shard the same suite and the same --night",
+            )
+        for part in parts:
+            part.copy_to(history, nights[0].id)
+        tries = Counter((r.case, r.attempt) for part in parts for r in part.rows([nights[0].id]))
+    doubled = [case for (case, _), times in tries.items() if times > 1]
+    unfinished = sorted({planned.shard for planned in history.left(nights[0])})
+    return nights[0], [Shard(number, nights[0].shards) for number in unfinished], doubled
+
+
+def _history_in(folder: Path) -> History:
+    for file in filter(Path.is_file, (folder, *folder.glob("*.db"), folder / ".hil/history.db")):
+        history = open_history(f"sqlite:///{file.absolute()}")
+        if history.nights(most=1):
+            return history
+        history.close()
+    raise UsageError(
+        f"{folder} holds no night: no history.db and no *.db of `hil history copy`",
+        hint="name the state directory of the shard (.hil), or a folder that it is in",
+        path=folder,
+    )
 
 
 def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, Path | str]]:

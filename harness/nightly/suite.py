@@ -18,7 +18,7 @@ from harness.config.loading import load_target, load_targets, loadable_name, tar
 from harness.config.matrix import default_matrix, default_models
 from harness.config.models import find_model
 from harness.config.schema import Data, checked_document
-from harness.core.errors import HarnessError, TargetError
+from harness.core.errors import HarnessError, TargetError, UsageError
 from harness.firmware.source import names_of
 from harness.nightly.history.model import Excluded, Planned
 from harness.nightly.history.rows import case_name
@@ -138,6 +138,27 @@ class Suite:
     @property
     def plan(self) -> tuple[Planned, ...]:
         return tuple(planned for job in self.jobs for planned in job.planned)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """``number`` of ``count``, from 1."""
+
+    number: int = 1
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """Raises UsageError."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 1000):
+        raise UsageError(
+            f"{text!r} is no shard", hint="1/4 is the first of four; up to 1000 are possible"
+        )
+    return Shard(int(number), int(count))
 
 
 def load_suite(file: Path, today: date) -> Suite:

@@ -17,7 +17,7 @@ import re
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -252,7 +252,7 @@ def message_of(
         "origin": comparison.night.origin,
         "url": job_url(environ),
     }
-    filters = {
+    filters: dict[str, Callable[..., Any]] = {
         "command": reproducing,
         "listed": listed,
         "mention": lambda owner: mention(owner, owners),

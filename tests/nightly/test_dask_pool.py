@@ -20,8 +20,7 @@ from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
-from harness.nightly.shards import Shard
-from harness.nightly.suite import Job, Suite
+from harness.nightly.suite import Job, Shard, Suite
 from harness.run.pipeline import RunOptions
 from harness.run.record import exact_harness_revision
 from harness.system.paths import project_root

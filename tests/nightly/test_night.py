@@ -31,8 +31,7 @@ from harness.nightly.night import (
     unfinished,
 )
 from harness.nightly.pool import LocalPool, Task, WorkerLost, lost
-from harness.nightly.shards import Shard
-from harness.nightly.suite import Job, Suite
+from harness.nightly.suite import Job, Shard, Suite
 from harness.run.pipeline import RunOptions
 from tests.nightly.history.made import night, row
 

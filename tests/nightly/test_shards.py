@@ -16,15 +16,8 @@ from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Planned
 from harness.nightly.history.store import History
-from harness.nightly.shards import (
-    Shard,
-    distribute,
-    longest_first,
-    merge,
-    parse_shard,
-    usual_seconds,
-)
-from harness.nightly.suite import Job
+from harness.nightly.night import distribute, longest_first, merge, usual_seconds
+from harness.nightly.suite import Job, Shard, parse_shard
 from tests.nightly.history.made import night, row
 
 CASES = ("t/a", "t/b", "t/c", "t/d")

@@ -28,8 +28,7 @@ from harness.nightly.history.model import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import Task, work
-from harness.nightly.shards import Shard
-from harness.nightly.suite import Suite
+from harness.nightly.suite import Shard, Suite
 from harness.run.pipeline import RunOptions
 from harness.system.paths import import_root
 from harness.system.progress import Progress, silent

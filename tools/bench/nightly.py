@@ -26,8 +26,7 @@ from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import LocalPool, Task
-from harness.nightly.shards import Shard
-from harness.nightly.suite import Job, Suite
+from harness.nightly.suite import Job, Shard, Suite
 from harness.run.pipeline import RunOptions, run_cases
 from harness.system.progress import Progress
 from tools.bench.farm import empty_row, farm, measure, night_at
