@@ -47,8 +47,7 @@ class Bounds:
     host_seconds: float
     stall_seconds: float
     output_bytes: int = 256 << 20
-    grace_seconds: float = 0.5  # from a fatal line until the child is stopped
-    quiet_seconds: float = 0.2  # earlier, when the child says nothing for so long
+    grace_seconds: float = 0.5  # from a fatal line until the child is stopped: for the rest of it
 
 
 class Watch:
@@ -200,8 +199,7 @@ def _watch(
 ) -> tuple[Stop, Excess | None]:
     """What ended the child, and what it had written too much of when that is why."""
     stall = _StallWatch(child.pid, bounds.stall_seconds, watch)
-    grace = _Grace(bounds, watch)
-    account = started + _ACCOUNT
+    account, fatal_since = started + _ACCOUNT, inf
     pidfd = os.pidfd_open(child.pid)
     try:
         while True:
@@ -212,7 +210,9 @@ def _watch(
                 stall.sign_of_life(now)
             if ended:
                 return Stop.EXITED, None
-            if grace.over(now, spoke):
+            if fatal_since == inf and watch.fatal():
+                fatal_since = now
+            if now - fatal_since >= bounds.grace_seconds:
                 return Stop.FAULT, None
             excess = recorder.excess(bounds)
             if now > account:
@@ -286,28 +286,6 @@ class _Recorder:
         else:
             self.times.append((self.size, seconds))
         self._on_output(data)
-
-
-class _Grace:
-    """The time from a fatal line to the end: for the rest of the output, and no longer."""
-
-    def __init__(self, bounds: Bounds, watch: Watch) -> None:
-        self._bounds = bounds
-        self._fatal = watch.fatal
-        self._since: float | None = None
-        self._quiet_since = 0.0
-
-    def over(self, now: float, spoke: bool) -> bool:
-        if spoke:
-            self._quiet_since = now
-        if self._since is None and self._fatal():
-            self._since = now
-        if self._since is None:
-            return False
-        return (
-            now - self._since > self._bounds.grace_seconds
-            or now - self._quiet_since > self._bounds.quiet_seconds
-        )
 
 
 class _StallWatch:

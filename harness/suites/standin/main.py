@@ -187,7 +187,6 @@ def _bounds(request: Request) -> Bounds:
         stall_seconds=math.inf,
         output_bytes=sys.maxsize,
         grace_seconds=0,
-        quiet_seconds=0,
     )
 
 
