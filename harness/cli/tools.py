@@ -132,7 +132,7 @@ def _target_row(target: Target) -> dict[str, Any]:
         "compile_target": target.compile_target,
         "description": target.description,
         "simulators": {name: name in usable for name in target.simulators.names},
-        "memory_modes": _modes(target),
+        "memory_modes": [] if target.npu is None else list(target.npu.memory_modes),
         "lowerings": {name: each.description for name, each in target.lowerings.items()},
         "differences": {
             name: list(differences)
@@ -140,14 +140,6 @@ def _target_row(target: Target) -> dict[str, Any]:
             if (differences := target.differences(name))
         },
     }
-
-
-def _modes(target: Target) -> list[str]:
-    """The default one first."""
-    if target.npu is None:
-        return []
-    default = target.npu.default_memory_mode
-    return [default, *(mode for mode in target.npu.memory_modes if mode != default)]
 
 
 def _print_tools(tools: Sequence[Inspected]) -> None:

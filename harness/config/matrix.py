@@ -81,12 +81,11 @@ def default_cases(
 
 
 def _modes(npu: Npu, selection: CaseSelection) -> list[str]:
-    """The default memory mode first; a sample has one of each kind of placement."""
-    ordered = sorted(npu.memory_modes, key=lambda mode: mode != npu.default_memory_mode)
+    """All memory modes, or the first of each kind of placement."""
     if selection == "all":
-        return ordered
+        return list(npu.memory_modes)
     kinds = products().memory_modes
     first: dict[str, str] = {}
-    for mode in ordered:
+    for mode in npu.memory_modes:
         first.setdefault(kinds[mode].kind, mode)
     return list(first.values())

@@ -104,7 +104,7 @@ class Npu(Data):
     system_config: Text
     memory_mode: Text  # the resolved one
     default_memory_mode: Text
-    memory_modes: tuple[Text, ...]  # all that this product has
+    memory_modes: tuple[Text, ...]  # all that this product has, the default one first
     mode: Mode
 
     @property
@@ -195,7 +195,9 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
         "system_config": section.get("system_config", facts.system_config),
         "memory_mode": name,
         "default_memory_mode": facts.memory_mode,
-        "memory_modes": products().modes_of(facts),
+        "memory_modes": sorted(
+            products().modes_of(facts), key=lambda mode: mode != facts.memory_mode
+        ),
         "mode": chosen,
     }
     compile_target = f"ethos-{section['product']}-{section['macs']}"
