@@ -135,7 +135,9 @@ def run_process(
 
 def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
     if launch.own:
-        return nullcontext(Confinement((), reason="the program ran outside of this machine"))
+        return nullcontext(
+            Confinement((), confined=False, missing="the program ran outside of this machine")
+        )
     return confined(
         work,
         Path(launch.argv[0]),

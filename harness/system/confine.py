@@ -131,22 +131,13 @@ _MOST_FAMILIES = 64  # Linux has less than 50
 class Confinement:
     """What to put in front of an argv, and the descriptors that it has to inherit.
 
-    ``reason``: why it does not confine. ``lacks``: what is missing from a full confinement.
+    ``confined``: by bubblewrap. ``missing``: why this is no full confinement; None when it is one.
     """
 
     prefix: tuple[str, ...]
     descriptors: tuple[int, ...] = ()
-    reason: str | None = None
-    lacks: str | None = None
-
-    @property
-    def confined(self) -> bool:
-        return self.reason is None
-
-    @property
-    def missing(self) -> str | None:
-        """Why this is no full confinement; None when it is one."""
-        return self.reason or self.lacks
+    confined: bool = True
+    missing: str | None = None
 
 
 class NotConfined(InfraError):
@@ -194,21 +185,21 @@ def confined(
     limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes, "cpu": cpu}
     words = (f"--{name}={limit}" for name, limit in limits.items() if limit is not None)
     bounded = (_tool("prlimit"), *words)
-    reason, lacks = _probe()
-    if reason is not None:
+    walled, missing = _probe()
+    if not walled:
         alone = (_tool("setpriv"), "--no-new-privs", "--")
-        yield Confinement((*bounded, *alone), reason=reason)
+        yield Confinement((*bounded, *alone), confined=False, missing=missing)
         return
     walls = arguments(writable, [executable, *readable], programs=_is_script(executable))
     with ExitStack() as stack:
         descriptors = []
-        if lacks is None:
+        if missing is None:
             program = filter_program(forks or _is_script(executable))
             descriptors.append(_readable(stack, program))
             walls = ("--seccomp", str(descriptors[0]), *walls)
         descriptors.append(_readable(stack, "".join(f"{word}\0" for word in walls).encode()))
         prefix = (*bounded, _tool("bwrap"), "--args", str(descriptors[-1]), "--")
-        yield Confinement(prefix, tuple(descriptors), lacks=lacks)
+        yield Confinement(prefix, tuple(descriptors), missing=missing)
 
 
 def ending_signal(status: int) -> int | None:
@@ -285,44 +276,41 @@ def _is_script(executable: Path) -> bool:
 
 
 def why_not() -> str | None:
-    """Why bubblewrap cannot confine anything here; None when it can. Asked once per process."""
-    return _probe()[0]
+    """Why bubblewrap cannot confine anything here; None when it can."""
+    walled, missing = _probe()
+    return None if walled else missing
 
 
 def what_lacks() -> str | None:
     """What is missing from a full confinement here; None when nothing is."""
-    reason, lacks = _probe()
-    return reason or lacks
+    return _probe()[1]
 
 
 @cache
-def _probe() -> tuple[str | None, str | None]:
-    """Tries bubblewrap out: why there is no confinement, or what is missing from it."""
+def _probe() -> tuple[bool, str | None]:
+    """Tries bubblewrap out, once in a process: whether it confines, and what is missing from a full
+    confinement."""
     try:
         bwrap = toolchain.locate("bwrap")
     except ToolMissing:
-        return "bubblewrap (bwrap) is not installed", None
+        return False, "bubblewrap (bwrap) is not installed"
     try:
-        program = filter_program(False)
-    except NoFilter as error:
-        return _trial(bwrap, None), f"no filter for system calls: {error}"
-    failed = _trial(bwrap, program)
-    if failed is None:
-        return None, None
-    return _trial(bwrap, None), f"no filter for system calls: {failed}"
+        _try_out(bwrap, filter_program(False))
+    except (NoFilter, OSError, CallFailed) as no_filter:
+        try:
+            _try_out(bwrap, None)
+        except (OSError, CallFailed) as error:
+            return False, f"bubblewrap does not work here: {error}"
+        return True, f"no filter for system calls: {no_filter}"
+    return True, None
 
 
-def _trial(bwrap: Path, program: bytes | None) -> str | None:
-    """What goes wrong; None when it works."""
+def _try_out(bwrap: Path, program: bytes | None) -> None:
     with ExitStack() as stack:
         given = () if program is None else (_readable(stack, program),)
         seccomp = [word for fd in given for word in ("--seccomp", str(fd))]
         argv = [str(bwrap), *seccomp, *_walls(programs=True), "--remount-ro", "/", "--", "true"]
-        try:
-            call(argv, _PROBE_SECONDS, descriptors=given)
-        except (OSError, CallFailed) as error:
-            return f"bubblewrap does not work here: {error}"
-    return None
+        call(argv, _PROBE_SECONDS, descriptors=given)
 
 
 class NoFilter(Exception):

@@ -120,7 +120,7 @@ def test_a_console_that_lost_its_end_is_no_pass_any_more(double: Double) -> None
 @pytest.fixture
 def no_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a machine without bubblewrap, where a process may outlive its simulator."""
-    monkeypatch.setattr("harness.system.confine._probe", lambda: ("planted: none", None))
+    monkeypatch.setattr("harness.system.confine._probe", lambda: (False, "planted: none"))
     monkeypatch.setenv(REQUIRE, "0")  # which CI would do
     yield
     for process in Path("/proc").glob("[0-9]*"):

@@ -342,7 +342,7 @@ def test_a_lack_is_in_the_record(
     script: Callable[..., Transcript], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIL_REQUIRE_CONFINEMENT", "0")
-    monkeypatch.setattr(confine, "_probe", lambda: ("planted", None))
+    monkeypatch.setattr(confine, "_probe", lambda: (False, "planted"))
     transcript = script("exit 0")
     assert not transcript.simulator.confined
     assert transcript.simulator.unconfined_reason == "planted"

@@ -197,7 +197,7 @@ def test_without_bubblewrap_the_record_says_so(work: Path, monkeypatch: pytest.M
     monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
     with confine.confined(work, SCRIPT, ()) as walls:
         assert not walls.confined
-    assert walls.missing == walls.reason == "bubblewrap (bwrap) is not installed"
+    assert walls.missing == "bubblewrap (bwrap) is not installed"
     assert "--no-new-privs" in walls.prefix
 
 
@@ -339,7 +339,7 @@ def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap
     if bwrap and why_not() is not None:
         pytest.skip(str(why_not()))
     if not bwrap:
-        monkeypatch.setattr(confine, "_probe", lambda: ("planted", None))
+        monkeypatch.setattr(confine, "_probe", lambda: (False, "planted"))
     past = "exec dd if=/dev/zero of=big bs=1 count=1 seek=3000000 2> /dev/null"
     for script in ("exec head -c 2000000 /dev/zero > big", past):
         with confine.confined(work, SCRIPT, (), file_bytes=1 << 20) as walls:

@@ -94,7 +94,7 @@ def test_eot_stops_the_simulation(fvp: Fvp, guest: Guest) -> None:
 
 def test_eot_alone_does_not_stop_it(fvp: Fvp, guest: Guest) -> None:
     elf = guest(TEXT=r'"one\004two"', LOOP=1)
-    done = fvp("-a", elf, *UART0, "--timelimit", 1)
+    done = fvp("-a", elf, *UART0, "--simlimit", 1)
     assert "two" in done.stdout
     assert STOPPED not in done.stdout
 
