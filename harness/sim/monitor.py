@@ -98,8 +98,8 @@ def cpu_state(monitor: Monitor, silent: int | None = None) -> CpuState | None:
     registers = _registers(monitor.ask("info registers"))
     if "pc" not in registers:
         return None
-    stack = monitor.ask(f"x /{_STACK_WORDS}wx {registers['sp']:#x}") if "sp" in registers else ""
-    return CpuState(registers, tuple(words_of(stack)), silent)
+    stack = monitor.memory(registers["sp"], _STACK_WORDS) if "sp" in registers else ()
+    return CpuState(registers, stack, silent)
 
 
 def _registers(text: str) -> dict[str, int]:

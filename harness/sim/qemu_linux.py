@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -201,12 +202,7 @@ class LinuxConsole(Companion):
 
 def commands(runner: str, arguments: Sequence[str]) -> bytes:
     """The script that the guest's shell runs: the runner's command line."""
-    words = " ".join(_quoted(word) for word in (runner, *arguments[1:]))
-    return f"exec {words}\n".encode()
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
+    return f"exec {shlex.join((runner, *arguments[1:]))}\n".encode()
 
 
 def launch(target: Target, settings: Qemu, tool: Tool, job: Job) -> Launch:

@@ -68,7 +68,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "console=ttyAMA0 cryptomgr.notests apparmor=0",
     )
     assert launch.files == {
-        "run.sh": b"exec '/bin/executor_runner' '-m' 'program.pte' '-o' 's0' '-i' 's0i0.bin'\n"
+        "run.sh": b"exec /bin/executor_runner -m program.pte -o s0 -i s0i0.bin\n"
     }
     assert {made.kernel, made.initramfs} <= set(launch.readable)
     assert launch.has_shell
@@ -83,7 +83,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_word_with_a_quote_stays_one_word() -> None:
-    assert qemu_linux.commands("/r", ("runner", "it's")) == b"exec '/r' 'it'\\''s'\n"
+    assert qemu_linux.commands("/r", ("runner", "it's")) == b"exec /r 'it'\"'\"'s'\n"
 
 
 def test_every_record_says_what_stands_in(board: Target) -> None:

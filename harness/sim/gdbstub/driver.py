@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -284,9 +283,8 @@ class Driver:
         """What ``ethosu_wait`` returns; the lines of a failure."""
         if not outcome.result:
             return 0
-        with suppress(KeyError):
-            prefix = {1: "stopped", 2: "refused", 3: "does not support"}[int(outcome.result)]
-            self._error(f"the NPU stand-in {prefix}: {outcome.message}")
+        prefix = {1: "stopped", 2: "refused", 3: "does not support"}[int(outcome.result)]
+        self._error(f"the NPU stand-in {prefix}: {outcome.message}")
         self._error("NPU error(s) occured during inference.")  # the driver's spelling
         end = int(bool(outcome.status & _END_REACHED))
         self._error(

@@ -27,7 +27,7 @@ from urllib.parse import unquote
 from harness.core.errors import InfraError
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.call import CallFailed, call
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, text_of
 from harness.system.settings import settings
 
 _SUFFIXES = (".ko", ".ko.xz")
@@ -251,7 +251,8 @@ def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, by
         for path in tree.rglob("*.ko*")
         if path.name.endswith(_SUFFIXES)
     }
-    built_in = {Path(line).stem.replace("-", "_") for line in _built_in(tree)}
+    listed = text_of(tree / "modules.builtin").splitlines()
+    built_in = {Path(line).stem.replace("-", "_") for line in listed}
     found: dict[str, bytes] = {}
 
     def add(name: str) -> None:
@@ -269,11 +270,6 @@ def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, by
     for name in wanted:
         add(name.replace("-", "_"))
     return found
-
-
-def _built_in(tree: Path) -> list[str]:
-    file = tree / "modules.builtin"
-    return file.read_text().splitlines() if file.is_file() else []
 
 
 def depends(module: bytes) -> list[str]:
