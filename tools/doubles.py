@@ -44,7 +44,6 @@ class FakeFirmware:
     elf: Path
     build_id: str = BUILD_ID
     key: str = "0" * 32
-    variant: str = "plain"
     toolchain_id: str = "none"
     regions: tuple[Region, ...] = ()
     stored_bytes: int | None = None
@@ -112,9 +111,7 @@ def double_program(folder: Path, model: str = "add") -> Program:
         outputs=(spec,),
         sets=(InputSet(("in0.bin",), ("out0.bin",)), InputSet(("in1.bin",), ("out1.bin",))),
         operators=(),
-        planned_buffers=(),
         versions={},
-        seed=0,
     )
 
 

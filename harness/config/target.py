@@ -94,16 +94,6 @@ class Lowering(Data):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant(Data):
-    """A way to build the same target: CMake options laid over the target's, and the
-    environment that a program built so wants at run time."""
-
-    description: Text
-    cmake: Options = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Substitute(Data):
     """A simulator that replaces some parts of the board.
 
@@ -239,7 +229,6 @@ class Target(Data):
     npu: Npu | None = None
     toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
     cmake: Options = field(default_factory=dict)
-    variants: Annotated[dict[Identifier, Variant], Field(min_length=1)]  # the first: the default
     memory: Annotated[tuple[Region, ...], AfterValidator(apart)] = ()
     # Bytes of the runner's pools: what most programs share, and what is fixed whatever they need.
     default_pools: dict[PoolName, Bytes] = field(default_factory=dict)
@@ -279,14 +268,6 @@ class Target(Data):
     def direct_drive(self) -> bool:
         """A driver of Linux has the NPU, with inputs and outputs in regions of their own."""
         return self.npu is not None and self.port in DIRECT
-
-    @property
-    def default_variant(self) -> str:
-        return next(iter(self.variants))
-
-    def variant(self, name: str | None) -> Variant:
-        """Raises Unknown for a variant the target does not have."""
-        return self._one_of(self.variants, "variant", name or self.default_variant)
 
     def lowered(self, name: str) -> Target:
         """The target whose programs are made otherwise: ``NAME@lowering``. Raises Unknown."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,20 +66,14 @@ class ExporterChoice:
 WHEEL = ExporterChoice()
 
 
-def choose_exporter(
-    word: str | None,
-    executorch: Path | None,
-    *,
-    environ: Mapping[str, str] = os.environ,
-    directory: Path | None = None,
-) -> ExporterChoice:
+def choose_exporter(word: str | None, executorch: Path | None) -> ExporterChoice:
     """What ``--exporter`` asks for; the checkout is named as for the firmware.
 
     Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed.
     """
     if word != ExporterSource.CHECKOUT:
         return ExporterChoice(fixed=word is not None)
-    root = named_root(executorch, environ=environ, directory=directory)
+    root = named_root(executorch)
     if root is None:
         raise NoCheckout("--exporter checkout")
     return ExporterChoice(root, fixed=True)

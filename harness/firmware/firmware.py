@@ -49,7 +49,6 @@ class Firmware(Data):
 
     directory: Path
     target: str
-    variant: str
     key: str
     toolchain_id: str
     build_id: str  # hex, from the ELF's note; also printed by the bundled runner
@@ -152,7 +151,6 @@ def obtain(
     target: Target,
     build: Callable[[Path], Firmware],
     progress: Progress,
-    variant: str | None = None,
 ) -> Firmware:
     """The firmware of a key, from the cache or by ``build``, which gets an empty directory; one
     process builds, others wait.
@@ -161,13 +159,11 @@ def obtain(
     InfraError.
     """
     directory = paths.cache_dir("firmware") / key
-    name = variant or target.default_variant
 
     def fill(empty: Path) -> None:
         started = time.monotonic()
         firmware = build(empty)
-        seconds = round(time.monotonic() - started, 3)
-        stamp = stamp_of(replace(firmware, variant=name, seconds=seconds))
+        stamp = stamp_of(replace(firmware, seconds=round(time.monotonic() - started, 3)))
         write_whole(empty / STAMP, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
 
     with disk_errors("building the runner"):
@@ -179,7 +175,7 @@ def obtain(
             hint="delete the directory; the firmware is then built again",
             path=directory,
         )
-    return replace(firmware, target=target.name, variant=name)
+    return replace(firmware, target=target.name)
 
 
 def read_firmware(directory: Path) -> Firmware | None:
@@ -208,17 +204,17 @@ def described(
     """The runner built in ``directory``, whose name is its key. ``facts``: further fields. Raises
     BuildError for an ELF without a build id."""
     elf = directory / RUNNER
-    fields = {"variant": "", "seconds": 0.0, **facts}  # ``obtain`` sets the first two
-    if "build_id" not in fields:
-        fields["build_id"] = build_id(elf)
+    if "build_id" not in facts:
+        facts["build_id"] = build_id(elf)
     return Firmware(
         directory=directory,
         target=target,
         key=directory.name,
         toolchain_id=toolchain_id,
         elf_sha256=sha256_of(elf),
+        seconds=0.0,  # ``obtain`` sets it
         options=dict(options),
-        **fields,
+        **facts,
     )
 
 

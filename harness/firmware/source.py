@@ -37,15 +37,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class BuildRequest:
     """The requested runner. ``target``: with the memory of ``simulator`` (``Chosen.target``).
-    ``checkout``: for a source that needs one. ``options`` (CMake's) and ``variant``: of the bundled
-    runner's build.
+    ``checkout``: for a source that needs one. ``options``: CMake's, of the bundled runner.
     """
 
     target: Target
     simulator: SimulatorName
     checkout: Checkout | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    variant: str | None = None
 
 
 class FirmwareSource(ABC):
@@ -232,14 +230,7 @@ def sources_of(word: str) -> tuple[FirmwareSource, ...]:
     return tuple(map(source_named, names_of(word)))
 
 
-def choose(
-    word: str | None,
-    executorch: Path | None,
-    parts: Sequence[str],
-    *,
-    environ: Mapping[str, str] = os.environ,
-    directory: Path | None = None,
-) -> FirmwareChoice:
+def choose(word: str | None, executorch: Path | None, parts: Sequence[str]) -> FirmwareChoice:
     """The firmware that ``--firmware``, ``--executorch`` and ``--part`` select together.
 
     Raises NoCheckout, and UsageError for a part or settings that are malformed.
@@ -248,21 +239,16 @@ def choose(
     sources = sources_of(wanted)
     if not any(source.needs_checkout for source in sources):
         return FirmwareChoice(sources)
-    root = named_root(executorch, environ=environ, directory=directory)
+    root = named_root(executorch)
     if root is None:
         raise NoCheckout(f"--firmware {wanted}")
-    return FirmwareChoice(sources, root, _parts(parts, settings(directory, environ)))
+    return FirmwareChoice(sources, root, _parts(parts, settings()))
 
 
-def named_root(
-    executorch: Path | None,
-    *,
-    environ: Mapping[str, str] = os.environ,
-    directory: Path | None = None,
-) -> Path | None:
+def named_root(executorch: Path | None) -> Path | None:
     """The checkout's folder, from ``--executorch``, the environment or the project's settings; None
     when none of them names it. Raises UsageError for settings that are malformed."""
-    root = executorch or environ.get(ROOT_VARIABLE) or settings(directory, environ).executorch
+    root = executorch or os.environ.get(ROOT_VARIABLE) or settings().executorch
     return None if root is None else Path(root).absolute()
 
 

@@ -308,7 +308,6 @@ def _equipped(
         chosen.target,
         chosen.name,
         options=build_options(options.oracle),
-        variant=firmware.variant or None,
     )
     return equipped(firmware, request, pte, progress)
 

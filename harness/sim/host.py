@@ -31,7 +31,7 @@ class _Host(Simulator):
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         argv = (str(job.elf), *job.arguments[1:])
-        return Launch(argv, environment=job.environment, readable=(job.elf,))
+        return Launch(argv, readable=(job.elf,))
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
         host = target.simulators.host

@@ -29,7 +29,7 @@ class _QemuUser(Simulator):
         words = ("-cpu", _settings(target).cpu, *root, str(job.elf))
         return Launch(
             (str(tool.path), *words, *job.arguments[1:]),
-            environment={**job.environment, **_EMULATED},
+            environment=_EMULATED,
             readable=(job.elf, *(() if job.root is None else (job.root,))),
         )
 

@@ -62,8 +62,6 @@ class _Firmware(Protocol):
     @property
     def root(self) -> Path | None: ...
     @property
-    def variant(self) -> str: ...
-    @property
     def one_set_per_process(self) -> bool: ...
     @property
     def takes_flags(self) -> bool: ...
@@ -194,7 +192,6 @@ def _parts(
 ) -> list[_Part]:
     """Raises UsageError for an ELF that the simulator cannot run, and without an input that
     ExecuTorch's runner needs."""
-    native = chosen.target.variant(firmware.variant).environment
     every = range(len(sets))
     batches: list[Sequence[int]] = [every]
     if firmware.one_set_per_process:
@@ -214,7 +211,6 @@ def _parts(
             arguments,
             run_dir / WORK / below,
             limits,
-            native,
             counted,
             None if firmware.root is None else firmware.root.absolute(),
         )

@@ -31,16 +31,14 @@ if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs 
 class Job:
     """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
 
-    ``environment``: for a native program, from its build variant. ``counted``: operators whose
-    instructions are counted through the gdb stub, for a runner that does not count them itself.
-    ``root``: the root file system with the ELF's shared libraries.
+    ``counted``: operators whose instructions are counted through the gdb stub, for a runner that
+    does not count them itself. ``root``: the root file system with the ELF's shared libraries.
     """
 
     elf: Path
     arguments: tuple[str, ...]
     work: Path
     limits: Limits
-    environment: Mapping[str, str] = field(default_factory=dict)
     counted: CountedOperators | None = None
     root: Path | None = None
 

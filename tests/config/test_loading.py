@@ -17,9 +17,9 @@ compile_target: cortex-m55
 port: cortex_m
 cpu: cortex-m55
 toolchain: arm-none-eabi-gcc
-variants:
-  plain:
-    description: as shipped
+cmake:
+  # of the system counter
+  HIL_BASE: "0x58100000"
 memory:
   - {name: ITCM, origin: 0x10000000, size: 0x80000}
   - {name: DTCM, origin: 0x30000000, size: 0x80000}
@@ -59,7 +59,7 @@ def test_good_file_is_data(folder: Path) -> None:
     assert target.limits.stall == 10.5
     assert target.simulators.names == ("fvp", "qemu")
     assert target.simulators.fvp is not None
-    assert target.default_variant == "plain"
+    assert target.cmake == {"HIL_BASE": "0x58100000"}
 
 
 def test_targets_are_frozen(folder: Path) -> None:
@@ -96,8 +96,7 @@ MISTAKES = [
     ("size: 0x80000}\nlimits", "size: 4k}\nlimits", 12, "memory.1.size: a whole number is wanted"),
     ("a.b: 1", "a.b: [1]", 28, "parameters.a.b: a string is wanted"),
     ("a.b: 1", "a.b: null", 28, "parameters.a.b: a string is wanted, in quotes (it is null)"),
-    ("variants:\n", "variants: {}\nx:\n", 7, "variants: at least 1 item"),
-    ("  plain:", "  Plain:", 8, "variants.Plain: this name is not allowed here"),
+    ("  HIL_BASE:", "  hil-base:", 9, "cmake.hil-base: this name is not allowed here"),
     ("description: a board", "description: &x a board", 1, "anchors and aliases (&x)"),
     ("description: a board", "description: 2026-01-02", 1, "means something else in YAML 1.1"),
     ("description: a board", "1: a board", 1, "the key 1 is not a string"),
@@ -246,13 +245,6 @@ def test_other_directories(folder: Path, tmp_path_factory: pytest.TempPathFactor
         load_targets((folder / "absent",))
 
 
-def test_unknown_variant(folder: Path) -> None:
-    with pytest.raises(Unknown, match="no variant 'fast'") as caught:
-        load_target("board", (folder,)).variant("fast")
-    assert caught.value.hint == "it has: plain"
-    assert (caught.value.name, caught.value.known) == ("fast", ("plain",))
-
-
 def test_shipped_targets() -> None:
     """They load; the linker is given the Secure aliases of the Corstone-300."""
     targets = {target.name: target for target in load_targets(target_directories({}))}
@@ -267,7 +259,6 @@ def test_shipped_targets() -> None:
     }
     assert board.marker == "cortex_m55"
     assert board.simulators.auto == ("fvp", "qemu")
-    assert "sanitized" in targets["host"].variants
 
 
 def test_limits_scale_together(folder: Path) -> None:
@@ -317,5 +308,5 @@ def test_the_target_on_a_simulator_has_its_memory_and_options(folder: Path) -> N
         ("ITCM", 0x10000000),
         ("DTCM", 0x60000000),
     ]
-    assert there.cmake == {"HIL_X": "1"}
+    assert there.cmake == {"HIL_BASE": "0x58100000", "HIL_X": "1"}
     assert board.on("fvp") == board

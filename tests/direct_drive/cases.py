@@ -77,7 +77,8 @@ class Ran:
 
 def runner() -> Path:
     """With AddressSanitizer and UndefinedBehaviorSanitizer."""
-    return build(load_target("host-u85-256", target_directories({})), variant="sanitized").elf
+    target = load_target("host-u85-256", target_directories({}))
+    return build(target, options={"HIL_SANITIZE": "ON"}).elf
 
 
 def run(case: DirectCase, elf: Path, folder: Path, *, by_runner: bool = True) -> Ran:

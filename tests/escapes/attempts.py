@@ -57,7 +57,6 @@ class Attempt:
 class _Elf:
     elf: Path
     key: str = "0" * 32
-    variant: str = "plain"
     one_set_per_process: bool = False
     takes_flags: bool = False
     root: Path | None = None

@@ -29,9 +29,7 @@ def make(directory: Path, target: str) -> Firmware:
         (directory / name).write_text(f"{name} of {target}")
     digest = sha256_of(directory / FILES[0])
     options = {"HIL_REGION_SRAM": "0x0:0x100"}
-    firmware = Firmware(
-        directory, target, "plain", directory.name, "gcc", "ab", digest, 1.0, options
-    )
+    firmware = Firmware(directory, target, directory.name, "gcc", "ab", digest, 1.0, options)
     save(firmware)
     return firmware
 

@@ -53,9 +53,6 @@ compile_target: cortex-m55
 port: host
 cpu: native
 toolchain: gcc
-variants:
-  plain: {description: a}
-  other: {description: b, cmake: {HIL_KNOWN: "7"}}
 limits: {host: 1, stall: 1}
 simulators:
   auto: [host]
@@ -108,13 +105,11 @@ def test_built_once(target: Target, tmp_path: Path) -> None:
     assert not (first.directory / "build").exists()
 
 
-def test_another_variant_is_another_firmware(target: Target, tmp_path: Path) -> None:
-    plain, other = build(target), build(target, variant="other")
+def test_another_option_is_another_firmware(target: Target, tmp_path: Path) -> None:
+    plain, other = build(target), build(target, options={"HIL_KNOWN": "7"})
     assert plain.key != other.key
     assert subprocess.run([other.elf], check=False).returncode == 7
-    assert other.variant == "other"
-    same = build(target, options={"HIL_KNOWN": "7"})
-    assert (same.key, same.variant) == (other.key, "plain")
+    assert build(replace(target, cmake={"HIL_KNOWN": "7"})).key == other.key
     assert configured(tmp_path) == 2
 
 
@@ -131,13 +126,13 @@ def test_a_simulator_may_want_a_runner_of_its_own(target: Target, tmp_path: Path
 
 def test_firmware_knows_the_memory_it_was_linked_for(tmp_path: Path) -> None:
     options = {"HIL_REGION_SRAM": "0x60000000:0x200000", "HIL_PORT": "cortex_m"}
-    firmware = Firmware(tmp_path, "t", "plain", "k", "gcc", "id", "sha", 1.0, options)
+    firmware = Firmware(tmp_path, "t", "k", "gcc", "id", "sha", 1.0, options)
     assert firmware.regions == (Region(name="SRAM", origin=0x60000000, size=0x200000),)
 
 
 def test_regions_of_a_checkouts_elf_are_those_of_its_map(tmp_path: Path) -> None:
     whose = source_named("executorch")
-    firmware = Firmware(tmp_path, "t", "plain", "k", "gcc", "id", "sha", 1.0, source=whose)
+    firmware = Firmware(tmp_path, "t", "k", "gcc", "id", "sha", 1.0, source=whose)
     firmware.map.write_text(
         "Discarded input sections\n\n.text 0x0 0x4 a.o\n\nMemory Configuration\n\n"
         "Name   Origin     Length     Attributes\n"
@@ -160,9 +155,9 @@ def test_every_ingredient_is_in_the_key(
     (package / "schema").mkdir(parents=True)
     (package / "schema" / "program.fbs").write_text("table A {}")
     monkeypatch.setattr(build_plan, "executorch_package", lambda: package)
-    before = build_plan.make_plan(target, "plain", {}).key()
+    before = build_plan.make_plan(target, {}).key()
     (project / "targets" / "runner" / ".main.cpp.swp").write_text("x")
-    assert build_plan.make_plan(target, "plain", {}).key() == before
+    assert build_plan.make_plan(target, {}).key() == before
     if change == "source":
         source(project, "int main() { return 1; }\n")
     elif change == "new file":
@@ -173,7 +168,7 @@ def test_every_ingredient_is_in_the_key(
         (package / "schema" / "program.fbs").write_text("table B {}")
     else:
         monkeypatch.setattr(toolchain, "toolchain_id", lambda _name: "g++ 99.0")
-    assert build_plan.make_plan(target, "plain", {}).key() != before
+    assert build_plan.make_plan(target, {}).key() != before
 
 
 @pytest.mark.parametrize("damage", ["stamp", "elf", "map", "half a stamp"])

@@ -50,7 +50,7 @@ def lay_out(pte: bytes, inputs: Sequence[bytes], folder: Path) -> list[str]:
 
 def on_host(**options: str) -> Run:
     """With AddressSanitizer and UndefinedBehaviorSanitizer."""
-    runner = str(build(load_target("host"), variant="sanitized", options=options).elf)
+    runner = str(build(load_target("host"), options={"HIL_SANITIZE": "ON", **options}).elf)
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         return run_in(work, [runner, *lay_out(pte, inputs, work)], outputs)

@@ -39,7 +39,6 @@ LIMITS = Limits(host=60.0, stall=20.0)
 class Elf:
     elf: Path
     key: str = "0" * 32
-    variant: str = "plain"
     one_set_per_process: bool = False
     takes_flags: bool = False
     root: Path | None = None

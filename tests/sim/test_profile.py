@@ -35,7 +35,6 @@ pytestmark = pytest.mark.skipif(
 class Foreign:
     elf: Path
     key: str = "0" * 32
-    variant: str = "plain"
     one_set_per_process: bool = True
     takes_flags: bool = False
     root: Path | None = None

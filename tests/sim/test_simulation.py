@@ -35,7 +35,6 @@ class Elf:
     """As much of a Firmware as simulate needs."""
 
     elf: Path
-    variant: str = "plain"
     one_set_per_process: bool = False
     takes_flags: bool = False
     root: Path | None = None

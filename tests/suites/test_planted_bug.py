@@ -40,7 +40,7 @@ def built_with_a_bug(directory: Path) -> Path:
     walls = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
     walls += ["--ro-bind", str(planted), str(source), "--"]
     environment = {**os.environ, **step.ccache(tree)}
-    plan = make_plan(load_target("corstone-300-m55"), "plain", {})
+    plan = make_plan(load_target("corstone-300-m55"), {})
     options = {"CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree), **_cmake_options(plan)}
     configure = step.cmake(plan.sources, tree, options)
     for words in (configure, ["ninja", "-C", str(tree), "-j", "2", "executor_runner"]):

@@ -36,7 +36,7 @@ from harness.system.settings import settings
 _SAMPLE = "zephyr/samples/hello-executorch"
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
-_LAYOUT = 2  # raise it when what a build tree holds changes
+_LAYOUT = 3  # raise it when what a build tree holds changes
 _MACHINE = "mps3-an547"  # QEMU's machine for a Corstone-300, and in place of a Corstone-320
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # The heap shares the DTCM with the data of portable kernels (ExecuTorch's setup_testing.sh).
@@ -220,7 +220,7 @@ def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
         raise RevisionUnsupported(checkout.root, checkout.revision, LINUX_PRESET)
     return CheckoutPlan(
         checkout=checkout,
-        platform=_linux_platform(),
+        platform=_ours() / "linux",
         relinked=False,
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=_flatc(checkout),
@@ -326,9 +326,5 @@ def _linux_places(overlay: Overlay) -> Mapping[str, str]:
         "EXECUTORCH_BUILD_PRESET_FILE": str(overlay.checkout / LINUX_PRESET),
         "ETHOSU_LINUX_DRIVER_SOURCE_DIR": str(targets / "linux" / "ethosu"),
         "CMSIS_NN_LOCAL_PATH": str(overlay.sdk / "core_software" / "cmsis-nn"),
-        "CMAKE_PROJECT_executorch_INCLUDE": str(_linux_platform() / "runner.cmake"),
+        "CMAKE_PROJECT_executorch_INCLUDE": str(_ours() / "linux" / "runner.cmake"),
     }
-
-
-def _linux_platform() -> Path:
-    return paths.data_root() / "targets" / "executorch" / "linux"

@@ -40,7 +40,7 @@ _OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kerne
 # The first lines of a kernel's file: its operator with the names of the arguments. Those of aten do
 # not change.
 _ARGUMENTS = re.compile(r"^// (cortex_m::[\w.]+)\(([^()]*)\)", re.MULTILINE)
-_LAYOUT = 2  # raise it when what a directory of the cache holds changes
+_LAYOUT = 3  # raise it when what a directory of the cache holds changes
 # Zephyr's ELF and map, with the names of the other ports' products.
 PRODUCTS = {"zephyr/zephyr.elf": RUNNER, "zephyr/zephyr.map": f"{RUNNER}.map"}
 _ETHOSU = "HIL_ETHOSU"
@@ -171,7 +171,7 @@ class BuildPlan:
         return files
 
 
-def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPlan:
+def make_plan(target: Target, extra: Mapping[str, str]) -> BuildPlan:
     for name, value in extra.items():
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"[^\x00-\x1f;]*", value):
             raise UsageError(f"not a build option: {name}={value}")
@@ -183,7 +183,6 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
         **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
         **target.cmake,
         **pool_options(target),
-        **target.variant(variant).cmake,
         **extra,
     }
     return BuildPlan(
@@ -260,7 +259,7 @@ class Bundled(FirmwareSource):
     follows_definitions = True
 
     def key(self, request: BuildRequest) -> str:
-        return _plan(request).key()
+        return make_plan(request.target, request.options).key()
 
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
         """They take 9 KB of a runner's text, so that only a program that calls one has them."""
@@ -289,17 +288,12 @@ class Bundled(FirmwareSource):
         return {} if has_room(options, needs) else wanted
 
     def tree(self, request: BuildRequest) -> Path:
-        plan = _plan(request)
+        plan = make_plan(request.target, request.options)
         job = west_job(plan)
         return paths.cache_dir("firmware") / plan.key() / "build" if job is None else job.tree
 
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
-        return build(
-            request.target,
-            variant=request.variant,
-            options=request.options,
-            progress=progress,
-        )
+        return build(request.target, options=request.options, progress=progress)
 
 
 SOURCE = Bundled()
@@ -311,25 +305,18 @@ def _kernels(folder: str) -> set[str]:
     return set(chain.from_iterable(_OPERATOR.findall(file.read_text("utf-8")) for file in files))
 
 
-def _plan(request: BuildRequest) -> BuildPlan:
-    variant = request.variant or request.target.default_variant
-    return make_plan(request.target, variant, request.options)
-
-
 def build(
     target: Target,
     *,
-    variant: str | None = None,
     options: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> Firmware:
     """The runner for a target as it is on the simulator that will run it (``Chosen.target``).
 
-    ``options`` are CMake options that replace the target's and the variant's. Raises BuildError,
-    LinkError, ToolMissing, InfraError (disk full), UsageError (no such variant or option).
+    ``options`` are CMake options that replace the target's. Raises BuildError, LinkError,
+    ToolMissing, InfraError (disk full), UsageError (no such option).
     """
-    name = variant or target.default_variant
-    plan = make_plan(target, name, options or {})
+    plan = make_plan(target, options or {})
 
     def build_in(directory: Path) -> Firmware:
         job = west_job(plan)
@@ -343,7 +330,7 @@ def build(
             directory, target.name, plan.toolchain_id, plan.options, sources=plan.content()
         )
 
-    return obtain(plan.key(), target, build_in, progress, name)
+    return obtain(plan.key(), target, build_in, progress)
 
 
 def west_job(plan: BuildPlan) -> WestJob | None:

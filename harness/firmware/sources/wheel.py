@@ -33,7 +33,7 @@ from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress, silent
 
-_LAYOUT = 2  # raise it when what a directory of the cache holds changes
+_LAYOUT = 3  # raise it when what a directory of the cache holds changes
 _COMPILER = "aarch64-linux-gnu-g++"
 DISTRIBUTION = "executorch"
 PLATFORM = "manylinux_2_28_aarch64"

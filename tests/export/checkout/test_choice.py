@@ -13,27 +13,31 @@ from .conftest import Tree
 
 
 @pytest.mark.parametrize("word", [None, "wheel"])
-def test_the_wheel_exports_unless_asked(word: str | None, tmp_path: Path) -> None:
+def test_the_wheel_exports_unless_asked(word: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also beside a checkout's firmware."""
-    choice = choose_exporter(word, Path("/c"), environ={"EXECUTORCH_ROOT": "/e"})
+    monkeypatch.setenv("EXECUTORCH_ROOT", "/e")
+    choice = choose_exporter(word, Path("/c"))
     assert choice.find() is None
     assert (choice == WHEEL) is (word is None), "the checkout may take its place"
 
 
-def test_the_checkout_is_named_as_for_the_firmware(tmp_path: Path) -> None:
-    def root(option: str | None, environ: dict[str, str]) -> Path | None:
-        named = None if option is None else Path(option)
-        return choose_exporter("checkout", named, environ=environ, directory=tmp_path).root
-
-    assert root("/c", {"EXECUTORCH_ROOT": "/e"}) == Path("/c")
-    assert root(None, {"EXECUTORCH_ROOT": "/e"}) == Path("/e")
+def test_the_checkout_is_named_as_for_the_firmware(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EXECUTORCH_ROOT", "/e")
+    assert choose_exporter("checkout", Path("/c")).root == Path("/c")
+    assert choose_exporter("checkout", None).root == Path("/e")
+    monkeypatch.delenv("EXECUTORCH_ROOT")
     (tmp_path / "pyproject.toml").write_text('[tool.hil]\nexecutorch = "x"\n')
-    assert root(None, {}) == tmp_path / "x"
+    assert choose_exporter("checkout", None).root == tmp_path / "x"
 
 
-def test_without_a_checkout(tmp_path: Path) -> None:
+def test_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
     with pytest.raises(NoCheckout, match="--exporter checkout needs a checkout of ExecuTorch"):
-        choose_exporter("checkout", None, environ={}, directory=tmp_path)
+        choose_exporter("checkout", None)
 
 
 def test_found(tree: Tree) -> None:

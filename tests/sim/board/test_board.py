@@ -282,7 +282,7 @@ def test_figures_of_a_board_are_accepted_by_themselves(bench: Bench) -> None:
     """The same target on QEMU has other firmware, and other figures in the same reference."""
     target = load_target(str(bench.folder / "boards" / "an505.yaml"))
     on_qemu, on_board = (
-        make_plan(pick(target, name).target, "plain", {}).toolchain_id for name in ("qemu", "board")
+        make_plan(pick(target, name).target, {}).toolchain_id for name in ("qemu", "board")
     )
     assert on_board == f"{on_qemu} serial"
 
