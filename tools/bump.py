@@ -38,7 +38,6 @@ PINS = (
 # Formats that this project reads or writes itself.
 SCHEMAS = (
     "schema/program.fbs",
-    "extension/flat_tensor/serialize/flat_tensor.fbs",
     "devtools/bundled_program/schema/bundled_program_schema.fbs",
 )
 # Files whose behaviour this project follows, and what follows it.

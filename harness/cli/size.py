@@ -87,7 +87,7 @@ class _Options:
 @verb
 @firmware_options
 def size(file: Path, new: Path | None, **options: Any) -> Answer:
-    """Account for every byte of a .pte, .bpte, .ptd or ELF; or, with NEW, say what changed.
+    """Account for every byte of a .pte, .bpte or ELF; or, with NEW, say what changed.
 
     TARGET/runner is the firmware of a target, built where it is not cached. That of a checkout is
     counted by the memory regions of its own linker script.

@@ -20,7 +20,6 @@ from harness.system.paths import cache_dir, executorch_package
 
 PTE = "schema/program.fbs"
 BPTE = "devtools/bundled_program/schema/bundled_program_schema.fbs"
-PTD = "extension/flat_tensor/serialize/flat_tensor.fbs"
 
 # reflection.fbs, enum BaseType from 1 on: codes of ``struct`` for the values in the table or
 # vector.
@@ -62,7 +61,7 @@ class Schema:
 
 
 def load_schema(file: str) -> Schema:
-    """Loads one of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""
+    """Loads one of PTE, BPTE. Raises ToolMissing without ExecuTorch's wheel."""
     return read_schema(executorch_package() / file)
 
 

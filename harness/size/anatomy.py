@@ -36,7 +36,7 @@ class Anatomy:
     ``users``: the operator that uses a constant, by path.
     """
 
-    kind: str  # "pte", "bpte", "ptd", "elf"
+    kind: str  # "pte", "bpte", "elf"
     total: int
     parts: tuple[Part, ...]
     memory: tuple[Part, ...] = ()

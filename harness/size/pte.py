@@ -53,7 +53,7 @@ def anatomy(view: memoryview, schema: Schema, layers: Sequence[str] = ()) -> Ana
     blobs.account_inline(constants, delegates, plans)
     segments = segments_of(program, header.base, len(view))
     owners = blobs.segment_owners(program, plans)
-    account_segments(view, segments, owners, header.flatbuffer_size, tally)
+    _account_segments(view, segments, owners, header.flatbuffer_size, tally)
     memory = (*plans.memory, *blobs.memory)
     constants_used = (c for c in plans.constants.immutable.values() if c.user)
     users: dict[PartPath, str] = {("constants", c.label): c.user for c in constants_used}
@@ -227,7 +227,7 @@ def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
     return segments
 
 
-def account_segments(
+def _account_segments(
     view: memoryview,
     segments: list[DataSegment],
     owners: Mapping[int, Accounting],

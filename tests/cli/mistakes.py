@@ -129,9 +129,7 @@ MISTAKES: dict[str, Mistake] = {
         "why host/softmax", 2, "no run of host/softmax", "hil run", {"HIL_HOME": "nothing"}
     ),
     "sizes of nothing": M("size none.pte", 2, "there is no file none.pte", "TARGET/runner"),
-    "sizes of text": M(
-        "size models/empty.py", 2, "not a .pte, .bpte, .ptd or ELF", "hil run TARGET"
-    ),
+    "sizes of text": M("size models/empty.py", 2, "not a .pte, .bpte or ELF", "hil run TARGET"),
     "a page into nowhere": M(
         "size whole.pte --html no/where.html", 2, "no directory no", "the page would go there"
     ),

@@ -1,4 +1,4 @@
-"""Small .pte, .bpte and .ptd files for the tests, made by the flatc of ExecuTorch's wheel."""
+"""Small .pte and .bpte files for the tests, made by the flatc of ExecuTorch's wheel."""
 
 from __future__ import annotations
 

@@ -198,28 +198,6 @@ def test_bundle(tmp_path: Path) -> None:
     assert anatomy.under("constants") == 76
 
 
-def test_flat_tensor(tmp_path: Path) -> None:
-    """A .ptd counts its tensors by name."""
-    plain = flatc(
-        "extension/flat_tensor/serialize/flat_tensor.fbs",
-        {
-            "version": 0,
-            "segments": [{"offset": 0, "size": 20}, {"offset": 32, "size": 8}],
-            "named_data": [{"key": "a", "segment_index": 0}, {"key": "b", "segment_index": 1}],
-        },
-    )
-    inserted = 48
-    (root,) = struct.unpack_from("<I", plain, 0)
-    size = len(plain) + inserted
-    base = -(-size // 16) * 16
-    header = struct.pack("<4sIQQQQ", b"FH01", 40, 0, size, base, 40)
-    data = struct.pack("<I", root + inserted) + plain[4:8] + header.ljust(inserted, b"\0")
-    data = (data + plain[8:]).ljust(base, b"\0") + b"a" * 20 + bytes(12) + b"b" * 8
-    found = sizes(measured(tmp_path, data))
-    assert found["data", "a"] == 20
-    assert found["data", "b"] == 8
-
-
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
@@ -246,7 +224,7 @@ def test_damage_is_told_with_its_offset(tmp_path: Path, damage: Any, says: str) 
 def test_a_file_of_another_kind_is_the_users_mistake(tmp_path: Path) -> None:
     file = tmp_path / "x.pte"
     file.write_bytes(b"GIF89a\0\0" + sample_pte()[8:])
-    with pytest.raises(UsageError, match=r"not a \.pte, \.bpte, \.ptd or ELF") as caught:
+    with pytest.raises(UsageError, match=r"not a \.pte, \.bpte or ELF") as caught:
         measure_file(file)
     assert caught.value.identifier == repr(b"9a\0\0")
 
