@@ -20,8 +20,7 @@ from executorch.devtools.bundled_program.serialize import (
 from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_VERSION
 from executorch.exir.scalar_type import ScalarType
 
-from harness.export.child.exported import DTYPES
-from harness.export.program import Program, TensorSpec, load_program
+from harness.export.program import DTYPES, Program, TensorSpec, load_program
 
 _TYPES = {ours: ScalarType[theirs] for theirs, ours in DTYPES.items()}
 

@@ -34,10 +34,8 @@ def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") ->
     """``inputs``: the files that the program was made of besides what its key covers, sha256 by
     name relative to the folder of the model's file; ``cpu``: the class of CPU that exported it,
     where its bytes depend on that, else "". Each state of them has an entry."""
-    name = key
-    if inputs or cpu:
-        name += f"{_SEPARATOR}{artifact_cache.key_of([dict(inputs), cpu])[:12]}"
-    return cache_dir("programs") / name
+    state = artifact_cache.key_of([dict(inputs), cpu])[:12]
+    return cache_dir("programs") / f"{key}{_SEPARATOR}{state}"
 
 
 def load(key: str, home: str = "") -> Program | None:
@@ -80,12 +78,11 @@ def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Non
 
     Raises InfraError, DiskError.
     """
-    place = entry_dir(key)
+    programs = cache_dir("programs")
     with ExitStack() as stack:
         with disk_errors(_WRITING):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            lock = artifact_cache.locked(place, on_wait=on_wait)
-            stack.enter_context(lock)
+            programs.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(artifact_cache.locked(programs / key, on_wait=on_wait))
         yield
 
 
@@ -116,14 +113,8 @@ def store(key: str, write: Callable[[Path], tuple[Program, Mapping[str, str]]]) 
     return replace(program, directory=place)
 
 
-def _places(key: str) -> Iterator[Path]:
-    place = entry_dir(key)
-    if place.is_dir():
-        yield place
-    with suppress(FileNotFoundError, NotADirectoryError):
-        names = (e.name for e in os.scandir(place.parent))
-        prefix = f"{key}{_SEPARATOR}"
-        yield from (place.parent / name for name in sorted(names) if name.startswith(prefix))
+def _places(key: str) -> list[Path]:
+    return sorted(cache_dir("programs").glob(f"{glob.escape(key)}{_SEPARATOR}*"))
 
 
 def _program(place: Path) -> Program | None:

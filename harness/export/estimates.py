@@ -7,7 +7,6 @@ the command stream. The stream must be the one that the program has. No torch he
 from __future__ import annotations
 
 import csv
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from harness.core.errors import ExportError, InfraError
 from harness.export.program import Program
 from harness.export.request import NpuOptions
 from harness.npu.blob import read_blob
+from harness.system.call import CallFailed, call
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
 CAVEAT = "Vela's own estimates, not measurements"
@@ -113,15 +113,14 @@ def _run_vela(graph: Path, options: NpuOptions, folder: str) -> None:
     argv = [sys.executable, isolated, "-m", "ethosu.vela", *vela_flags(options)]
     argv += [f"--output-dir={folder}", str(graph)]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise InfraError(f"Vela has not ended after {_TIMEOUT_S} s") from error
-    if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        call(argv, _TIMEOUT_S)
+    except CallFailed as error:
+        if error.output is None:
+            raise InfraError(f"Vela: {error}") from error
         raise ExportError(
             f"Vela does not compile the graph for {options.compile_target}, "
-            f"{options.memory_mode}: {''.join(last)}"
-        )
+            f"{options.memory_mode}: {error}"
+        ) from error
 
 
 def _read(row: Mapping[str, str], options: NpuOptions) -> Estimate:

@@ -168,42 +168,6 @@ class DeadModelError(ExportError):
             )
 
 
-class OraclesDisagree(ExportError):
-    """``element``: the worst one of an output, for input set ``set``. ``operators``: those before
-    it, as ExecuTorch calls them, whose results have no partner in TOSA: one alone is blamed."""
-
-    def __init__(
-        self,
-        delegate: int,
-        number: int,
-        operators: Sequence[str],
-        *,
-        element: tuple[int, ...],
-        lsb: int,
-        bound_lsb: int,
-    ) -> None:
-        self.delegate = delegate
-        self.operators = tuple(operators)
-        self.element = element
-        self.set = number
-        self.lsb = lsb
-        self.bound_lsb = bound_lsb
-        at, hint = "", "ExecuTorch lowers this operator to something else than it means"
-        if len(operators) == 1:
-            at = f" at {operators[0]}"
-        elif operators:
-            hint = (
-                f"which operator differs is not known: from {operators[0]} on none can be paired "
-                "with a value in TOSA"
-            )
-        super().__init__(
-            f"the TOSA reference model and the quantised eager model differ by {self.lsb} LSB "
-            f"(more than {bound_lsb}) in an output of delegate {delegate}{at}, element "
-            f"{list(self.element)}, for input set {number}",
-            hint=hint,
-        )
-
-
 def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
     """The innermost line of the user's own file in the traceback of an error or its causes."""
     source = request.model.file

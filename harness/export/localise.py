@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from harness.config.schema import Data, checked
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 
 MOST_TRIES = 300  # compilations by Vela in one reduction, unless the user sets it
+_Found = TypeVar("_Found", bound=Data)
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,7 @@ def first_wrong_value(
     process: ExportProcess, program: Program, delegate: int, input_set: int
 ) -> WrongValue | None:
     """Returns None when no choice of outputs shows the fault again. Raises HarnessError."""
-    answer = process.call(
-        "localise:first_wrong_value", program, delegate, input_set, task=_task(program, delegate)
-    )
-    return None if answer is None else checked(WrongValue, answer)
+    return _search(process, WrongValue, "first_wrong_value", program, delegate, input_set)
 
 
 def smallest_part(
@@ -59,18 +58,19 @@ def smallest_part(
     base: Path | None = None,
 ) -> SmallestPart | None:
     """Writes ``base``.tosa, its inputs and Vela's stream of it. Returns None when the recompiled
-    graph is right for these inputs. Raises HarnessError, OSError."""
-    answer = process.call(
-        "localise:smallest_part",
-        program,
-        delegate,
-        input_set,
-        tries,
-        None if base is None else str(base),
-        task=_task(program, delegate),
-    )
-    return None if answer is None else checked(SmallestPart, answer)
+    graph is right for these inputs. Raises HarnessError."""
+    given = program, delegate, input_set, tries, base
+    return _search(process, SmallestPart, "smallest_part", *given)
 
 
-def _task(program: Program, delegate: int) -> str:
-    return f"the search in delegate {delegate} of {program.model}"
+def _search(
+    process: ExportProcess,
+    kind: type[_Found],
+    function: str,
+    program: Program,
+    delegate: int,
+    *arguments: object,
+) -> _Found | None:
+    task = f"the search in delegate {delegate} of {program.model}"
+    answer = process.call(f"localise:{function}", program, delegate, *arguments, task=task)
+    return None if answer is None else checked(kind, answer)

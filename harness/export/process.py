@@ -249,7 +249,7 @@ class ExportProcess:
 
         ``task`` names the work in messages, such as "the export of ds_cnn".
 
-        Raises the HarnessError or OSError that the function raised, ExportProcessFailed for a
+        Raises the HarnessError that the function raised, ExportProcessFailed for a
         process that gave no answer, and ImportFailed, ExporterUnusable, InfraError or
         ExporterDied when torch and ExecuTorch cannot be imported; then every later call does so.
         """

@@ -26,22 +26,17 @@ from harness.config.schema import Data, checked
 from harness.export.exporter import ExporterFacts
 from harness.export.request import LOWERINGS, NpuOptions
 from harness.firmware.source import Arithmetic
+from harness.formats.pte import SCALAR_TYPES
 from harness.system.files import read_json, sha256_of, write_whole
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
     import numpy.typing as npt
 
 _NOT_REPRODUCIBLE = "another machine may export a program of other bytes: it was {}"
-DTYPE_BYTES = {
-    "uint8": 1,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "float32": 4,
-    "float64": 8,
-    "bool": 1,
-}
+# The types of tensors that a runner can be given, by ExecuTorch's names, and the bytes of each.
+_RUNNABLE = ("BYTE", "CHAR", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BOOL")
+DTYPES = {kind: SCALAR_TYPES[kind][1] for kind in _RUNNABLE}
+DTYPE_BYTES = {dtype: size for size, dtype in map(SCALAR_TYPES.__getitem__, _RUNNABLE)}
 
 
 @dataclass(frozen=True)
@@ -108,15 +103,6 @@ class RawSet:
 
 
 @dataclass(frozen=True)
-class NamedDifference:
-    """Where ExecuTorch's kernels compute something else than its Python definitions, by design."""
-
-    name: str
-    operator: str  # without overload
-    why: str
-
-
-@dataclass(frozen=True)
 class WorstDifference:
     """The element of one output that two oracles agree on least, and in which input set."""
 
@@ -134,20 +120,6 @@ class OracleAgreement:
 
 
 @dataclass(frozen=True)
-class OperatorAgreement:
-    """How far one operator of a delegate is at worst from its eager definition.
-
-    ``operator`` is empty when all are exact.
-    """
-
-    bound_lsb: int
-    lsb: int
-    operator: str
-    set: int
-    element: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Delegate:
     """A part of the program that an NPU executes; file names as in ``InputSet``.
 
@@ -156,14 +128,12 @@ class Delegate:
     of the TOSA graph.
     """
 
-    backend: str
     position: int  # among the Vela streams of the .pte, in the order of the file
     blob: str
     tosa: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     sets: tuple[InputSet, ...]  # one per input set of the program
-    operators: OperatorAgreement  # with the quantised eager model
 
 
 @dataclass(frozen=True)
@@ -178,9 +148,7 @@ class Program(Data):
     outputs: tuple[TensorSpec, ...]
     sets: tuple[InputSet, ...]
     operators: tuple[str, ...]  # "namespace::name.overload"
-    planned_buffers: tuple[int, ...]  # bytes by mem_id, from index 1
     versions: dict[str, str]
-    seed: int
     system_config: str = ""  # of an Ethos-U, as Vela was told
     memory_mode: str = ""
     direct_drive: bool = False
@@ -188,7 +156,7 @@ class Program(Data):
     layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
     delegates: tuple[Delegate, ...] = ()
-    by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
+    by_design: tuple[str, ...] = ()  # named differences that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
     not_reproducible: str = ""  # why another machine may export other bytes, "" if none does
@@ -252,14 +220,10 @@ class Program(Data):
 
     def save(self) -> None:
         """Write ``program.json`` atomically; everything it names must already be there."""
-        text = json.dumps(self.to_fields(), indent=1, sort_keys=True) + "\n"
-        write_whole(self.directory / "program.json", text)
-
-    def to_fields(self) -> dict[str, Any]:
-        """The description, as plain data."""
-        fields = {**asdict(self), "reproducible": not self.not_reproducible}
+        fields = asdict(self)
         del fields["directory"], fields["notes"]
-        return fields
+        text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
+        write_whole(self.directory / "program.json", text)
 
 
 def load_program(directory: Path) -> Program | None:
@@ -271,7 +235,6 @@ def load_program(directory: Path) -> Program | None:
         fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    del fields["reproducible"]
     why = fields["not_reproducible"]
     notes = (_NOT_REPRODUCIBLE.format(why),) if why else ()
     return checked(Program, {**fields, "directory": directory, "notes": notes})

@@ -76,7 +76,6 @@ class ExportRequest:
 
     model: ModelSource
     compile_target: str = "cortex-m55"
-    seed: int = 0
     system_config: str = ""
     memory_mode: str = ""
     direct_drive: bool = False
@@ -112,11 +111,10 @@ def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
 def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
     """Equal keys mean equal Programs: everything that decides the bytes is hashed into it."""
     model = request.model
-    parts = {
+    parts: dict[str, object] = {
         "model": [model.name, model.module, model.attribute],
         "sources": _sources(model),
         "compile_target": request.compile_target,
-        "seed": request.seed,
         "calibration": request.calibration,
         "quantization": request.quantization,
         "layout": request.layout,
@@ -139,11 +137,6 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
         parts |= {"system_config": npu.system_config, "memory_mode": npu.memory_mode}
         parts |= {"direct_drive": npu.direct_drive}
         name += f"-{npu.memory_mode}" + ("-direct" if npu.direct_drive else "")
-    elif request.system_config or request.memory_mode or request.direct_drive:
-        raise UsageError(
-            f"a memory mode, a system configuration and direct drive are for an Ethos-U, not for "
-            f"'{request.compile_target}'"
-        )
     return f"{name}-{key_of(parts)[:24]}"
 
 
@@ -161,10 +154,8 @@ def is_ethos_u(compile_target: str) -> bool:
 
 
 def resolve(asked: NpuOptions) -> NpuOptions:
-    """Fill in the defaults. Raises UsageError for what Vela does not know or cannot do.
-
-    Call with ethos-u-vela installed.
-    """
+    """Fills in the defaults. Raises UsageError for what Vela does not know or cannot do; memory
+    modes by name are ``harness.config.npu``'s to check. Call with ethos-u-vela installed."""
     product, facts = _product(asked.compile_target)
     options = replace(
         asked,
@@ -173,8 +164,13 @@ def resolve(asked: NpuOptions) -> NpuOptions:
     )
     ini = configparser.ConfigParser()
     ini.read(str(metadata.distribution("ethos-u-vela").locate_file(_VELA_INI)))
-    system = _section(ini, "System_Config", options.system_config, f"Ethos_{product.upper()}_")
-    mode = _section(ini, "Memory_Mode", options.memory_mode)
+    kind = "System_Config."
+    names = [name.removeprefix(kind) for name in ini.sections() if name.startswith(kind)]
+    known = [name for name in names if name.startswith(f"Ethos_{product.upper()}_")]
+    if options.system_config not in known:
+        what = f"system configuration '{options.system_config}' for an Ethos-{product.upper()}"
+        raise Unknown(f"Vela has no {what}", options.system_config, known)
+    system, mode = ini[kind + options.system_config], ini[f"Memory_Mode.{options.memory_mode}"]
     if "inherit" in mode:
         mode = ini[mode["inherit"]]
     arena = system[f"{mode['arena_mem_area'].lower()}_port"]
@@ -200,15 +196,3 @@ def _product(compile_target: str) -> tuple[str, ProductFacts]:
         f"ExecuTorch cannot compile for '{compile_target}'",
         hint=f"an Ethos-U is one of {', '.join(known)}",
     )
-
-
-def _section(
-    ini: configparser.ConfigParser, kind: str, name: str, prefix: str = ""
-) -> configparser.SectionProxy:
-    start = f"{kind}.{prefix}"
-    if ini.has_section(f"{kind}.{name}") and name.startswith(prefix):
-        return ini[f"{kind}.{name}"]
-    known = [s.removeprefix(f"{kind}.") for s in ini.sections() if s.startswith(start)]
-    what = kind.replace("_Config", " configuration").replace("_", " ").lower()
-    npu = f" for an Ethos-{prefix[6:-1]}" if prefix else ""
-    raise Unknown(f"Vela has no {what} '{name}'{npu}", name, known)

@@ -1,10 +1,9 @@
 """Answers of the export process: each is one line of JSON, because a model's file runs in that
 process and may be hostile. (Requests are pickled: the process trusts the harness.)
 
-An answer is ``{"stage": name}``, ``{"value": …}``, ``{"error": …}`` or
-``{"os_error": [errno, text, file]}``, where the file may be "". Of the process whose forks export
-(``process.py``) the first is ``{"value": null}`` or an error; then comes ``{"status": number}``
-for each fork.
+An answer is ``{"stage": name}``, ``{"value": …}`` or ``{"error": …}``. Of the process whose forks
+export (``process.py``) the first is ``{"value": null}`` or an error; then comes
+``{"status": number}`` for each fork.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import importlib
 import json
 import socket
 from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from harness.core.errors import HarnessError, InfraError
@@ -37,7 +37,11 @@ class BadMessage(Stopped):
 
 
 def answer(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, default=str).encode() + b"\n"
+    return json.dumps(message, default=_plain).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) else str(value)  # type: ignore[arg-type]
 
 
 class Answers:
@@ -79,18 +83,11 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def value_of(message: dict[str, Any]) -> Any:
-    """The result that an answer has. Raises the HarnessError or OSError that it has instead, and
-    BadMessage for what is no answer."""
+    """The result that an answer has. Raises the HarnessError that it has instead, and BadMessage
+    for what is no answer."""
     if "value" in message:
         return message["value"]
-    try:
-        if "os_error" in message:
-            number, text, file = message["os_error"]
-            raise OSError(int(number), str(text), str(file) or None)
-        error = restored(message["error"])
-    except (KeyError, TypeError, ValueError) as wrong:
-        raise BadMessage from wrong
-    raise error
+    raise restored(message.get("error"))
 
 
 def error_fields(error: HarnessError) -> dict[str, Any]:
@@ -101,7 +98,7 @@ def error_fields(error: HarnessError) -> dict[str, Any]:
     }
 
 
-def restored(fields: dict[str, Any]) -> HarnessError:
+def restored(fields: Any) -> HarnessError:
     """The error that the process raised, with its type and its attributes. Raises BadMessage."""
     try:
         attributes = {str(name): _frozen(value) for name, value in fields["attributes"].items()}

@@ -3,9 +3,9 @@
 The guest decides what the model computes and how long. In its own process ``stop`` ends a job at
 once, and a job that kills the process kills nothing else.
 
-A request is a JSON message with, for the command stream and each region, its offset in the shared
-memory and its size, or null. A negative offset means that the bytes follow in a message. The
-answer is JSON too, followed after a finished job by the bytes of everything that is not shared.
+A request is pickled: for the command stream and each region its offset in the shared memory and its
+size, or its bytes, or None. The answer is JSON, as the child runs what the guest made, followed
+after a finished job by the bytes of everything that is not shared.
 """
 
 from __future__ import annotations
@@ -92,25 +92,25 @@ class NpuProcess:
         self._connection.close()
 
     def _asked(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
-        pieces = [commands, *regions]
-        spans = [None if piece is None else self._span(piece) for piece in pieces]
-        copied = [p for p, s in zip(pieces, spans, strict=True) if p is not None and s and s[0] < 0]
-        self._connection.send_bytes(json.dumps(spans).encode())
-        for piece in copied:
-            self._connection.send_bytes(piece)
+        pieces = (commands, *regions)
+        spans = [self._span(piece) for piece in pieces]
+        self._connection.send(spans)
         told: dict[str, Any] = json.loads(self._connection.recv_bytes())
         if "failed" in told:
             raise NpuModelFailed(told["failed"])
-        for piece in copied:
-            changed = self._connection.recv_bytes()
-            if piece is not commands:
-                piece[:] = changed
+        for piece, span in zip(pieces, spans, strict=True):
+            if piece is not None and isinstance(span, bytes):
+                changed = self._connection.recv_bytes()
+                if piece is not commands:
+                    piece[:] = changed
         return Outcome(**{**told, "result": Result(told["result"])})
 
-    def _span(self, piece: memoryview) -> tuple[int, int]:
-        """The offset in the shared memory, or -1, and the size."""
+    def _span(self, piece: memoryview | None) -> tuple[int, int] | bytes | None:
+        """The offset in the shared memory and the size; the bytes of what is elsewhere."""
+        if piece is None:
+            return None
         offset = None if self._memory is None else self._memory.offset(piece)
-        return (-1 if offset is None else offset), len(piece)
+        return bytes(piece) if offset is None else (offset, len(piece))
 
 
 def work(given: dict[str, Any], product: str, macs: int) -> None:
@@ -129,8 +129,9 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
         failure = error
     with Connection(given["jobs"]) as jobs, suppress(EOFError):
         while True:
-            spans = json.loads(jobs.recv_bytes())
-            pieces, copied = _pieces(spans, jobs, shared)
+            spans = jobs.recv()
+            pieces = [_piece(span, shared) for span in spans]
+            copied = [p for p, span in zip(pieces, spans, strict=True) if isinstance(span, bytes)]
             try:
                 if failure is not None:
                     raise failure
@@ -141,21 +142,12 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
                 told, copied = {"failed": f"{type(error).__name__}: {error}"}, []
             jobs.send_bytes(json.dumps(told).encode())
             for piece in copied:
-                jobs.send_bytes(piece)
+                jobs.send_bytes(piece or b"")  # an empty view is false
 
 
-def _pieces(
-    spans: list[tuple[int, int] | None], jobs: Connection, shared: memoryview
-) -> tuple[list[memoryview | None], list[memoryview]]:
-    """The command stream and the regions, and those that were sent with the request."""
-    pieces: list[memoryview | None] = []
-    copied: list[memoryview] = []
-    for span in spans:
-        if span is None:
-            pieces.append(None)
-        elif span[0] < 0:
-            copied.append(memoryview(bytearray(jobs.recv_bytes())))
-            pieces.append(copied[-1])
-        else:
-            pieces.append(shared[span[0] : span[0] + span[1]])
-    return pieces, copied
+def _piece(span: tuple[int, int] | bytes | None, shared: memoryview) -> memoryview | None:
+    if span is None:
+        return None
+    if isinstance(span, bytes):
+        return memoryview(bytearray(span))
+    return shared[span[0] : span[0] + span[1]]

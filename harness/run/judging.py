@@ -293,7 +293,7 @@ def read_outputs(program: Program, work: Path) -> Outputs:
             else:
                 misshapen.append(f"{file.name} has {size} bytes, expected {spec.nbytes}")
         digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
-    named = ByDesign(tuple(d.name for d in program.by_design), tuple(by_design))
+    named = ByDesign(program.by_design, tuple(by_design))
     return Outputs(
         tuple(diffs),
         tuple(missing),

@@ -24,7 +24,7 @@ from harness.export.request import ExportRequest
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareChoice
 from harness.sim.simulator import pick
-from harness.system.files import disk_errors, sha256_of
+from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent
 
 
@@ -112,7 +112,7 @@ def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
     wrong = first_disagreement(program)
     if wrong is None:
         return None
-    with ExportProcess() as process, disk_errors("writing the reduced program"):
+    with ExportProcess() as process:
         smallest = smallest_part(
             process, program, wrong.delegate, wrong.set, tries=tries, base=base
         )

@@ -78,7 +78,6 @@ def program(folder: Path, blob: bytes, specs: Mapping[str, bytes] | None = None)
         outputs=_kept(folder, "o", expected),
         sets=(InputSet(("i0.bin", "i1.bin"), ("o0.bin",)),),
         operators=(),
-        planned_buffers=(),
         versions={},
         seed=0,
         direct_drive=True,

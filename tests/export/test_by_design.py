@@ -34,7 +34,7 @@ def _registered() -> None:
 
 
 def definition(name: str) -> Callable[..., torch.Tensor]:
-    (found,) = (d.compute for d in by_design.DEFINITIONS if d.difference.name == name)
+    (found,) = (d.compute for d in by_design.DEFINITIONS if d.name == name)
     return found
 
 
@@ -122,7 +122,7 @@ def test_only_a_difference_that_is_met_is_named() -> None:
     assert kernels.met == ()
     wrong = python + 1  # as if Python's definition said so
     assert torch.equal(kernels(quantize, arguments, {}, wrong), python)
-    assert [d.name for d in kernels.met] == ["quantize-fused"]
+    assert [*kernels.met] == ["quantize-fused"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_an_average_of_another_time_has_its_arguments_elsewhere(
     kernels, python = by_design.Kernels("cortex-m55"), torch.tensor([[[[1]]]], dtype=torch.int8)
     got = kernels(target, (x, [2, 2], [2, 2], [0, 0], *given), {}, python)
     assert got.flatten().tolist() == [2]  # 6 over 4, half away from zero
-    assert [d.name for d in kernels.met] == ["avg-pool-half-away"]
+    assert [*kernels.met] == ["avg-pool-half-away"]
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus"])
@@ -166,7 +166,7 @@ def test_a_core_without_helium_rounds_the_product(target: str) -> None:
         inverse = np.float32(1.0) / np.float32(scale)
         wanted = np.rint(x.numpy() * inverse).astype(np.float32) + np.float32(3)
         assert (got.numpy() == np.clip(wanted, -128, 127)).all()
-        names = [d.name for d in kernels.met]
+        names = [*kernels.met]
         assert names == ([] if torch.equal(got, python) else ["quantize-float-scale"])
         differing += len(names)
     assert differing
@@ -199,7 +199,7 @@ def test_other_operators_are_left_alone() -> None:
 
 def test_a_program_has_both_outputs_where_they_differ(exported: Callable[..., Program]) -> None:
     program = exported("ds_cnn")
-    assert [d.name for d in program.by_design] == ["avg-pool-half-away"]
+    assert [*program.by_design] == ["avg-pool-half-away"]
     for one in program.sets:
         assert len(one.by_design) == len(one.expected)
         for name in one.by_design:
@@ -229,9 +229,9 @@ def test_a_program_without_such_operators_has_one(exported: Callable[..., Progra
 
 
 def test_names_are_one_each() -> None:
-    names = [d.difference.name for d in by_design.DEFINITIONS]
+    names = [d.name for d in by_design.DEFINITIONS]
     assert len(set(names)) == len(names)
     for target in ("cortex-m55", "cortex-m33"):
         kernels = by_design.Kernels(target)
-        operators = {d.difference.operator for d in by_design.DEFINITIONS}
+        operators = {d.operator for d in by_design.DEFINITIONS}
         assert set(kernels._by_operator) == operators  # one for each core

@@ -40,7 +40,6 @@ def test_it_exports_without_float_operators(exported: Get, name: str) -> None:
     assert program.operators
     assert {operator.split("::")[0] for operator in program.operators} == {"cortex_m"}
     assert len(program.sets) >= 2
-    assert program.planned_buffers[0] > 0
     assert program.oracle_name.startswith("cortex_m operators (executorch ")
     assert program.oracle_name.endswith("CPU operators as CMSIS-NN defines them")
     for spec in (*program.inputs, *program.outputs):

@@ -72,5 +72,5 @@ def test_a_vela_without_figures(exported: Get, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_vela_that_does_not_end(exported: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "_TIMEOUT_S", 0.01)
-    with pytest.raises(InfraError, match=r"Vela has not ended after 0\.01 s"):
+    with pytest.raises(InfraError, match=r"Vela: no end after 0\.01 s"):
         estimates_of(exported("linear", U55))

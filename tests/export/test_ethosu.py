@@ -10,9 +10,9 @@ import pytest
 from tosa.TosaGraph import TosaGraph
 
 from harness.config.models import ModelSource, Quantization, small_models
-from harness.core.errors import HarnessError
+from harness.core.errors import ExportError, HarnessError
 from harness.export.batch import export
-from harness.export.failures import DeadModelError, NothingDelegated, OraclesDisagree
+from harness.export.failures import DeadModelError, NothingDelegated
 from harness.export.process import ExportProcess
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, exporter_versions
@@ -55,8 +55,6 @@ def test_every_model_exports_and_its_delegates_are_exact(
         assert spec.dtype == "float32"
         assert spec.scale is not None
         assert spec.zero_point is not None
-    for delegate in program.delegates:
-        assert delegate.operators.lsb <= 1, "worse than when BOUND_LSB was chosen"
     assert first_disagreement(program) is None
 
 
@@ -123,8 +121,6 @@ def test_the_other_oracles_are_on_record(exported: Get) -> None:
     assert eager.worst[0].lsb < real.worst[0].lsb < 20
     element = eager.worst[0].element
     assert len(element) == len(program.outputs[0].shape)
-    assert program.delegates[0].operators.lsb == 1
-    assert program.delegates[0].operators.operator == "aten_avg_pool2d_default"
 
 
 def test_channels_last_inputs_stay_so(exported: Get, user_model: Write) -> None:
@@ -179,19 +175,21 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
 
     monkeypatch.setattr("harness.export.child.lower.to_ethos_u", planted)
     request = ExportRequest(user_model(CONVOLUTIONS), U55)
-    with pytest.raises(OraclesDisagree) as caught:  # in this process, where it can be planted
+    with pytest.raises(
+        ExportError, match="differ by"
+    ) as caught:  # in this process, where it can be planted
         worker.export(print, request, exporter_versions(U55), "no such folder")
-    error = caught.value
+    error, facts = caught.value, caught.value.facts
     assert "the TOSA reference model and the quantised eager model differ by" in error.message
-    assert error.delegate == 0
+    assert facts["delegate"] == 0
     # The fault is in the first of the two, or the second one is: nothing tells them apart.
-    assert error.operators == ("aten_relu_default_1", "aten_convolution_default_2")
+    assert facts["operators"] == ("aten_relu_default_1", "aten_convolution_default_2")
     assert error.hint == (
         "which operator differs is not known: from aten_relu_default_1 on none can be paired with "
         "a value in TOSA"
     )
-    assert len(error.element) == 4
-    assert error.lsb > error.bound_lsb
+    assert len(facts["element"]) == 4
+    assert facts["lsb"] > facts["bound_lsb"]
 
 
 def damaged(tosa: bytes) -> bytes:

@@ -27,7 +27,6 @@ def test_equal_requests_have_equal_keys_that_name_the_model() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        replace(BASE, seed=1),
         replace(BASE, compile_target="cortex-m4"),
         replace(BASE, quantization=Quantization.A16W8),
         replace(BASE, layout=Layout.EXPLICIT),
@@ -127,7 +126,6 @@ def test_what_vela_is_told_is_in_the_key(other: ExportRequest) -> None:
     ("change", "message", "hint"),
     [
         ({"compile_target": "ethos-u55-100"}, "cannot compile for 'ethos-u55-100'", "u55-{32,64"),
-        ({"memory_mode": "Sram_only"}, "no memory mode 'Sram_only'", "mean Sram_Only?"),
         (
             {"memory_mode": "Dedicated_Sram_384KB"},
             "the arena would be in OffChipFlash, which nothing can write to",
@@ -138,7 +136,6 @@ def test_what_vela_is_told_is_in_the_key(other: ExportRequest) -> None:
             "no system configuration 'Ethos_U85_SYS_DRAM_Mid' for an Ethos-U55",
             "Ethos_U55_Deep_Embedded",
         ),
-        ({"compile_target": "cortex-m55", "memory_mode": "Sram_Only"}, "are for an Ethos-U", ""),
     ],
 )
 def test_what_vela_cannot_do_is_a_usage_error(

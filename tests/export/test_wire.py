@@ -23,7 +23,6 @@ from harness.core.errors import (
 from harness.export.failures import (
     DeadModelError,
     NothingDelegated,
-    OraclesDisagree,
     StageFailed,
     UnsupportedTensor,
 )
@@ -37,7 +36,7 @@ from harness.export.wire import (
     value_of,
 )
 
-REQUEST = ExportRequest(find_model("ds_cnn"), "ethos-u55-128", 7, "a", "Sram_Only")
+REQUEST = ExportRequest(find_model("ds_cnn"), "ethos-u55-128", "a", "Sram_Only")
 
 
 def received(data: bytes) -> list[dict[str, Any]]:
@@ -83,7 +82,7 @@ def test_bytes_that_are_no_answer(data: bytes) -> None:
         received(data + b"\n")
 
 
-@pytest.mark.parametrize("message", [{"status": 0}, {"os_error": []}, {"error": {}}])
+@pytest.mark.parametrize("message", [{"status": 0}, {"error": []}, {"error": {}}])
 def test_an_answer_without_a_result(message: dict[str, Any]) -> None:
     with pytest.raises(BadMessage):
         value_of(message)
@@ -107,7 +106,7 @@ def with_log(error: ExportError) -> ExportError:
         with_log(StageFailed(REQUEST, "lower", ValueError("first\nsecond"))),
         DeadModelError("m", ()),
         NothingDelegated("m", "ethos-u55-128"),
-        OraclesDisagree(0, 1, ("add", "mul"), element=(1, 2), lsb=9, bound_lsb=2),
+        ExportError("no", operators=("add", "mul"), element=(1, 2), lsb=9),
         UnsupportedTensor("x", "int"),
         NamesMissing(Path("/m.py"), ["ModelInputs"]),
         UsageError("no", hint="do", path="/p"),

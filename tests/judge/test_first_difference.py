@@ -16,7 +16,7 @@ import pytest
 
 from harness.core.errors import ExportError, HarnessError
 from harness.export.process import ExportProcess
-from harness.export.program import Delegate, InputSet, OperatorAgreement, Program, TensorSpec
+from harness.export.program import Delegate, InputSet, Program, TensorSpec
 from harness.judge.first_difference import Disagreement, first_disagreement, name_operator
 
 CASES = Path(__file__).parents[1] / "npu" / "data" / "cases.npz"
@@ -63,9 +63,7 @@ def program(tmp_path: Path) -> Program:
         outputs=(),
         sets=(),
         operators=(),
-        planned_buffers=(),
         versions={},
-        seed=0,
         delegates=delegates,
     )
 
@@ -80,16 +78,13 @@ def _delegate(folder: Path, index: int, name: str, arrays: dict[str, np.ndarray]
             order = tuple(range(value.ndim))
             found.append(TensorSpec(file, str(value.dtype), value.shape, order))
     files = InputSet(tuple(s.name for s in specs["in"]), tuple(s.name for s in specs["out"]))
-    agreement = OperatorAgreement(2, 0, "", 0, ())
     return Delegate(
-        "EthosUBackend",
         1 - index,
         f"{index}.vela",
         "none.tosa",
         tuple(specs["in"]),
         tuple(specs["out"]),
         (files, files),
-        agreement,
     )
 
 

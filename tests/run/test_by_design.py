@@ -17,7 +17,7 @@ import pytest
 from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.core.verdict import Verdict
-from harness.export.program import InputSet, NamedDifference, Program
+from harness.export.program import InputSet, Program
 from harness.firmware.source import Arithmetic, FirmwareSource, source_named, source_names
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
 )
-NAMED = NamedDifference("half-away", "cortex_m::quantized_avg_pool2d", "it rounds so")
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +53,7 @@ def program(folder: Path, *, expected: float, by_design: float) -> Program:
         (folder / f"expected{k}.bin").write_bytes(off(expected))
         (folder / f"design{k}.bin").write_bytes(off(by_design))
         sets.append(InputSet((f"in{k}.bin",), (f"expected{k}.bin",), (f"design{k}.bin",)))
-    return replace(plain, sets=tuple(sets), by_design=(NAMED,))
+    return replace(plain, sets=tuple(sets), by_design=("half-away",))
 
 
 def run(

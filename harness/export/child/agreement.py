@@ -25,16 +25,11 @@ import numpy as np
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
+from harness.core.errors import ExportError
 from harness.export.child.expected_outputs import DelegateCall, as_logical
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array, computed, read_graph, run_graph, with_outputs
-from harness.export.failures import OraclesDisagree
-from harness.export.program import (
-    OperatorAgreement,
-    OracleAgreement,
-    TensorSpec,
-    WorstDifference,
-)
+from harness.export.program import OracleAgreement, TensorSpec, WorstDifference
 
 BOUND_LSB = 2  # the catalogue's worst is 1; tables and reciprocals may give one more
 _QUANTISE = "quantize_per_tensor"
@@ -79,38 +74,50 @@ def _worst(
 
 def check_operators(
     lowered: LoweredBackendModule, tosa: bytes, calls: Sequence[DelegateCall]
-) -> OperatorAgreement:
-    """The worst operator over all calls. Raises OraclesDisagree for one beyond the bound."""
+) -> None:
+    """Raises ExportError for an operator that differs by more than the bound in a call."""
     tensors = [t for t in computed(read_graph(tosa)) if t.dtype in ("int8", "int16")]
     instrumented = with_outputs(tosa, [t.name for t in tensors])
-    worst = OperatorAgreement(BOUND_LSB, 0, "", 0, ())
     for number, call in enumerate(calls):
         eager = _Eager(lowered, run_graph(instrumented, call.inputs))
         outputs = eager.outputs(call.inputs)
         for output, expected in zip(outputs, call.outputs, strict=True):
             difference = _absolute_difference(output, expected)
             if difference.max(initial=0) > BOUND_LSB:
-                raise OraclesDisagree(
-                    call.delegate,
-                    number,
-                    eager.unmatched,
-                    element=_worst_element(difference),
-                    lsb=int(difference.max()),
-                    bound_lsb=BOUND_LSB,
-                )
-        if eager.worst[1].max(initial=0) > worst.lsb:
-            operator, difference = eager.worst
-            lsb, element = int(difference.max()), _worst_element(difference)
-            worst = OperatorAgreement(BOUND_LSB, lsb, operator, number, element)
-    return worst
+                raise disagreement(call.delegate, number, eager.unmatched, difference)
+
+
+def disagreement(
+    delegate: int, number: int, operators: Sequence[str], difference: Array
+) -> ExportError:
+    """The error for an output of input set ``number``. ``operators``: those before the output, as
+    ExecuTorch calls them, whose results have no partner in TOSA: one alone is blamed."""
+    lsb, element = int(difference.max()), _worst_element(difference)
+    at, hint = "", "ExecuTorch lowers this operator to something else than it means"
+    if len(operators) == 1:
+        at = f" at {operators[0]}"
+    elif operators:
+        hint = (
+            f"which operator differs is not known: from {operators[0]} on none can be paired "
+            "with a value in TOSA"
+        )
+    return ExportError(
+        f"the TOSA reference model and the quantised eager model differ by {lsb} LSB (more than "
+        f"{BOUND_LSB}) in an output of delegate {delegate}{at}, element {list(element)}, for "
+        f"input set {number}",
+        hint=hint,
+        delegate=delegate,
+        operators=tuple(operators),
+        element=element,
+        set=number,
+        lsb=lsb,
+        bound_lsb=BOUND_LSB,
+    )
 
 
 class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
     """Runs the lowered graph, and feeds each operator the values that TOSA computed before it.
-
-    ``worst``: name and differences of the worst operator with a match in TOSA. ``unmatched``: the
-    operators without a match since the last one with a match.
-    """
+    ``unmatched``: the operators without a match in TOSA since the last one with a match."""
 
     def __init__(self, lowered: LoweredBackendModule, reference: Sequence[Array]) -> None:
         program = lowered.original_module
@@ -118,7 +125,6 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         fakes = {n.name: n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"}
         self._inputs = [fakes[name] for name in program.graph_signature.user_inputs]
         self._reference = [TosaValue.of(each) for each in reference]
-        self.worst: tuple[str, Array] = ("", np.zeros(1, np.int64))
         self.unmatched: tuple[str, ...] = ()
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array]:
@@ -132,15 +138,12 @@ class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
         name = str(n.target)
         if n.op != "call_function" or _QUANTISE not in name or f"de{_QUANTISE}" in name:
             return result
-        operator = n.args[0].name
         pairs = list(matches(result.contiguous().numpy(), self._reference))
         if not pairs:
-            self.unmatched += (operator,)
+            self.unmatched += (n.args[0].name,)
             return result
-        difference, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
+        _, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
         self.unmatched = ()
-        if difference.max(initial=0) > self.worst[1].max(initial=0):
-            self.worst = operator, difference
         tosa_value = torch.from_numpy(np.ascontiguousarray(partner))
         return torch.empty_like(result).copy_(tosa_value)
 

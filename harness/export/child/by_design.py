@@ -17,17 +17,18 @@ from typing import Any
 
 import torch
 
-from harness.export.program import NamedDifference
 from harness.firmware.source import Arithmetic
 
 
 @dataclass(frozen=True)
 class Definition:
-    """``compute`` takes the operator's arguments by their names in its schema, as their order has
-    changed (``ceil_mode`` came with ExecuTorch's pull request 21039). ``helium``: only for kernels
-    with it, or only for those without; None: for all."""
+    """The kernels' definition of ``operator`` (without overload). ``compute`` takes the operator's
+    arguments by their names in its schema, as their order has changed (``ceil_mode`` came with
+    ExecuTorch's pull request 21039). ``helium``: only for kernels with it, or only for those
+    without; None: for all."""
 
-    difference: NamedDifference
+    name: str
+    operator: str
     compute: Callable[..., torch.Tensor]
     helium: bool | None = None
 
@@ -39,13 +40,13 @@ class Kernels:
         helium = compile_target.startswith(_HELIUM)
         follows = DEFINITIONS if arithmetic is Arithmetic.CMSIS_NN else ()
         fitting = [d for d in follows if d.helium is None or d.helium is helium]
-        self._by_operator = {d.difference.operator: d for d in fitting}
+        self._by_operator = {d.operator: d for d in fitting}
         self._met: set[str] = set()
 
     @property
-    def met(self) -> tuple[NamedDifference, ...]:
-        """The differences that occurred, in the order of the definitions."""
-        return tuple(d.difference for d in DEFINITIONS if d.difference.name in self._met)
+    def met(self) -> tuple[str, ...]:
+        """The names of the differences that occurred, in the order of the definitions."""
+        return tuple(d.name for d in DEFINITIONS if d.name in self._met)
 
     def __call__(
         self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], python: Any
@@ -60,7 +61,7 @@ class Kernels:
         computed = definition.compute(**_by_name(target, args), **kwargs)
         if torch.equal(computed, python):
             return python
-        self._met.add(definition.difference.name)
+        self._met.add(definition.name)
         return torch.empty_like(python).copy_(computed)
 
 
@@ -88,7 +89,7 @@ def _quantize_float_scale(
     quant_max: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """As Python's definition, but for the inverse scale."""
+    """The inverse scale is 1 / float32(scale); Python's definition rounds 1 / scale to float32."""
     rounded = torch.round(input * _inverse(scale)) + zero_point
     return torch.clamp(rounded, quant_min, quant_max).to(dtype)
 
@@ -101,8 +102,9 @@ def _quantize_fused(
     quant_max: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """The product is not rounded before it is rounded to an integer: a float32 product is exact
-    in float64."""
+    """With Helium the product with the inverse scale is not rounded to float32 before it is rounded
+    to an integer (vfmaq); Python's definition rounds twice. A float32 product is exact in float64.
+    """
     x = input
     inverse = _inverse(scale)
     flat = x.permute(x.dim_order()).contiguous().flatten()
@@ -125,7 +127,8 @@ def _avg_pool_integer(
     ceil_mode: bool = False,
     **_rest: Any,
 ) -> torch.Tensor:
-    """The integer sum of a window over the number of its elements, half away from zero."""
+    """The integer sum of a window over the number of its elements, half away from zero. Python's
+    definition averages floats and rounds half to even."""
     ones = torch.ones_like(input, dtype=torch.float64)
 
     def windows(values: torch.Tensor) -> torch.Tensor:
@@ -209,45 +212,21 @@ _IN_ORDER: Mapping[str, Callable[..., torch.Tensor]] = {
 }
 # Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
 _HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
-_FLOAT_SCALE = (
-    "the inverse scale is 1 / float32(scale); Python's definition rounds 1 / scale to float32"
-)
-_HALF_AWAY = (
-    "CMSIS-NN divides the integer sum of a window and rounds half away from zero; Python's "
-    "definition averages floats and rounds half to even"
-)
 DEFINITIONS = (
+    Definition("quantize-fused", "cortex_m::quantize_per_tensor", _quantize_fused, helium=True),
     Definition(
-        NamedDifference(
-            "quantize-fused",
-            "cortex_m::quantize_per_tensor",
-            "with Helium the product with the inverse scale is not rounded to float32 before it "
-            "is rounded to an integer (vfmaq); Python's definition rounds twice",
-        ),
-        _quantize_fused,
-        helium=True,
-    ),
-    Definition(
-        NamedDifference("quantize-float-scale", "cortex_m::quantize_per_tensor", _FLOAT_SCALE),
+        "quantize-float-scale",
+        "cortex_m::quantize_per_tensor",
         _quantize_float_scale,
         helium=False,
     ),
     Definition(
-        NamedDifference(
-            "portable-quantize-float-scale",
-            "quantized_decomposed::quantize_per_tensor",
-            _FLOAT_SCALE,
-        ),
+        "portable-quantize-float-scale",
+        "quantized_decomposed::quantize_per_tensor",
         _quantize_float_scale,
     ),
+    Definition("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _avg_pool_integer),
     Definition(
-        NamedDifference("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _HALF_AWAY),
-        _avg_pool_integer,
-    ),
-    Definition(
-        NamedDifference(
-            "avg-pool-nhwc-half-away", "cortex_m::quantized_avg_pool2d_nhwc", _HALF_AWAY
-        ),
-        _avg_pool_integer_nhwc,
+        "avg-pool-nhwc-half-away", "cortex_m::quantized_avg_pool2d_nhwc", _avg_pool_integer_nhwc
     ),
 )

@@ -18,10 +18,9 @@ from harness.export.child.tosa_graph import read_graph
 from harness.export.failures import UnsupportedTensor
 from harness.export.graph_values import Row, write_values
 from harness.export.program import (
+    DTYPES,
     Delegate,
     InputSet,
-    NamedDifference,
-    OperatorAgreement,
     OracleAgreement,
     Program,
     RawSet,
@@ -30,16 +29,6 @@ from harness.export.program import (
 from harness.export.request import ExportRequest, NpuOptions, is_ethos_u
 from harness.npu.blob import find_blobs
 
-DTYPES = {
-    "BYTE": "uint8",
-    "CHAR": "int8",
-    "SHORT": "int16",
-    "INT": "int32",
-    "LONG": "int64",
-    "FLOAT": "float32",
-    "DOUBLE": "float64",
-    "BOOL": "bool",
-}
 # Cortex-M's operators; ExecuTorch's own remain for types that Cortex-M does not quantise.
 _QUANTIZE = {f"{space}::quantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 _DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
@@ -49,11 +38,9 @@ _DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quan
 class RawDelegate:
     """The blob of an NPU, the graph it was compiled from, and its calls, one for each input set."""
 
-    backend: str
     blob: bytes
     tosa: bytes
     calls: tuple[DelegateCall, ...]
-    operators: OperatorAgreement
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ class LoweredModel:
     outputs: list[Sample]
     cross_checks: tuple[CrossCheck, ...] = ()
     delegates: tuple[RawDelegate, ...] = ()
-    by_design: tuple[NamedDifference, ...] = ()
+    by_design: tuple[str, ...] = ()
     python_outputs: Sequence[Sample] = ()
     output_scales: Sequence[float | None] = ()
     not_reproducible: str = ""
@@ -84,7 +71,6 @@ class Serialised:
     outputs: tuple[TensorSpec, ...]
     operators: tuple[str, ...]
     layers: tuple[str, ...]
-    planned_buffers: tuple[int, ...]
 
     def raw_sets(self, inputs: Sequence[Sample], lowered: LoweredModel) -> tuple[RawSet, ...]:
         """Inputs and expected outputs in the layout of the method."""
@@ -123,7 +109,6 @@ def serialise(lowered: LoweredModel) -> Serialised:
         outputs=tuple(replace(o, scale=step) if o.scale is None else o for o, step in steps),
         operators=tuple(_operator_name(operator) for operator in plan.operators),
         layers=_layers(program, sum(len(chain.instructions) for chain in plan.chains)),
-        planned_buffers=tuple(plan.non_const_buffer_sizes[1:]),
     )
 
 
@@ -233,9 +218,7 @@ def write_program(
         operators=serialised.operators,
         layers=serialised.layers,
         origins=_origins(lowered.edge),
-        planned_buffers=serialised.planned_buffers,
         versions=versions,
-        seed=request.seed,
         system_config=npu.system_config,
         memory_mode=npu.memory_mode,
         direct_drive=request.direct_drive,
@@ -271,13 +254,11 @@ def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position
     (directory / name / "graph.tosa").write_bytes(delegate.tosa)
     graph = read_graph(delegate.tosa)
     return Delegate(
-        backend=delegate.backend,
         position=position,
         blob=f"{name}/vela.bin",
         tosa=f"{name}/graph.tosa",
         inputs=graph.inputs,
         outputs=graph.outputs,
-        operators=delegate.operators,
         sets=tuple(
             _write_set(
                 directory,

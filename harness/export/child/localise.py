@@ -8,10 +8,8 @@ output, up to the first wrong one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from harness.export.child.reduce import Smallest, known_vela_defect, npu_trial, 
 from harness.export.child.tosa_graph import (
     CONSTANTS,
     Array,
+    Graph,
     Operator,
     computed,
     read_graph,
@@ -31,18 +30,33 @@ from harness.export.localise import SmallestPart, WrongValue
 from harness.export.program import Program, TensorSpec
 from harness.export.request import NpuOptions
 from harness.npu.model import Network
+from harness.system.files import disk_errors
 
 OnStage = Callable[[str], None]
 
 
 def first_wrong_value(
     on_stage: OnStage, program: Program, delegate: int, input_set: int
-) -> dict[str, Any] | None:
-    """The fields of WrongValue. Raises ExportError."""
+) -> WrongValue | None:
+    """Raises ExportError."""
     on_stage("name the operator")
     tosa, inputs = _graph(program, delegate, input_set)
-    wrong = _first_wrong(tosa, program.npu, inputs)
-    return None if wrong is None else asdict(wrong)
+    graph = read_graph(tosa)
+    observed = [t for t in computed(graph) if t.dtype in ("int8", "int16", "bool")]
+    names = {t.name for t in observed}
+    observed += [t for t in graph.outputs if t.name not in names and t.dtype]
+    reference = run_graph(with_outputs(tosa, [t.name for t in observed]), inputs)
+    indices = list(range(len(observed)))
+    for group in (indices, *([index] for index in indices)):  # all together, then one by one
+        instrumented = with_outputs(tosa, [observed[i].name for i in group])
+        outputs = _outputs(instrumented, program.npu, inputs)
+        for index, raw in zip(group, outputs, strict=False):
+            tensor = observed[index]
+            wrong = _first_different(tensor, reference[index], raw)
+            if wrong is not None:
+                operator = _operator_text(graph.producer(tensor.name), graph.operators)
+                return WrongValue(operator, tensor.name, *wrong)
+    return None
 
 
 def smallest_part(
@@ -51,9 +65,9 @@ def smallest_part(
     delegate: int,
     input_set: int,
     tries: int,
-    base: str | None,
-) -> dict[str, Any] | None:
-    """The fields of SmallestPart. Raises ExportError, OSError."""
+    base: Path | None,
+) -> SmallestPart | None:
+    """Raises ExportError, DiskError."""
     on_stage("reduce the graph")
     tosa, inputs = _graph(program, delegate, input_set)
     options = program.npu
@@ -62,16 +76,14 @@ def smallest_part(
         return None
     _, product, macs = program.compile_target.split("-")[-3:]
     graph = read_graph(smallest.tosa)
-    return asdict(
-        SmallestPart(
-            smallest.operators,
-            smallest.whole,
-            smallest.tries,
-            str(smallest.trouble),
-            known_vela_defect(graph, product, int(macs), smallest.trouble),
-            _listing(smallest),
-            () if base is None else _write_files(smallest, options, base),
-        )
+    return SmallestPart(
+        smallest.operators,
+        smallest.whole,
+        smallest.tries,
+        str(smallest.trouble),
+        known_vela_defect(graph, product, int(macs), smallest.trouble),
+        _listing(graph),
+        () if base is None else _write_files(smallest, options, base),
     )
 
 
@@ -86,21 +98,21 @@ def _graph(program: Program, delegate: int, input_set: int) -> tuple[bytes, list
     return (program.directory / part.tosa).read_bytes(), inputs
 
 
-def _write_files(smallest: Smallest, options: NpuOptions, base: str) -> tuple[str, ...]:
+def _write_files(smallest: Smallest, options: NpuOptions, base: Path) -> tuple[str, ...]:
     contents = {
         f"{base}.tosa": smallest.tosa,
         f"{base}.vela": compile_graph(smallest.tosa, options),
     }
     for index, value in enumerate(smallest.inputs):
         contents[f"{base}-in{index}.bin"] = value.tobytes()
-    for name, content in contents.items():
-        Path(name).write_bytes(content)
+    with disk_errors("writing the reduced program"):
+        for name, content in contents.items():
+            Path(name).write_bytes(content)
     return tuple(contents)
 
 
-def _listing(smallest: Smallest) -> tuple[str, ...]:
+def _listing(graph: Graph) -> tuple[str, ...]:
     """A line for each operator: its name, inputs and outputs."""
-    graph = read_graph(smallest.tosa)
 
     def shown(name: str) -> str:
         tensor = graph.tensors[name]
@@ -114,24 +126,6 @@ def _listing(smallest: Smallest) -> tuple[str, ...]:
     )
 
 
-def _first_wrong(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> WrongValue | None:
-    graph = read_graph(tosa)
-    observed = [t for t in computed(graph) if t.dtype in ("int8", "int16", "bool")]
-    names = {t.name for t in observed}
-    observed += [t for t in graph.outputs if t.name not in names and t.dtype]
-    reference = run_graph(with_outputs(tosa, [t.name for t in observed]), inputs)
-    indices = list(range(len(observed)))
-    for group in (indices, *([index] for index in indices)):  # all together, then one by one
-        outputs = _outputs(with_outputs(tosa, [observed[i].name for i in group]), options, inputs)
-        for index, raw in zip(group, outputs, strict=False):
-            wrong = _compare(observed[index], reference[index], raw)
-            if wrong is not None:
-                element, expected, actual = wrong
-                operator = _operator_text(graph.producer(observed[index].name), graph.operators)
-                return WrongValue(operator, observed[index].name, element, expected, actual)
-    return None
-
-
 def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Sequence[bytes]:
     """The NPU's outputs; ``()`` when Vela refuses to make these tensors outputs."""
     try:
@@ -141,9 +135,10 @@ def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Seque
     return Network(blob).run([value.tobytes() for value in inputs])[0]
 
 
-def _compare(
+def _first_different(
     tensor: TensorSpec, expected: Array, raw: bytes
 ) -> tuple[tuple[int, ...], int, int] | None:
+    """The element, and its expected and actual value."""
     if len(raw) != expected.nbytes:
         raise ExportError(f"'{tensor.name}' has {len(raw)} bytes, not {expected.nbytes}")
     actual = np.frombuffer(raw, expected.dtype).reshape(expected.shape)

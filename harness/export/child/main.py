@@ -98,10 +98,6 @@ def _answer(function: str, *arguments: Any) -> dict[str, Any]:
         return {"value": call(*arguments)}
     except HarnessError as error:
         return {"error": error_fields(error)}
-    except OSError as error:
-        return {
-            "os_error": [error.errno or 0, error.strerror or str(error), str(error.filename or "")]
-        }
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         traceback.print_exc()
         return {"error": error_fields(as_harness_error(error))}

@@ -34,13 +34,13 @@ from harness.export.child.sensitivity import randomise_weights, require_sensitiv
 from harness.export.child.source import LoadedModel, input_files, load_model
 from harness.export.failures import FileRaised, NothingDelegated, StageFailed
 from harness.export.graph_values import Row
-from harness.export.program import NamedDifference
 from harness.export.request import LOWERINGS, ExportRequest, is_ethos_u
 from harness.firmware.source import Arithmetic
-from harness.system.files import DiskError, disk_full
+from harness.system.files import DiskError, disk_errors, disk_full
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
+_SEED = 0  # of weights and inputs: equal requests give equal bytes
 
 OnStage = Callable[[str], None]
 
@@ -59,7 +59,7 @@ def export(
     started = time.time_ns()
     stage = _Stages(request, on_stage)
     lower_model = _route(request)
-    with _reproducible(request.seed):
+    with _reproducible():
         with stage(_LOAD):
             model = load_model(request.model)
         with stage("prepare inputs"):
@@ -77,7 +77,8 @@ def export(
     require_sensitivity(request.model.name, sets)
     with stage("compare the oracles"):
         oracles = agreements(serialised.outputs, lowered.outputs, lowered.cross_checks)
-    write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
+    with disk_errors("writing the program"):
+        write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
     if request.model.file is None:
         return {}
     return input_files(request.model.file, model.input_files, started)
@@ -132,7 +133,7 @@ class _Work:
 
 def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, ...], list[Sample]]:
     """CalibrationType samples and input sets; a shipped model gets its live weights here."""
-    generator = np.random.default_rng(request.seed)
+    generator = np.random.default_rng(_SEED)
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
         randomise_weights(model.module, ranges, generator)
@@ -202,7 +203,7 @@ def _both_ways(
     edge: EdgeProgramManager,
     sets: Sequence[Sample],
     graphs: Mapping[bytes, bytes],
-) -> tuple[list[ProgramRun], list[Sample], tuple[NamedDifference, ...]]:
+) -> tuple[list[ProgramRun], list[Sample], tuple[str, ...]]:
     """Runs the program with ExecuTorch's C++ kernels on the CPU. If its Python definitions differ,
     also returns the outputs by these, and the differences."""
     kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
@@ -285,20 +286,19 @@ def _raw_delegates(
         blob = bytes(module.processed_bytes)
         tosa = graphs[blob]
         calls = tuple(run.calls[number] for run in runs)
-        yield RawDelegate(
-            module.backend_id, blob, tosa, calls, check_operators(module, tosa, calls)
-        )
+        check_operators(module, tosa, calls)
+        yield RawDelegate(blob, tosa, calls)
 
 
 @contextmanager
-def _reproducible(seed: int) -> Iterator[None]:
+def _reproducible() -> Iterator[None]:
     """Seeds, one thread and torch's own kernels. The garbage collector is paused: tracing makes
     millions of objects that live to the end, and collecting takes a tenth of the time."""
     gc.disable()
     torch.set_num_threads(1)
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    random.seed(_SEED)
+    np.random.seed(_SEED)
+    torch.manual_seed(_SEED)
     try:
         with torch.backends.mkldnn.flags(enabled=False):
             yield

@@ -34,7 +34,5 @@ class Made:
             outputs=(_SPEC,),
             sets=(InputSet(("i0.bin",), ("e0.bin",)),),
             operators=(),
-            planned_buffers=(),
             versions=self.versions,
-            seed=0,
         )
