@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
@@ -118,22 +118,30 @@ def run(
     started = time.monotonic()
     with (
         console.open("wb") as log,
-        _Child(argv, cwd, environment, descriptors) as child,
+        TiedProcess(
+            argv,
+            descriptors,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            cwd=cwd,
+            env=dict(environment),
+        ) as child,
     ):
+        recorder = _Recorder(child.stdout, log, started, watch.output)
         try:
-            watch.started(child.child_fd)
-            recorder = _Recorder(child, log, started, watch.output)
-            stop, excess = _watch(child, recorder, started, bounds, watch)
+            watch.started(recorder.console.child_fd)
+            stop, excess = _watch(child.pid, recorder, started, bounds, watch)
             if stop is not Stop.EXITED:
                 watch.before_kill(stop)
         finally:
-            child.kill()
+            status = child.end()
         recorder.finish()
     own_end = stop is Stop.EXITED
     return Ended(
         stop=stop,
-        status=child.exitstatus if own_end else None,
-        signal=child.signalstatus if own_end else None,
+        status=status if own_end and status >= 0 else None,
+        signal=-status if own_end and status < 0 else None,
         wall_seconds=time.monotonic() - started,
         output_bytes=recorder.size,
         times=tuple(recorder.times),
@@ -142,68 +150,16 @@ def run(
     )
 
 
-class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
-    """A program that pexpect reads through a pipe: stdout and stderr, in order, as bytes.
-
-    The pipe is read only when somebody asks, so a child that floods us waits, and our memory
-    stays flat. (``popen_spawn`` reads into a queue without bound, ``spawn`` needs a terminal.)
-    Its environment is ``environment`` exactly; its stdin is at its end.
-    """
-
-    def __init__(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        environment: Mapping[str, str],
-        descriptors: Sequence[int],
-    ) -> None:
-        self._process = TiedProcess(
-            argv,
-            descriptors,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            cwd=cwd,
-            env=dict(environment),
-        )
-        assert self._process.stdout is not None
-        super().__init__(self._process.stdout, maxread=_READ, use_poll=True)
-        self.pid = self._process.pid
-        self.ended = False  # nobody writes to the console any more
-
-    def read_now(self, seconds: float = 0) -> bytes:
-        """What there is, waiting for it at most so long; nothing when there is nothing."""
-        if self.ended:
-            return b""
-        try:
-            return bytes(self.read_nonblocking(_READ, timeout=seconds))
-        except TIMEOUT:
-            return b""
-        except EOF:
-            self.ended = True
-            return b""
-
-    def kill(self) -> None:
-        status = self._process.end()
-        self.exitstatus = status if status >= 0 else None
-        self.signalstatus = -status if status < 0 else None
-
-    def close(self) -> None:
-        """Our end of the pipe. Whoever still writes to it gets a SIGPIPE."""
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
 def _watch(
-    child: _Child, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
+    pid: int, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
 ) -> tuple[Stop, Excess | None]:
     """What ended the child, and what it had written too much of when that is why."""
-    stall = _StallWatch(child.pid, bounds.stall_seconds, watch)
+    stall = _StallWatch(pid, bounds.stall_seconds, watch)
     account, fatal_since = started + _ACCOUNT, inf
-    pidfd = os.pidfd_open(child.pid)
+    pidfd = os.pidfd_open(pid)
     try:
         while True:
-            ended = _look(pidfd, child)
+            ended = recorder.wait_for_news(pidfd)
             now = time.monotonic()
             spoke = recorder.drain()
             if spoke or watch.busy():
@@ -217,7 +173,7 @@ def _watch(
             excess = recorder.excess(bounds)
             if now > account:
                 account = now + _ACCOUNT
-                excess = excess or watch.excess(tree_processes(child.pid))
+                excess = excess or watch.excess(tree_processes(pid))
             if excess is not None:
                 return Stop.OUTPUT_LIMIT, excess
             if now - started > bounds.host_seconds:
@@ -228,32 +184,46 @@ def _watch(
         os.close(pidfd)
 
 
-def _look(pidfd: int, child: _Child) -> bool:
-    """Wait a tick, or less when there is news; True when the child has ended."""
-    news = select.poll()
-    news.register(pidfd, select.POLLIN)
-    if not child.ended:
-        news.register(child.child_fd, select.POLLIN)
-    return any(number == pidfd for number, _ in news.poll(_TICK * 1000))
-
-
 class _Recorder:
-    """Moves what the child wrote into the log."""
+    """Moves what the child writes into the log: stdout and stderr, in order, as bytes.
+
+    The pipe is read only when somebody asks, so a child that floods us waits, and our memory
+    stays flat. (pexpect's ``popen_spawn`` reads into a queue without bound, ``spawn`` needs a
+    terminal.)
+    """
 
     def __init__(
         self,
-        child: _Child,
+        pipe: IO[bytes] | None,
         log: BinaryIO,
         started: float,
         on_output: Callable[[bytes], object],
     ) -> None:
-        self._child = child
+        self.console = fdspawn(pipe, maxread=_READ, use_poll=True)
         self._log = log
         self._started = started
         self._on_output = on_output
         self.size = 0
         self.times: list[tuple[int, float]] = []
-        self.complete = False
+        self.complete = False  # nobody writes to the console any more
+
+    def wait_for_news(self, pidfd: int) -> bool:
+        """Wait a tick, or less when there is news; True when the child has ended."""
+        news = select.poll()
+        news.register(pidfd, select.POLLIN)
+        if not self.complete:
+            news.register(self.console.child_fd, select.POLLIN)
+        return any(number == pidfd for number, _ in news.poll(_TICK * 1000))
+
+    def _read(self, seconds: float = 0) -> bytes:
+        """What there is, waiting for it at most so long; nothing when there is nothing."""
+        try:
+            return b"" if self.complete else self.console.read_nonblocking(_READ, timeout=seconds)
+        except TIMEOUT:
+            return b""
+        except EOF:
+            self.complete = True
+            return b""
 
     def excess(self, bounds: Bounds) -> Excess | None:
         return Excess.CONSOLE if self.size > bounds.output_bytes else None
@@ -262,7 +232,7 @@ class _Recorder:
         """Everything there is now; True when there was anything."""
         before = self.size
         for _ in range(_READS_PER_TICK):
-            data = self._child.read_now()
+            data = self._read()
             if not data:
                 break
             self._take(data)
@@ -271,9 +241,8 @@ class _Recorder:
     def finish(self) -> None:
         """The rest, after the child's end."""
         until = time.monotonic() + _DRAIN_SECONDS
-        while not self._child.ended and (left := until - time.monotonic()) > 0:
-            self._take(self._child.read_now(left))
-        self.complete = self._child.ended
+        while not self.complete and (left := until - time.monotonic()) > 0:
+            self._take(self._read(left))
 
     def _take(self, data: bytes) -> None:
         if not data:
