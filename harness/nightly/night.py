@@ -176,7 +176,7 @@ def run_night(
 ) -> None:
     """Runs the shard's cases that are not settled. Raises UsageError if another process does; what
     is wrong with a case is in its row."""
-    with _alone(night.id, shard):
+    with _alone(night, shard):
         mine = {planned.case: planned for planned in night.of_shard(shard.number)}
         last = last_tries(recorder.history.rows([night.id]))
         times = usual_seconds(recorder.history)
@@ -241,19 +241,18 @@ def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Ro
 
 
 @contextmanager
-def _alone(night: str, shard: Shard) -> Iterator[None]:
+def _alone(night: Night, shard: Shard) -> Iterator[None]:
     folder = state_dir() / "nights"
     with disk_errors("preparing the night"):
         folder.mkdir(parents=True, exist_ok=True)
-    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in night)
 
     def refuse() -> None:
         raise UsageError(
-            f"another process runs the night {night}, shard {shard}, at this moment",
+            f"another process runs the night {night.id}, shard {shard}, at this moment",
             hint="wait for it; or begin a night of another id",
         )
 
-    with locked(folder / f"{name}.{shard.number}", on_wait=refuse):
+    with locked(folder / f"{night.file_name}.{shard.number}", on_wait=refuse):
         yield
 
 

@@ -4,7 +4,6 @@ and what changed; what is flaky.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,8 +23,6 @@ _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
 _LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
 _MOST_FIGURES = 6
 _MOST_MOVED = 10  # cases with other figures
-_SHOWN = 12  # characters of a digest
-_DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 
 
 def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstBad | None) -> None:
@@ -34,7 +31,7 @@ def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstB
     say(console, _LINE.format(*_COLUMNS), "dim")
     for row in rows:
         cells = (
-            row.time[:16].replace("T", " "),
+            when(row.time),
             str(row.verdict),
             "" if row.cause is None else row.cause.kind,
             grouped(row.metrics.get("pte_bytes")),
@@ -50,38 +47,32 @@ def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstB
 
 def _print_first_bad(console: Console, failure: FirstBad) -> None:
     first, good = failure.first, failure.last_good
-    say(console, f"first bad  {_when(first)}  {first.verdict}", "red")
+    say(console, f"first bad  {_place(first)}  {first.verdict}", "red")
     if first.cause is not None:
         say(console, f"           {first.cause.kind}: {first.cause.text}")
     if good is None:
         say(console, "last good  none: it never passed before")
     else:
-        say(console, f"last good  {_when(good)}", "green")
+        say(console, f"last good  {_place(good)}", "green")
     if others := [row for row in failure.before if row.bad]:
-        say(console, f"           before, of another cause: {_when(others[-1])}")
+        say(console, f"           before, of another cause: {_place(others[-1])}")
     if failure.unsure:
         between = "runs between them that say nothing of the product"
         say(console, f"           {between}: {failure.unsure}")
     if failure.fixed is not None:
-        say(console, f"fixed      {_when(failure.fixed)}", "green")
+        say(console, f"fixed      {_place(failure.fixed)}", "green")
     say(console, f"{failure.bad_runs} bad in a row")
     if not failure.before:
         return
     if not failure.differences:
         say(console, "nothing that the history knows of differs: look whether it is flaky")
     for difference in failure.differences:
-        say(
-            console, f"  {difference.name}: {shown(difference.before)} -> {shown(difference.after)}"
-        )
+        before, after = short(difference.before), short(difference.after)
+        say(console, f"  {difference.name}: {before} -> {after}")
     for delta in deltas_of(good, first)[:_MOST_FIGURES]:
         say(console, f"  {delta}")
     if command := next_step(failure):
         say(console, f"next: {command}")
-
-
-def shown(value: str) -> str:
-    """A digest by its beginning, all else as it is."""
-    return _DIGEST.sub(lambda digest: digest[0][:_SHOWN], value)
 
 
 def next_step(failure: FirstBad) -> str | None:
@@ -110,8 +101,13 @@ def first_bad_summary(failure: FirstBad) -> dict[str, Any]:
     }
 
 
-def _when(row: Row) -> str:
-    return f"{row.time[:16].replace('T', ' ')}  night {row.night}"
+def when(time: str) -> str:
+    """ "2026-11-22 02:00" of a time in ISO 8601."""
+    return time[:16].replace("T", " ")
+
+
+def _place(row: Row) -> str:
+    return f"{when(row.time)}  night {row.night}"
 
 
 def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:

@@ -101,7 +101,7 @@ def test_commits_of_a_checkout_lead_to_bisect(there: History) -> None:
     )
     told = said("history", CASE, code=1)
     assert f"next: hil bisect {TARGET} add --good {good[:12]} --bad {bad[:12]}" in told
-    assert f"firmware sources: {good[:12]} -> {bad[:12]}" in told
+    assert f"firmware sources: {good[:12]}… -> {bad[:12]}…" in told
 
 
 def test_a_case_that_nobody_ran_is_told_with_what_was_meant(there: History) -> None:

@@ -7,6 +7,7 @@ and nothing that passed on their targets; an input that differs from when they l
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NIGHTS = 30  # before, that a night is compared with
 _TOLD, _HEADLINE = 0.01, 0.1  # by which part a figure has to be another
 _NAMED = 4  # operators
+_LONG_DIGEST = re.compile(r"\b[0-9a-f]{25,64}\b")
 _Key = TypeVar("_Key")
 
 
@@ -302,6 +304,6 @@ def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
     return Group(" ".join(word for word in found[0] if word), why, found[1])
 
 
-def short(value: str, most: int = 24) -> str:
-    """The beginning of a digest or commit."""
-    return value if len(value) <= most else f"{value[:12]}…"
+def short(value: str) -> str:
+    """With the beginning of each long digest or commit in it."""
+    return _LONG_DIGEST.sub(lambda digest: f"{digest[0][:12]}…", value)

@@ -233,6 +233,11 @@ class Night:
     alarms: dict[str, float] = field(default_factory=dict)
     schema: int = SCHEMA
 
+    @property
+    def file_name(self) -> str:
+        """Its id, which somebody may have chosen, as a part of names of files."""
+        return re.sub(r"[^\w.-]", "_", self.id)
+
     def of_shard(self, shard: int) -> tuple[Planned, ...]:
         return tuple(planned for planned in self.plan if planned.shard == shard)
 

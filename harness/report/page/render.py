@@ -31,7 +31,7 @@ from harness.nightly.history.compare import (
 )
 from harness.nightly.history.model import Night, Row, last_tries
 from harness.nightly.history.steps import WATCHED, Watched
-from harness.report.history import reproducing
+from harness.report.history import reproducing, when
 from harness.report.templates import filled
 from harness.system.files import disk_errors, write_whole
 
@@ -69,17 +69,12 @@ def filters() -> dict[str, Callable[..., Any]]:
         "short": short,
         "number": grouped,
         "signed": "{:+,}".format,
-        "when": _when,
+        "when": when,
         "command": reproducing,
         "lines": lines_of,
         "trends": trends_of,
         "key": lambda state: state.name.lower(),
     }
-
-
-def _when(time: str) -> str:
-    """ "2026-11-22 02:00" of a time in ISO 8601."""
-    return time[:16].replace("T", " ")
 
 
 @dataclass(frozen=True)
@@ -260,7 +255,7 @@ def write_index(history: History, night: Night, folder: Path) -> Path:
     nights = [*reversed(nights_before(history, night)), night]
     with disk_errors("writing the index"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / f"{_file(night)}", render(compare(history, night)))
+        write_whole(folder / _file(night), render(compare(history, night)))
         there = {each.id: _file(each) for each in nights if (folder / _file(each)).exists()}
         values = {
             "night": night,
@@ -274,5 +269,4 @@ def write_index(history: History, night: Night, folder: Path) -> Path:
 
 
 def _file(night: Night) -> str:
-    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in night.id)
-    return f"night-{name}.html"
+    return f"night-{night.file_name}.html"
