@@ -51,12 +51,10 @@ _HOW = (
 
 
 class NoGuestPackages(InfraError):
-    """``step`` of fetching them failed; ``said``: its last output."""
+    """``step``: which part of getting them failed; ``said``: its last output."""
 
     def __init__(self, step: str, said: str) -> None:
         super().__init__(f"the packages of the Linux guest: {step}: {said}", hint=_HOW)
-        self.step = step
-        self.said = said
 
 
 def wanted_packages() -> tuple[str, ...]:
@@ -284,8 +282,6 @@ class DriverNotBuilt(InfraError):
 
     def __init__(self, why: str, said: str) -> None:
         super().__init__(f"the guest's kernel module cannot be built: {why}: {said}")
-        self.why = why
-        self.said = said
 
 
 def source_directory() -> Path:

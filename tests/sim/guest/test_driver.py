@@ -274,15 +274,11 @@ def test_what_the_compiler_says(guest_home: Path, monkeypatch: pytest.MonkeyPatc
     with (broken / "device.c").open("a") as file:
         file.write("int wrong = undeclared;\n")
     monkeypatch.setattr(kernel, "source_directory", lambda: broken)
-    with pytest.raises(DriverNotBuilt, match=r"make: .*device\.c:\d+:.*undeclared") as caught:
+    with pytest.raises(DriverNotBuilt, match=r"make: .*device\.c:\d+:.*undeclared"):
         guest_kernel((), npu=True)
-    assert caught.value.why == "make"
 
 
 def test_headers_of_another_kernel(guest_home: Path) -> None:
     parts = [packages()[name] for name in (HEADERS, COMMON, KBUILD)]
-    with pytest.raises(
-        DriverNotBuilt, match=r"not those of 9\.9\.9-arm64: linux-headers-6"
-    ) as caught:
+    with pytest.raises(DriverNotBuilt, match=r"not those of 9\.9\.9-arm64: linux-headers-6"):
         driver(parts, "9.9.9-arm64", {}, guest_home)
-    assert "linux-headers-" in caught.value.said

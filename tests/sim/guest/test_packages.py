@@ -82,7 +82,7 @@ def test_what_apt_says_when_it_cannot(home: Path) -> None:
         NoGuestPackages, match="reading the lists of packages: E: no such"
     ) as caught:
         packages()
-    assert caught.value.step == "reading the lists of packages"
+    assert "guest: reading the lists of packages: " in caught.value.message
     assert "guest_packages" in str(caught.value.hint)
 
 
