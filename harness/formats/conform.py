@@ -13,20 +13,6 @@ from dataclasses import dataclass
 
 from harness.formats.schema import Field, Schema
 
-_TYPES = {
-    "B": "uint8",
-    "?": "bool",
-    "b": "int8",
-    "h": "int16",
-    "H": "uint16",
-    "i": "int32",
-    "I": "uint32",
-    "q": "int64",
-    "Q": "uint64",
-    "f": "float32",
-    "d": "float64",
-}
-
 
 @dataclass(frozen=True)
 class SchemaDifference:
@@ -113,7 +99,7 @@ def _entries(schema: Schema) -> dict[str, _Entries]:
 
 
 def _described(field: Field, schema: Schema, enums: list[str]) -> _Entry:
-    scalar = _TYPES.get(field.code, "scalar") + (" enum" if field.index >= 0 else "")
+    scalar = _type_name(field) + (" enum" if field.index >= 0 else "")
     kind = field.kind.replace("scalar", scalar)
     kind = kind.replace("struct", f"struct of {field.size} bytes")
     default = f", default {field.default}" if field.default else ""
@@ -123,3 +109,11 @@ def _described(field: Field, schema: Schema, enums: list[str]) -> _Entry:
         named = schema.tables[field.index].name if is_table else enums[field.index]
     text = f"field {field.slot}, {field.name}: {kind}{default}"
     return _Entry(field.name, f"{kind} {named}{default}", text)
+
+
+def _type_name(field: Field) -> str:
+    """ "bool", "uint8", "float64": of a scalar, or of a vector's."""
+    if field.code == "?":
+        return "bool"
+    kind = "float" if field.code in "fd" else "uint" if field.code.isupper() else "int"
+    return f"{kind}{8 * field.size}"
