@@ -22,8 +22,8 @@ from harness.firmware.source import choose
 from harness.report.terminal import print_bisection, print_replay
 from harness.run import bisect as run_bisect
 from harness.run.bundle import pack
+from harness.run.bundle import replay as run_again
 from harness.run.pipeline import RunOptions
-from harness.run.replay import replay as run_again
 
 
 @click.command()

@@ -22,7 +22,7 @@ from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord
 
 if TYPE_CHECKING:
-    from harness.run.replay import Replay  # pydantic, 100 ms
+    from harness.run.bundle import Replay  # zstandard, which few verbs need
 
 
 class Advice(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
@@ -168,15 +168,7 @@ class Gate:
             "toolchain": self.toolchain,
             "state": "failed" if self.failed else "new" if self.is_new else "ok",
             "figures": [
-                {
-                    "figure": f.figure,
-                    "state": f.state,
-                    "measured": f.measured,
-                    "accepted": f.accepted,
-                    "limit": f.limit,
-                    "causes": self.reasons.get(f.figure, []),
-                }
-                for f in self.findings
+                {**asdict(f), "causes": self.reasons.get(f.figure, [])} for f in self.findings
             ],
             "accept": self.accept_command if self.failed or self.is_new else None,
         }

@@ -17,12 +17,11 @@ from harness.cli.main import main
 from harness.config.loading import load_target
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.run.bundle import BadBundle, pack, target_fields, unpack
+from harness.run.bundle import BadBundle, Replay, pack, read_bundle, target_fields, unpack
+from harness.run.bundle import replay as replay_confined
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
-from harness.run.replay import Replay, read_bundle
-from harness.run.replay import replay as replay_confined
 
 from .conftest import TARGET, made
 from .forging import described, edited, members, packed
