@@ -78,7 +78,6 @@ def record_run(
         firmware=FirmwareFacts.of(firmware),
         source=firmware.source.name,
         starts=transcript.starts,
-        seconds={"simulate": round(transcript.ending.seconds, 4)},
         options=plan.options,
         harness=harness_revision(),
         host=host(),
@@ -90,7 +89,8 @@ def record_run(
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
         judgement = judge(evidence, plan.expectation)
-    return unjudged.with_evidence(evidence, judgement)
+    seconds = _seconds(transcript, judgement)
+    return replace(unjudged, seconds=seconds).with_evidence(evidence, judgement)
 
 
 def judge_again(run_dir: Path) -> RunRecord:
@@ -114,6 +114,14 @@ def judge_again(run_dir: Path) -> RunRecord:
         note = "its outputs are not those of the run: they were changed since"
         judgement = replace(judgement, notes=(*judgement.notes, note))
     return record.with_evidence(evidence, judgement)
+
+
+def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:
+    """Seconds of the simulation, and until its cause, or the last line, was on the console."""
+    found = {"simulate": transcript.ending.seconds}
+    if judgement.cause is not None:
+        found["cause"] = transcript.came(judgement.cause.line)
+    return {name: round(seconds, 4) for name, seconds in found.items()}
 
 
 def expectation_of(

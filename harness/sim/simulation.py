@@ -278,6 +278,7 @@ def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcr
             native=chosen.simulator.native,
             console_bytes=starts[-1],
         ),
+        console_times=_times(processes, starts),
         cpu=done[-1].cpu,
         npu=_npu(processes),
         stands_in=last.launch.stands_in,
@@ -305,6 +306,16 @@ def _arguments(
             names = tuple(step.operator.replace(" ", "_") or "move" for step in steps)
             counted = CountedOperators(number, names)
     return words(program, number, len(sets[number])), counted
+
+
+def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """As of one process: bytes of the console, and seconds of running."""
+    before = accumulate([0.0, *(process.ended.wall_seconds for process in processes)])
+    return tuple(
+        (start + size, since + seconds)
+        for process, start, since in zip(processes, starts, before, strict=False)
+        for size, seconds in process.ended.times
+    )
 
 
 def _npu(processes: Sequence[ProcessRun]) -> NpuUse | None:

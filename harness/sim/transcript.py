@@ -61,6 +61,7 @@ class Transcript:
     run_dir: Path
     simulator: SimulatorFacts
     ending: Ending
+    console_times: tuple[tuple[int, float], ...]  # (bytes so far, seconds since the start)
     cpu: CpuState | None = None  # at the moment one of our limits ended the run
     npu: NpuUse | None = None  # None: no model of one was there
     stands_in: tuple[str, ...] = ()  # as in Launch
@@ -71,3 +72,11 @@ class Transcript:
     def console(self) -> bytes:
         """Every byte of the target's stdout and stderr, and the simulator's, in order."""
         return (self.run_dir / CONSOLE).read_bytes()
+
+    def came(self, line: int | None) -> float:
+        """Seconds from the start to the end of a line of the console, counted from 1, or to its
+        last byte. Up to a tenth of a second early, as ``console_times`` are."""
+        lines = self.console().split(b"\n")[:line]
+        size = sum(len(text) + 1 for text in lines) - (line is None)
+        late = [seconds for so_far, seconds in self.console_times if so_far >= size]
+        return min(late, default=self.ending.seconds)

@@ -34,6 +34,7 @@ class Stop(Word):
 
 _TICK = 0.02  # seconds between looks at the console while the child lives
 _ACCOUNT = 0.2  # seconds between two looks at what it has written
+_MARK = 0.1  # seconds between two entries of ``times``
 _READ = 65536
 _READS_PER_TICK = 64
 _DRAIN_SECONDS = 2.0  # for a pipe that a process outside our reach keeps open
@@ -84,8 +85,9 @@ class Ended:
     """How a child ended.
 
     ``status`` and ``signal`` are None when we stopped it, and one of them is None always.
-    ``complete`` is False when somebody kept the console open after the child's end. ``excess``:
-    what it wrote too much of, however it ended.
+    ``times`` are pairs (bytes so far, seconds since the
+    start). ``complete`` is False when somebody kept the console open after the child's end.
+    ``excess``: what it wrote too much of, however it ended.
     """
 
     stop: Stop
@@ -93,6 +95,7 @@ class Ended:
     signal: int | None
     wall_seconds: float
     output_bytes: int
+    times: tuple[tuple[int, float], ...]
     complete: bool
     excess: Excess | None = None
 
@@ -125,7 +128,7 @@ def run(
             env=dict(environment),
         ) as child,
     ):
-        recorder = _Recorder(child.stdout, log, watch.output)
+        recorder = _Recorder(child.stdout, log, started, watch.output)
         try:
             watch.started(recorder.console.child_fd)
             stop, excess = _watch(child.pid, recorder, started, bounds, watch)
@@ -141,6 +144,7 @@ def run(
         signal=-status if own_end and status < 0 else None,
         wall_seconds=time.monotonic() - started,
         output_bytes=recorder.size,
+        times=tuple(recorder.times),
         complete=recorder.complete,
         excess=excess or recorder.excess(bounds) or watch.excess(),
     )
@@ -189,12 +193,18 @@ class _Recorder:
     """
 
     def __init__(
-        self, pipe: IO[bytes] | None, log: BinaryIO, on_output: Callable[[bytes], object]
+        self,
+        pipe: IO[bytes] | None,
+        log: BinaryIO,
+        started: float,
+        on_output: Callable[[bytes], object],
     ) -> None:
         self.console = fdspawn(pipe, maxread=_READ, use_poll=True)
         self._log = log
+        self._started = started
         self._on_output = on_output
         self.size = 0
+        self.times: list[tuple[int, float]] = []
         self.complete = False  # nobody writes to the console any more
 
     def wait_for_news(self, pidfd: int) -> bool:
@@ -239,6 +249,11 @@ class _Recorder:
             return
         self._log.write(data)
         self.size += len(data)
+        seconds = time.monotonic() - self._started
+        if self.times and seconds - self.times[-1][1] < _MARK:
+            self.times[-1] = (self.size, self.times[-1][1])
+        else:
+            self.times.append((self.size, seconds))
         self._on_output(data)
 
 

@@ -114,6 +114,17 @@ def test_run_directory(script: Callable[..., Transcript]) -> None:
     assert transcript.simulator.name == "host"
 
 
+def test_when_a_line_came(script: Callable[..., Transcript]) -> None:
+    """Of several writes, which are kept with their times: the one that ended the line."""
+    said = replace(
+        script('printf "one\\ntwo\\nthree"'),
+        console_times=((2, 0.5), (5, 1.0), (9, 2.0), (13, 3.0)),
+    )
+    assert said.console() == b"one\ntwo\nthree"
+    assert [said.came(line) for line in (1, 2, None)] == [1.0, 2.0, 3.0]
+    assert replace(said, console_times=(), ending=replace(said.ending, seconds=4.0)).came(1) == 4.0
+
+
 def test_inputs_cannot_be_changed_through_the_run(
     script: Callable[..., Transcript], tmp_path: Path
 ) -> None:
@@ -166,6 +177,9 @@ def test_a_process_for_each_set(script: Callable[..., Transcript]) -> None:
     work = transcript.run_dir / "work"
     assert [path.name for path in sorted(work.glob("*.bin"))] == ["s0-0.bin", "s1-0.bin"]
     assert transcript.ending.console_bytes == len(transcript.console())
+    sizes, seconds = zip(*transcript.console_times, strict=True)
+    assert sizes[-1] == transcript.ending.console_bytes
+    assert [*seconds, transcript.ending.seconds] == sorted([*seconds, transcript.ending.seconds])
     assert transcript.simulator.argv[-1] == "s1"
     assert transcript.observation is not None
     assert transcript.observation.completed == (3, 6)

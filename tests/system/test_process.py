@@ -151,13 +151,14 @@ def test_deadline_kills_the_whole_group(tmp_path: Path) -> None:
 
 
 def test_flood(tmp_path: Path) -> None:
-    """20 MB arrive whole."""
+    """20 MB arrive whole, and the times say how far the console was when."""
     line = b"0123456789abcde\n"
     count = 20_000_000 // len(line)
     code = f"import sys; sys.stdout.buffer.write({line!r} * {count})"
     ended, said = child(tmp_path, sys.executable, "-c", code)
     assert ended.stop == "exited"
     assert said == line * count
+    assert ended.times[-1][0] == len(said)
 
 
 def test_endless_flood_is_bounded(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class Row:
     behind it if the firmware is not the bundled one. ``attempt`` counts from 1.
 
     ``metrics``: bytes and ticks by name; ``seconds``: ``total`` of the case, ``simulate`` of the
-    simulation. ``operators``: of the program; ``outline``: each that it
+    simulation, ``cause`` until its line. ``operators``: of the program; ``outline``: each that it
     executes, with a digest. ``versions``: of what exported it. ``model_source``: digest of the
     model's file, the name of one of the catalogue; ``model_commit``: the last one of that file.
     ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is.
