@@ -10,7 +10,7 @@ import pytest
 
 from harness.config.models import ModelSource
 from harness.export import batch
-from harness.export.batch import EXPORT_BYTES, export, side_by_side
+from harness.export.batch import EXPORT_BYTES, REQUESTS_EACH, export, side_by_side
 from harness.export.request import ExportRequest
 
 Write = Callable[..., ModelSource]
@@ -70,7 +70,8 @@ def test_one_model_at_a_time(
 
 def test_as_many_as_there_are_processors_and_memory_for() -> None:
     processors = os.cpu_count() or 1
-    assert side_by_side(1, 100 * EXPORT_BYTES) == 1
+    assert side_by_side(2 * REQUESTS_EACH - 1, 100 * EXPORT_BYTES) == 1
+    assert side_by_side(2 * REQUESTS_EACH, 100 * EXPORT_BYTES) == min(2, processors)
     assert side_by_side(100, 1000 * EXPORT_BYTES) == processors
     assert side_by_side(100, EXPORT_BYTES * 2 - 1) == 1
     assert side_by_side(100, 0) == 1
