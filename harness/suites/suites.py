@@ -71,7 +71,7 @@ class Suite:
         package = executorch_package() if exporter is None else exporter.environment / "executorch"
         directory = package / self.root
         tests = directory / ("ops" if self.tests == "." else self.tests)
-        if not tests.is_dir():
+        if not tests.exists():
             raise InfraError(
                 f"the {'checkout' if from_checkout else 'installed executorch'} has no "
                 f"{self.name} suite (no {tests})",

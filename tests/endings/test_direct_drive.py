@@ -79,7 +79,6 @@ def program(folder: Path, blob: bytes, specs: Mapping[str, bytes] | None = None)
         sets=(InputSet(("i0.bin", "i1.bin"), ("o0.bin",)),),
         operators=(),
         versions={},
-        seed=0,
         direct_drive=True,
     )
 
