@@ -46,6 +46,7 @@ _WHOLE_NETWORKS = {
     "HIL_METHOD_POOL_BYTES": str(72 * _MIB),
     "HIL_TEMP_POOL_BYTES": str(40 * _MIB),
     "HIL_FILE_POOL_BYTES": str(140 * _MIB),
+    "HIL_PORTABLE_KERNELS": "ON",
 }
 
 
