@@ -90,8 +90,8 @@ def export(
     process: ExportProcess | None = None,
 ) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others. ``process``
-    has the exporter of ``options`` and stays open; None: this call starts and ends as many as
-    there are processors and memory for.
+    has the exporter of ``options`` and stays open; None: this call starts as many as
+    ``side_by_side`` says, and ends them.
 
     Raises NotConfined where isolation cannot be had.
     """

@@ -17,6 +17,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from functools import wraps
+from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,11 @@ class _Worker:
         self._differences: list[float] = []  # of the outputs that the current test compared
 
     def pytest_collection(self) -> None:
-        from harness.export.child.source import torchvision_schemas  # imports torch
+        """Before a test of the suite imports torchvision."""
+        if find_spec("torchvision") is not None:
+            from harness.export.child.source import torchvision_schemas  # imports torch
 
-        torchvision_schemas()
+            torchvision_schemas()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":

@@ -190,10 +190,17 @@ def run_session(
     if not collected:
         raise _failed("no worker collected the tests", workspace)
     if not done and not collected[0]:
-        raise UsageError("no test of the suite was selected", hint="look at -k, --shard, --sample")
+        reasons = [_not_collected(phase) for phase in phases if phase["when"] == "collect"]
+        hint = "; ".join(["look at -k, --shard, --sample", *reasons])
+        raise UsageError("no test of the suite was selected", hint=hint)
     if lost := sorted({*collected[0]} - {phase["test"] for phase in phases}):
         raise _failed(f"{counted(len(lost), 'test')} never ran, for example {lost[0]}", workspace)
     return phases
+
+
+def _not_collected(phase: dict[str, Any]) -> str:
+    """Of a file of tests that does not import: its name, and the exception."""
+    return f"{phase['test']}: {phase['message'].splitlines()[-1].removeprefix('E').strip()}"
 
 
 def _argv(workspace: Workspace, keyword: str | None, workers: int) -> list[str]:

@@ -37,32 +37,31 @@ def results(tmp_path: Path, user_model: Write, seconds: float) -> list[batch.Exp
     return export([ExportRequest(user_model(text, name)) for name, text in texts.items()])
 
 
+@pytest.fixture
+def at_a_time(
+    double: Callable[..., None], own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[int], None]:
+    """So many models, whatever the machine."""
+    double()
+    return lambda count: monkeypatch.setattr(batch, "side_by_side", lambda *_: count)
+
+
 def test_two_models_at_a_time(
-    double: Callable[..., None],
-    own_home: Path,
-    tmp_path: Path,
-    user_model: Write,
-    monkeypatch: pytest.MonkeyPatch,
+    at_a_time: Callable[[int], None], tmp_path: Path, user_model: Write
 ) -> None:
     """Each has its own log, and its place in the answer."""
-    double()
-    monkeypatch.setattr(batch, "side_by_side", lambda *_: 2)
-    for name, result in zip("ab", results(tmp_path, user_model, 60), strict=True):
+    at_a_time(2)
+    for name, other, result in zip("ab", "ba", results(tmp_path, user_model, 60), strict=True):
         program = result.unwrap()
         assert program.model == name
         log = (program.directory / "export.log").read_text()
-        assert log.strip() == f"waiting for {'ba'['ab'.index(name)]}.here"
+        assert log.strip() == f"waiting for {other}.here"
 
 
 def test_one_model_at_a_time(
-    double: Callable[..., None],
-    own_home: Path,
-    tmp_path: Path,
-    user_model: Write,
-    monkeypatch: pytest.MonkeyPatch,
+    at_a_time: Callable[[int], None], tmp_path: Path, user_model: Write
 ) -> None:
-    double()
-    monkeypatch.setattr(batch, "side_by_side", lambda *_: 1)
+    at_a_time(1)
     first, second = results(tmp_path, user_model, 0.5)
     assert "the other model was not exported meanwhile" in str(first.error)
     assert second.error is None

@@ -6,6 +6,7 @@ A small suite of its own stands for ExecuTorch's, so that no torch is imported.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,33 @@ def test_shards_are_a_partition_and_samples_repeat(workspace: Workspace) -> None
 def test_selecting_nothing_is_an_error(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="no test of the suite was selected"):
         run(workspace, Selection("no_such_test_anywhere"))
+
+
+def test_what_was_not_collected_is_said_when_nothing_is_selected(workspace: Workspace) -> None:
+    """All models of a suite need torchvision: -k is not what to look at."""
+    with pytest.raises(UsageError) as caught:
+        run(workspace, Selection("absent"))
+    assert caught.value.hint == (
+        "look at -k, --shard, --sample; ops/test_absent.py: ModuleNotFoundError: No module named "
+        "'not_installed_anywhere'"
+    )
+
+
+def test_a_torchvision_without_its_operators_imports(workspace: Workspace, tmp_path: Path) -> None:
+    """As that of the package index beside a torch for the CPU alone."""
+    package = tmp_path / "packages" / "torchvision"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import torch\n@torch.library.register_fake('torchvision::nms')\n"
+        "def meta(dets, scores, iou_threshold): ...\n"
+    )
+    (workspace.root / "ops" / "test_vision.py").write_text(
+        "import torchvision\ndef test_vision(): pass\n"
+    )
+    folders = f"{package.parent}{os.pathsep}{workspace.environment['PYTHONPATH']}"
+    with_package = replace(workspace, environment={**workspace.environment, "PYTHONPATH": folders})
+    phases = run(with_package, Selection("test_vision"))
+    assert names(phases) == {"ops/test_vision.py::test_vision"}
 
 
 def test_a_suite_that_does_not_end_is_ended(
