@@ -28,7 +28,8 @@ from harness.formats.conform import conform
 from harness.formats.schema import read_schema
 from harness.run.version_skew import Signatures, declared
 from harness.suites.suites import SUITES
-from harness.system.paths import executorch_package, project_root, state_dir
+from harness.system.paths import executorch_package, state_dir
+from tools.clone import project_root
 
 PINS = (
     ("pyproject.toml", r"(executorch\[ethos-u\]==)([\w.]+)", "executorch"),

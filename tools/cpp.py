@@ -30,8 +30,9 @@ from harness.npu import kernel_library
 from harness.npu.blob import find_blobs
 from harness.run.subjects import program_of
 from harness.system import toolchain
-from harness.system.paths import cache_dir, executorch_package, project_root
+from harness.system.paths import cache_dir, executorch_package
 from harness.system.progress import silent
+from tools.clone import project_root
 
 FUZZ_SEED = 20260101
 SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")

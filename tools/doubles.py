@@ -23,8 +23,9 @@ from harness.core.verdict import Verdict
 from harness.export.program import InputSet, Program, TensorSpec
 from harness.firmware.source import BUNDLED, Arithmetic, CheckoutFacts, FirmwareSource, source_named
 from harness.sim.run_files import output_base, output_name
-from harness.system import paths, toolchain
+from harness.system import toolchain
 from harness.system.confine import why_not
+from tools.clone import project_root
 
 BUILD_ID = "00112233445566778899"
 # Of one method without instructions, values and outputs, as flatc makes it.
@@ -126,7 +127,7 @@ def double_firmware(folder: Path) -> FakeFirmware:
 
 
 def _folder() -> Path:
-    return paths.project_root() / "tests" / "doubles"
+    return project_root() / "tests" / "doubles"
 
 
 def planted_endings() -> dict[str, tuple[str, str | None]]:
@@ -171,4 +172,4 @@ def planted_firmware(folder: Path, ending: str, name: str = BUNDLED) -> FakeFirm
 
 
 def _planted() -> Path:
-    return paths.project_root() / "tests" / "endings"
+    return project_root() / "tests" / "endings"

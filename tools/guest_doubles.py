@@ -20,7 +20,8 @@ from harness.config.target import Limits, Qemu, Target
 from harness.core.errors import InfraError
 from harness.export.program import Program
 from harness.sim.guest.kernel import guest_kernel
-from harness.system import paths, toolchain
+from harness.system import toolchain
+from tools.clone import project_root
 from tools.doubles import FakeFirmware, double_program
 
 TARGET = "corstone-1000-a320"
@@ -66,7 +67,7 @@ def ends_badly(folder: Path) -> FakeFirmware:
     """A static program for AArch64 that ends as the program says that it is given. Raises
     InfraError."""
     elf = folder / "ends_badly"
-    runner = paths.project_root() / "targets" / "runner"
+    runner = project_root() / "targets" / "runner"
     sources = [
         _folder() / "linux.cpp",
         runner / "ports/linux/signals.cpp",
@@ -136,4 +137,4 @@ def _qemu(target: Target) -> Qemu:
 
 
 def _folder() -> Path:
-    return paths.project_root() / "tests" / "endings"
+    return project_root() / "tests" / "endings"

@@ -18,8 +18,9 @@ import click
 from harness.core.errors import HarnessError, Unknown
 from harness.core.verdict import ExitCode
 from harness.system.confine import REQUIRE, required, what_lacks
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import state_dir
 from tools import cpp
+from tools.clone import project_root
 from tools.skips import unexpected_skips
 from tools.systems import systems
 

@@ -24,7 +24,8 @@ from pathlib import Path
 
 from harness.core.errors import InfraError
 from harness.system.git import git
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import state_dir
+from tools.clone import project_root
 
 MODELS = ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
 FIRST = ("run", "corstone-300-m55", *MODELS, "--json")

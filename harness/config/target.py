@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -27,7 +26,6 @@ RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
 Seconds = Annotated[float, Field(gt=0, lt=1e6)]
-_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +269,10 @@ class Target(Data):
 
     def lowered(self, name: str) -> Target:
         """The target whose programs are made otherwise: ``NAME@lowering``. Raises Unknown."""
-        chosen = self._one_of(self.lowerings, "lowering", name)
+        if name not in self.lowerings:
+            message = f"target {self.name} has no lowering {name!r}"
+            raise Unknown(message, name, self.lowerings, listing="it has: ")
+        chosen = self.lowerings[name]
         return replace(
             self,
             name=f"{self.name}@{name}",
@@ -279,12 +280,6 @@ class Target(Data):
             compile_target=chosen.compile_target,
             budgets=replace(self.budgets, tolerance_lsb=chosen.tolerance_lsb),
         )
-
-    def _one_of(self, known: Mapping[str, _Kind], what: str, name: str) -> _Kind:
-        if name not in known:
-            message = f"target {self.name} has no {what} {name!r}"
-            raise Unknown(message, name, known, listing="it has: ")
-        return known[name]
 
     def on(self, simulator: SimulatorName) -> Target:
         """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the

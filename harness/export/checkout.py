@@ -31,7 +31,7 @@ from harness.export.exporter import ExporterFacts
 from harness.export.request import exporter_versions
 from harness.firmware.executorch.checkout import find_root, revision_of, source_files
 from harness.system.artifact_cache import key_of
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, text_of
 from harness.system.git import Unreadable, blob_id, changed, is_work_tree, tracked
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir, executorch_package
@@ -136,10 +136,7 @@ def _version(root: Path) -> str:
 
 def _pinned(root: Path) -> str:
     """The version in ``torch_pin.py``, which is parsed, not run."""
-    try:
-        found = _TORCH.search((root / _PIN).read_text("utf-8"))
-    except (OSError, ValueError):
-        return ""
+    found = _TORCH.search(text_of(root / _PIN))
     return found[1] if found else ""
 
 

@@ -32,6 +32,7 @@ from harness.formats.conform import conform
 from harness.formats.pte import calls_of, operator_names
 from harness.formats.schema import PTE, read_schema
 from harness.run.subjects import export_cases
+from harness.system.files import text_of
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
 
@@ -74,11 +75,7 @@ def declared(root: Path) -> Signatures:
     wheel's package) declares, outputs last; a missing file declares nothing."""
     signatures = {}
     for file in _DECLARED_IN:
-        try:
-            text = (root / file).read_text("utf-8")
-        except OSError:
-            continue
-        for name, arguments in _FUNCTION.findall(text):
+        for name, arguments in _FUNCTION.findall(text_of(root / file)):
             types = tuple(_ALIAS.sub("", each) for each in _TYPE.findall(arguments))
             signatures[name if "::" in name else f"aten::{name}"] = types
     return signatures
@@ -170,10 +167,7 @@ def pinned_release() -> str:
 
 def _version(root: Path) -> str:
     """Of the ExecuTorch in ``root``; only a checkout has the file."""
-    try:
-        return (root / "version.txt").read_text("utf-8").strip()
-    except OSError:
-        return exporter_versions()[_WHEEL]
+    return text_of(root / "version.txt").strip() or exporter_versions()[_WHEEL]
 
 
 def require_fit(

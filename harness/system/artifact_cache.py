@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError
-from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
+from harness.system.files import MALFORMED, read_json, sha256_of, text_of, write_whole
 from harness.system.locks import in_use
 
 ENTRY = "entry.json"
@@ -173,8 +173,5 @@ def processor() -> Iterator[str]:
     """Lines that are equal on machines whose compilers and libraries choose the same instructions;
     a cache may be shared by several machines."""
     yield os.uname().machine
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return
+    lines = text_of(Path("/proc/cpuinfo")).splitlines()
     yield from sorted({line for line in lines if line.startswith(_TELLING)})

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.errors import InfraError, ToolMissing, UsageError
+from harness.core.errors import InfraError, UsageError
+from harness.system import toolchain
 from harness.system.artifact_cache import locked
 from harness.system.files import content_digest, disk_errors
-from harness.system.packages import how_to_get
 from harness.system.paths import state_dir
 from harness.system.progress import Progress, silent
 
@@ -107,20 +107,13 @@ def git_bytes(folder: Path, *arguments: str) -> bytes:
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            [toolchain.locate("git"), "-C", folder, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=environment,
             timeout=_SECONDS,
             check=False,
         )
-    except FileNotFoundError as error:
-        raise ToolMissing(
-            "git is not installed",
-            tool="git",
-            package="git",
-            hint=how_to_get("git"),
-        ) from error
     except subprocess.TimeoutExpired as error:
         raise GitFailed(folder, arguments, f"no answer in {_SECONDS:.0f} s") from error
     if done.returncode != 0:

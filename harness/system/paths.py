@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from harness.core.errors import ToolMissing, UsageError
+from harness.core.errors import ToolMissing
 from harness.system.settings import settings
 
 
@@ -23,19 +23,6 @@ def data_root() -> Path:
     installed package ``harness/data``, else the clone itself."""
     installed = import_root() / "harness" / "data"
     return installed if installed.is_dir() else import_root()
-
-
-def project_root() -> Path:
-    """The clone that this is. Raises UsageError for an installed package, which has no tests."""
-    root = import_root()
-    if not (root / "tests" / "doubles").is_dir():
-        raise UsageError(
-            f"this examines the harness itself, and needs a clone of it; {root} is an installation",
-            hint="clone the repository and call ./hil there",
-            kind="not_a_clone",
-            path=root,
-        )
-    return root
 
 
 def state_dir() -> Path:

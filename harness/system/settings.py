@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from harness.core.errors import UsageError
+from harness.system.files import text_of
 
 OWN = "hil.toml"
 _PROJECT = "pyproject.toml"
@@ -135,10 +136,8 @@ def _in(folder: Path) -> Path | None:
     own, project = folder / OWN, folder / _PROJECT
     if own.is_file():
         return own
-    try:  # what is wrong in a project that says nothing of us is not our business
-        return project if _TABLE in project.read_text("utf-8", "replace") else None
-    except OSError:
-        return None
+    # what is wrong in a project that says nothing of us is not our business
+    return project if _TABLE in text_of(project) else None
 
 
 @lru_cache(maxsize=8)

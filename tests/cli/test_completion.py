@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 
 def completed(tmp_path: Path, *words: str) -> list[str]:

@@ -15,8 +15,8 @@ from harness.cli.main import main
 from harness.config.loading import load_target
 from harness.core.simulator_name import SimulatorName
 from harness.run.gate import every_subject
-from harness.system.paths import project_root
 from harness.system.settings import settings
+from tools.clone import project_root
 
 
 @pytest.fixture

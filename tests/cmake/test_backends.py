@@ -7,7 +7,8 @@ from pathlib import Path
 
 from harness.firmware.step import launchers
 from harness.system import toolchain
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
+from tools.clone import project_root
 
 SOURCE = """
 #include "core/backend.h"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 LISTS = f"""\
 cmake_minimum_required(VERSION 3.20)

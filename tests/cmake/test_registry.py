@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 KERNELS = project_root() / "targets" / "runner" / "kernels"
 LISTS = """\

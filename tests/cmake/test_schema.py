@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.system import paths
 from harness.system.paths import executorch_package
+from tools.clone import project_root
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def another_flatc(tmp_path: Path) -> Path:
 
 def configure(build: Path, *options: str, path: str) -> subprocess.CompletedProcess[str]:
     schema = f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}"
-    source = paths.project_root() / "targets" / "runner"
+    source = project_root() / "targets" / "runner"
     command = ["cmake", "-S", str(source), "-B", str(build), "-G", "Ninja", schema, *options]
     return subprocess.run(
         command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False

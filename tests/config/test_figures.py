@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.figures import FIGURES, UNLISTED, figure
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 ACCEPTED = sorted((project_root() / "references").glob("*/*.json"))
 

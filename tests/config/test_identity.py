@@ -9,7 +9,7 @@ import pytest
 from harness.config.case import RUNNER, Case, identity, located, parse_case, repository_of
 from harness.firmware.source import source_names
 from harness.judge.reference import reference_path, references_of
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 TARGET = "corstone-300-m55"
 

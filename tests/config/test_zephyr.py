@@ -12,7 +12,7 @@ from harness.config.loading import load_target
 from harness.core.errors import TargetError
 from harness.core.simulator_name import SimulatorName
 from harness.sim.qemu import argv
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 _OVERLAYS = project_root() / "targets" / "runner" / "ports" / "zephyr" / "sample" / "boards"
 _REGION = re.compile(

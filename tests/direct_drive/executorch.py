@@ -16,8 +16,9 @@ from pathlib import Path
 
 from harness.core.errors import UsageError
 from harness.system import toolchain
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
 from tests.direct_drive.cases import DirectCase, Ran, make, run
+from tools.clone import project_root
 
 _BACKEND = ("EthosUBackend", "EthosUBackend_Cortex_A", "EthosUBackend_IoMemcpy", "VelaBinStream")
 _DRIVER = ("linux/doorbell_npu", "linux/user_driver", "cop2", "driver", "payload")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 _FENCE = re.compile(
     r"^(?:<!-- not run: (?P<why>.+) -->\n)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.M | re.S

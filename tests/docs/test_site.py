@@ -20,8 +20,8 @@ import pytest
 from harness.cli.main import main
 from harness.core.verdict import Verdict
 from harness.report.terminal import causes
-from harness.system.paths import project_root
 from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
+from tools.clone import project_root
 from tools.reference import expected_pages, shown_file
 
 # What somebody asks who has only the docs: the page that answers, and words of the answer.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system import paths
+from tools.clone import project_root
 
 COUNT = int(os.environ.get("HIL_RANDOM_RUNS", "30"))
 
@@ -21,7 +21,7 @@ COUNT = int(os.environ.get("HIL_RANDOM_RUNS", "30"))
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_endings(seed: int, tmp_path: Path) -> None:
     script = Path(__file__).with_name("random_runs.py")
-    environment = {**os.environ, "PYTHONPATH": str(paths.project_root()), "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(project_root()), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, str(script), str(COUNT), str(seed)],
         env=environment,

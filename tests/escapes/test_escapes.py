@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from harness.system.confine import what_lacks
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import state_dir
 from tests.escapes.attempts import table
+from tools.clone import project_root
 
 pytestmark = [
     pytest.mark.skipif(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 EXAMPLES = project_root() / "examples"
 Call = Callable[..., subprocess.CompletedProcess[str]]

@@ -22,8 +22,8 @@ from harness.nightly.history.database import open_history
 from harness.nightly.history.model import last_tries
 from harness.run.bundle import unpack
 from harness.system.packages import packages
-from harness.system.paths import project_root
 from tests.report.services import GitHub, Service, running
+from tools.clone import project_root
 
 from .steps import Action, Done, shell
 

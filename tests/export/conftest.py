@@ -16,7 +16,8 @@ from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import state_dir
+from tools.clone import project_root
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from harness.core.errors import BuildError
 from harness.core.simulator_name import SimulatorName
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 # What our exporter makes, with three input sets and what they give.
 PROGRAM = project_root() / "targets/runner/ports/zephyr/sample/qlinear.bpte"

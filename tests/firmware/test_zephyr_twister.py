@@ -12,8 +12,9 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.firmware.sources.bundled import build
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
 from tests.link.real_zephyr import BASE, needs_zephyr
+from tools.clone import project_root
 
 SAMPLE = project_root() / "targets/runner/ports/zephyr/sample"
 

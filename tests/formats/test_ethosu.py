@@ -10,8 +10,8 @@ import pytest
 from harness.core.errors import MalformedFile
 from harness.formats import ethosu
 from harness.formats.ethosu import CommandStream, UnknownNpu, command_streams
-from harness.system.paths import project_root
 from tests.npu.assembling import U55_128, U85_256, cop1, cop2
+from tools.clone import project_root
 
 WORDS = [0x0001_0002, 0xFFFF_0000]
 CONTENT = struct.pack("<2I", *WORDS)

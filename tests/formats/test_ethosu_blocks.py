@@ -10,8 +10,8 @@ import pytest
 
 from harness.core.errors import MalformedFile
 from harness.formats.ethosu import FIRST, HEADER_BYTES, LAST, find_streams, walk
-from harness.system.paths import project_root
 from tests.npu.assembling import block, copying
+from tools.clone import project_root
 
 STREAM = block(FIRST, b"") + block("cmd_data", b"12345") + block("inputs", b"k", 1)
 STREAM += block(LAST, b"")

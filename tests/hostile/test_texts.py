@@ -20,7 +20,7 @@ from harness.judge.reference import load_reference, reference_path, render
 from harness.report.terminal import judged_log_text
 from harness.suites import suites
 from harness.suites.suites import read_known_failures
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 from . import altered, as_json, bounded, edited, refused
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness.system.paths import project_root
 from tests.late import Late
+from tools.clone import project_root
 
 cmsis_nn = Late("executorch.backends.cortex_m.library.cmsis_nn")
 

@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 from harness.firmware.step import launchers
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
 from tests.link.test_own_builds import LISTS, forgetful_kernels
+from tools.clone import project_root
 
 ELF = "ports/cortex_m/executor_runner"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.system.confine import what_lacks
-from harness.system.paths import project_root
 from tests.link.conftest import BareRunner
 from tests.link.delegate_program import Copies, needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.runner_build import ELF, built
 from tests.link.test_runner_hook import COUNTING, DOORBELL, FAST_SCRATCH, UNOPTIMISED
+from tools.clone import project_root
 
 BUILDS = {
     "no_fast_scratch": COUNTING,

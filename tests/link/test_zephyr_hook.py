@@ -9,12 +9,13 @@ import subprocess
 from pathlib import Path
 
 from harness.link.check import check
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.link.test_runner_hook import CHECKS, HOOK
 from tests.link.workspace import WEST
+from tools.clone import project_root
 
 BOARD_300, BOARD_320 = "mps3/corstone300/fvp", "mps4/corstone320/fvp"
 _ETHOSU = "-DCONFIG_HIL_ETHOSU=y"

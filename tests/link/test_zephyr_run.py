@@ -25,9 +25,9 @@ from harness.firmware.step import take
 from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
-from harness.system.paths import project_root
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.link.workspace import copy_workspace, enter, needs_real_zephyr
+from tools.clone import project_root
 
 
 def _quiet(_message: str) -> None:

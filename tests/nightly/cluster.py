@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 _DASK = ("setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m")  # with the tests
 _FAST = {

@@ -23,9 +23,9 @@ from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.suite import Job, Shard, Suite
 from harness.run.pipeline import RunOptions
 from harness.run.record import exact_harness_revision
-from harness.system.paths import project_root
 from tests.nightly import remote_doubles
 from tests.nightly.cluster import Farm, farm, until
+from tools.clone import project_root
 
 TARGET, FVP = "corstone-300-m55", "FVP_Corstone_SSE-300_Ethos-U55"
 Night = Callable[..., list[Row]]

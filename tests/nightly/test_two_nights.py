@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from harness.nightly.history.database import open_history
-from harness.system.paths import project_root
 from tests.cli.conftest import Hil, Result
 from tests.report.services import Service, running
+from tools.clone import project_root
 
 TARGET = "corstone-300-m55"
 BUG = (

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 MOST = 1 << 20  # KiB beyond what Python and the model take by themselves
 HANG = 240  # seconds, for all of a product: a guard and no measure

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 
 @pytest.fixture(scope="module")

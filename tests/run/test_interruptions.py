@@ -16,8 +16,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.run.pipeline import RunOptions, run_cases
-from harness.system import paths
 from harness.system.artifact_cache import ENTRY
+from tools.clone import project_root
 
 from .interruptions import CASES
 
@@ -44,7 +44,7 @@ def test_interruptions(how: str, tmp_path: Path, made: Path) -> None:
             shutil.copytree(entry.parent, cache / kind / entry.parent.name, symlinks=True)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(paths.project_root()),
+        "PYTHONPATH": str(project_root()),
         "HIL_HOME": str(tmp_path / ".hil"),
     }
     done = subprocess.run(

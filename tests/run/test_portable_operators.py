@@ -10,7 +10,7 @@ from harness.config.case import Case
 from harness.firmware.sources.bundled import SOURCE
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 HEAD = """
 import torch

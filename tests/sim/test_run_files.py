@@ -15,7 +15,7 @@ from harness.sim.run_files import (
     read_output,
     written_outputs,
 )
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 
 def test_the_names_of_stored_runs() -> None:

@@ -25,7 +25,7 @@ from harness.size.difference import difference, sentences
 from harness.size.elf_anatomy import LOAD_IMAGE, section_parts
 from harness.size.measure import measure_file
 from harness.system import paths
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 TARGET = "corstone-300-m55"
 

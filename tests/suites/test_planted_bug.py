@@ -17,8 +17,8 @@ from harness.firmware import step
 from harness.firmware.sources.bundled import _cmake_options, build, make_plan
 from harness.suites.results import Selection
 from harness.suites.run import SuiteOptions, run_suite
-from harness.system.paths import project_root
 from harness.system.progress import silent
+from tools.clone import project_root
 
 _QUANTIZED_ADD = "targets/runner/kernels/quantized_add_helium.h"
 _OFFSET = "scale_out(sum), stage.offset"

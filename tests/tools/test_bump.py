@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import UsageError
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
 from tools.bump import FOLLOWED, PINS, Wheel, differences, fetch, installed, pinned, write_pins
+from tools.clone import project_root
 
 SCHEMA = "schema/program.fbs"
 OPERATORS = "backends/cortex_m/ops/operators.yaml"

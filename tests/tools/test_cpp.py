@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ToolMissing
-from harness.system import paths
 from tools import cpp
+from tools.clone import project_root
 
-ROOT = paths.project_root()
+ROOT = project_root()
 TIDY = ("--quiet", f"--config-file={ROOT / '.clang-tidy'}")
 
 

@@ -15,8 +15,8 @@ from harness.config.schema import checked
 from harness.core.errors import TargetError
 from harness.firmware.source import choose
 from harness.suites.suites import SUITES
-from harness.system.paths import project_root
 from tools.bench.mutant_list import CheckoutMutant, read_mutants
+from tools.clone import project_root
 
 GOOD = {"bug": "stride", "file": "a.c", "find": "x", "put": "y", "cases": ("host/add",)}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import TargetError
-from harness.system.paths import project_root
 from tools.bench.mutant_list import OWN_LISTS, UNIT_TESTS, OwnMutant, read_own
+from tools.clone import project_root
 
 MUTANTS = read_own()
 

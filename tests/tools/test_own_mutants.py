@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from harness.config.schema import checked
-from harness.system.paths import project_root
 from harness.system.progress import silent
 from tools.bench.mutant_list import OwnMutant
 from tools.bench.mutants import BaselineFails, Fate, MutantResult, _planted, measure
 from tools.bench.own_ground import Ledger, OwnGround, digest, prepared
+from tools.clone import project_root
 
 FILES = {
     "targets/runner/CMakeLists.txt": """cmake_minimum_required(VERSION 3.20)

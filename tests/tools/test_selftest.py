@@ -11,8 +11,8 @@ from typing import IO
 import pytest
 
 from harness.core.errors import Unknown
-from harness.system.paths import project_root
 from tools import selftest
+from tools.clone import project_root
 from tools.selftest import Options, Step
 
 

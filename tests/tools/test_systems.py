@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.core.verdict import ExitCode
-from harness.system.paths import project_root
 from tools import systems
+from tools.clone import project_root
 from tools.selftest import STEPS, Options, run_steps
 from tools.systems import (
     SYSTEMS,

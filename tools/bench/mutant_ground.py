@@ -28,11 +28,12 @@ from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.suites import SUITES
 from harness.system.files import disk_errors, write_whole
 from harness.system.git import borrowed, git, top_of
-from harness.system.paths import cache_dir, project_root
+from harness.system.paths import cache_dir
 from harness.system.progress import Progress
 from tools.bench.mutant_list import SuiteCheck, read_mutants
 from tools.bench.mutant_runs import Runs
 from tools.bench.mutants import MutantResults, chosen, measure
+from tools.clone import project_root
 
 _NOT_COPIED = frozenset({".git"})
 

@@ -13,7 +13,7 @@ from harness.config import strict_yaml
 from harness.config.case import parse_case
 from harness.config.schema import Data, Text, checked_document
 from harness.core.errors import UsageError
-from harness.system.paths import project_root
+from tools.clone import project_root
 
 LIST = Path(__file__).with_name("mutants.yaml")
 OWN_LISTS = Path(__file__).with_name("own")

@@ -23,8 +23,8 @@ from harness.export.batch import export
 from harness.export.program import Delegate, Program
 from harness.export.request import ExportRequest
 from harness.npu.model import Network
-from harness.system.paths import project_root
 from harness.system.progress import Progress
+from tools.clone import project_root
 
 NPUS = ("ethos-u55-128", "ethos-u85-256")
 MODELS = (

@@ -22,7 +22,7 @@ from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
 from harness.system import artifact_cache, toolchain
 from harness.system.files import disk_errors, write_whole
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import state_dir
 from harness.system.process import Bounds, Ended, Stop, run
 from harness.system.progress import Progress
 from tools.bench.mutant_ground import files_below, mirror
@@ -36,6 +36,7 @@ from tools.bench.mutants import (
     chosen,
     measure,
 )
+from tools.clone import project_root
 from tools.cpp import configure_command
 
 _LEFT_OUT = frozenset(

@@ -20,6 +20,7 @@ from pathlib import Path
 from harness.core.errors import BuildError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.system.artifact_cache import key_of
+from harness.system.files import text_of
 from harness.system.git import (
     Revision,
     files,
@@ -168,11 +169,7 @@ def pinned(spec: PartSpec, checkout: Path) -> str | None:
         words = git(checkout, "ls-tree", "HEAD", spec.place).split()
         return words[2] if len(words) > 2 and words[1] == "commit" else None
     if spec.name == "cmsis-nn":
-        try:
-            said = (checkout / "backends" / "cortex_m" / "CMakeLists.txt").read_text()
-        except OSError:
-            return None
-        found = _CMSIS_NN_PIN.search(said)
+        found = _CMSIS_NN_PIN.search(text_of(checkout / "backends/cortex_m/CMakeLists.txt"))
         return found[1] if found else None
     return None
 

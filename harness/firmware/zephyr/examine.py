@@ -20,6 +20,7 @@ from harness.firmware.zephyr.workspace import (
     zephyr_version,
 )
 from harness.system.call import CallFailed, call
+from harness.system.files import text_of
 from harness.system.packages import how_to_get
 
 _SECONDS = 120
@@ -104,11 +105,8 @@ def _projects(west: Path, base: Path) -> Iterator[Finding]:
 
 def _packages(west: Path, base: Path) -> Finding:
     """The packages of west's Python, which runs Zephyr's scripts."""
-    file = base / "scripts" / "requirements-base.txt"
-    try:
-        named = re.findall(r"^([A-Za-z][\w.-]*)", file.read_text("utf-8", "replace"), re.MULTILINE)
-    except OSError:
-        named = []
+    listed = text_of(base / "scripts" / "requirements-base.txt")
+    named = re.findall(r"^([A-Za-z][\w.-]*)", listed, re.MULTILINE)
     names = [name for name in named if name.lower() in _NEEDED]
     python = _python_of(west)
     if missing := (_ask(base, python, "-c", _MISSING, *names) or "").split():

@@ -20,6 +20,7 @@ from pathlib import Path
 from harness.core.errors import BuildError, ToolMissing, UsageError
 from harness.system import toolchain
 from harness.system.call import CallFailed, call
+from harness.system.files import text_of
 from harness.system.git import identity
 from harness.system.packages import how_to_get
 
@@ -136,11 +137,7 @@ def _installed(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _version(sdk: Path) -> tuple[int, ...]:
-    try:
-        said = (sdk / "sdk_version").read_text()
-    except OSError:
-        return ()
-    return tuple(map(int, re.findall(r"\d+", said)[:3]))
+    return tuple(map(int, re.findall(r"\d+", text_of(sdk / "sdk_version"))[:3]))
 
 
 def _get_a_compiler() -> str:
@@ -227,9 +224,8 @@ def is_zephyr(base: Path) -> bool:
 
 def zephyr_version(base: Path) -> str:
     """From Zephyr's file VERSION: "4.1.0", "4.2.0-rc1"."""
-    try:
-        said = dict(re.findall(r"^(\w+) *= *(\S*)", (base / "VERSION").read_text(), re.MULTILINE))
-    except OSError:
+    said = dict(re.findall(r"^(\w+) *= *(\S*)", text_of(base / "VERSION"), re.MULTILINE))
+    if not said:
         return "unknown"
     numbers = (said.get(name, "?") for name in ("VERSION_MAJOR", "VERSION_MINOR", "PATCHLEVEL"))
     extra = said.get("EXTRAVERSION")
@@ -276,7 +272,7 @@ def is_in(projects: Iterable[Path], board: str) -> bool:
     return any(
         has_board(project / root, board)
         for project in projects
-        for root in _ROOT.findall(_text(project / "zephyr" / "module.yml"))
+        for root in _ROOT.findall(text_of(project / "zephyr" / "module.yml"))
     )
 
 
@@ -288,10 +284,3 @@ def likely(base: Path, board: str) -> list[str]:
 def _boards(root: Path, name: str) -> Iterator[Path]:
     for vendors in ("", "*/"):
         yield from (root / "boards").glob(f"{vendors}{name}/{_FILE}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""

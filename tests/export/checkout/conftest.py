@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
+from tools.clone import project_root
 
 FILES = {
     "CMakeLists.txt": "",

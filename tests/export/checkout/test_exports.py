@@ -23,8 +23,8 @@ from harness.export.exporter import ExporterFacts
 from harness.export.failures import ExporterUnusable, ImportFailed, StageFailed
 from harness.export.process import ExportProcessFailed
 from harness.export.request import ExportRequest, content_key, exporter_versions
-from harness.system.paths import project_root
 from harness.system.progress import Progress, silent
+from tools.clone import project_root
 
 from .conftest import Tree
 

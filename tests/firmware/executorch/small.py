@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.run.version_skew import declared
-from harness.system.paths import executorch_package, project_root
+from harness.system.paths import executorch_package
+from tools.clone import project_root
 
 HERE = Path(__file__).parent
 OPS = Path("backends/cortex_m/ops")

@@ -23,9 +23,9 @@ from harness.firmware.executorch.checkout import (
     revision_of,
 )
 from harness.system.git import shown
-from harness.system.paths import project_root
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import KERNEL, SUBMODULES, commit, edit, git, head
+from tools.clone import project_root
 
 
 def test_a_checkout_and_its_parts(small: Source) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.paths import project_root
 from tests.link.workspace import REAL, needs_real_zephyr
+from tools.clone import project_root
 
 BOARDS = project_root() / "targets/runner/ports/zephyr/sample/boards"
 # Labels and nodes as Zephyr's boards have them, as far as an overlay names one.

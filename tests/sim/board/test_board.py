@@ -32,9 +32,10 @@ from harness.sim.board import SIMULATOR, what_board_lacks
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import state_dir
 from harness.system.process import Stop
 from harness.system.settings import in_ci
+from tools.clone import project_root
 
 EXAMPLE = project_root() / "examples" / "lab"
 PROGRAM = project_root() / "targets/runner/ports/zephyr/sample/qlinear.bpte"  # our exporter's

@@ -32,8 +32,8 @@ from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
 from harness.system import toolchain
-from harness.system.paths import project_root
 from tests.sim.guest.recording import FILE
+from tools.clone import project_root
 from tools.doubles import FakeFirmware
 
 pytestmark = [

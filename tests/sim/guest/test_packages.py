@@ -123,5 +123,5 @@ def test_on_aarch64_the_same_architecture_is_asked_once(
 
 def test_the_list_has_no_name_that_this_machine_would_install() -> None:
     """It stands beside packages.txt because nothing of it is ever installed."""
-    own = guest.paths.project_root() / "docker" / "packages.txt"
+    own = guest.project_root() / "docker" / "packages.txt"
     assert not set(own.read_text().splitlines()) & set(wanted_packages())
