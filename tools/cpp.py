@@ -235,6 +235,7 @@ def configure_command(sources: Path, tree: Path, options: Mapping[str, str]) -> 
     settings = {
         "HIL_PORT": "host",
         "HIL_PORTABLE_KERNELS": "ON",
+        "HIL_UNITY_BUILD": "OFF",  # each file includes what it needs, and clang-tidy sees each
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
         "CMAKE_CXX_COMPILER": str(toolchain.locate("g++")),

@@ -12,6 +12,7 @@ from harness.config.case import Case
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.simulator import pick
+from tests.processes import ends
 from tools.doubles import FakeFirmware
 from tools.guest_doubles import ends_badly, guest_ending, guest_endings
 
@@ -33,11 +34,12 @@ def check_no_leftover(record: RunRecord) -> None:
     """No process of the run lives, and no socket of ours is left in its directory."""
     assert record.run_dir is not None
     work = str(Path(record.run_dir) / "work")
-    assert [pid for pid in os.listdir("/proc") if pid.isdigit() and _directory(pid) == work] == []
+    processes = [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
+    assert all(ends(pid) for pid in processes if _directory(pid) == work)
     assert not [path for path in Path(work).iterdir() if not path.is_file()]
 
 
-def _directory(pid: str) -> str:
+def _directory(pid: int) -> str:
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:

@@ -24,6 +24,7 @@ from harness.export.batch import export
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.request import ExportRequest
 from harness.system.files import DiskError
+from tests.processes import ends
 
 Write = Callable[..., ModelSource]
 NAMES = "ModelUnderTest = ModelInputs = None\n"
@@ -221,15 +222,7 @@ def test_nothing_is_left_when_the_caller_is_interrupted(user_model: Write, tmp_p
     with pytest.raises(KeyboardInterrupt):
         export([ExportRequest(user_model(code + NAMES))], interrupt)
     for pid in map(int, pids.read_text().split()):
-        assert not _alive(pid)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+        assert ends(pid)
 
 
 def test_the_process_ends_with_a_killed_harness(tmp_path: Path, user_model: Write) -> None:
@@ -248,7 +241,7 @@ def test_the_process_ends_with_a_killed_harness(tmp_path: Path, user_model: Writ
     _until(lambda: pid.is_file() and bool(pid.read_text()))
     os.kill(harness.pid, signal.SIGKILL)
     harness.wait()
-    _until(lambda: not _alive(int(pid.read_text())))
+    assert ends(int(pid.read_text()))
 
 
 def _until(holds: Callable[[], bool]) -> None:

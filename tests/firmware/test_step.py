@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from harness.core.errors import InfraError
 from harness.firmware import step
 from harness.firmware.step import StepFailed, build_with_cmake, run_step
 from harness.system.progress import silent
+from tests.processes import ends
 
 
 def script(tmp_path: Path, text: str, *, places: dict[str, str] | None = None) -> list[str]:
@@ -53,16 +53,7 @@ def test_a_step_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(step, "_SILENT_SECONDS", 0.3)
     with pytest.raises(InfraError, match="the build step was stopped: stall"):
         script(tmp_path, "sleep 60 & echo $! > child; wait")
-    child = int((tmp_path / "child").read_text())
-    assert not running(child)
-
-
-def running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    assert ends(int((tmp_path / "child").read_text()))
 
 
 def test_a_step_ends_with_whoever_started_it(tmp_path: Path) -> None:
@@ -77,12 +68,7 @@ def test_a_step_ends_with_whoever_started_it(tmp_path: Path) -> None:
     started = int(pid.read_text())
     child.kill()
     child.wait()
-    ended = threading.Event()
-    for _ in range(500):
-        if not running(started):
-            break
-        ended.wait(0.02)
-    assert not running(started)
+    assert ends(started)
 
 
 _PROJECT = """

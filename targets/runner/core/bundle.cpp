@@ -9,13 +9,13 @@
 
 namespace hil {
 
-namespace fb = bundled_program_flatbuffer;
+namespace bundle_fb = bundled_program_flatbuffer;
 
 namespace {
 
-constexpr size_t kIdentifierOffset = 4;
+constexpr size_t kBundleIdentifierOffset = 4;
 
-Error invalid(const char* what) {
+Error invalid_bundle(const char* what) {
   HIL_LOG(Error, "invalid bundled program: %s", what);
   return Error::InvalidProgram;
 }
@@ -51,7 +51,7 @@ bool for_each_element(const Tensor& t, const uint8_t* bundled_order, Visit visit
   return true;
 }
 
-bool same_description(const fb::Tensor& bundled, const Tensor& t) {
+bool same_description(const bundle_fb::Tensor& bundled, const Tensor& t) {
   if (static_cast<int>(bundled.scalar_type()) != static_cast<int>(t.type)) return false;
   const size_t rank = bundled.sizes() == nullptr ? 0 : bundled.sizes()->size();
   const size_t ordered = bundled.dim_order() == nullptr ? 0 : bundled.dim_order()->size();
@@ -67,17 +67,17 @@ bool same_description(const fb::Tensor& bundled, const Tensor& t) {
   return true;
 }
 
-const uint8_t* order_of(const fb::Tensor& bundled) {
+const uint8_t* order_of(const bundle_fb::Tensor& bundled) {
   return bundled.dim_order() == nullptr ? nullptr : bundled.dim_order()->data();
 }
 
-Span<const uint8_t> data_of(const fb::Tensor& bundled) {
+Span<const uint8_t> data_of(const bundle_fb::Tensor& bundled) {
   return bundled.data() == nullptr
              ? Span<const uint8_t>()
              : Span<const uint8_t>(bundled.data()->data(), bundled.data()->size());
 }
 
-Error set_tensor(size_t index, const fb::Tensor& bundled, Method& method) {
+Error set_tensor(size_t index, const bundle_fb::Tensor& bundled, Method& method) {
   const Tensor& t = method.input(index).tensor;
   if (method.input(index).tag != Tag::Tensor || !same_description(bundled, t)) {
     HIL_LOG(Error, "bundled input %zu does not match the method's input", index);
@@ -100,19 +100,20 @@ Error set_scalar(Method& method, size_t index, T value) {
       index, Span<const uint8_t>(reinterpret_cast<const uint8_t*>(&value), sizeof(value)));
 }
 
-Error set_value(size_t index, const fb::Value& value, Method& method) {
-  if (value.val() == nullptr || index >= method.input_count()) return invalid("a test input");
+Error set_value(size_t index, const bundle_fb::Value& value, Method& method) {
+  if (value.val() == nullptr || index >= method.input_count())
+    return invalid_bundle("a test input");
   switch (value.val_type()) {
-    case fb::ValueUnion_Tensor:
+    case bundle_fb::ValueUnion_Tensor:
       return set_tensor(index, *value.val_as_Tensor(), method);
-    case fb::ValueUnion_Int:
+    case bundle_fb::ValueUnion_Int:
       return set_scalar(method, index, value.val_as_Int()->int_val());
-    case fb::ValueUnion_Double:
+    case bundle_fb::ValueUnion_Double:
       return set_scalar(method, index, value.val_as_Double()->double_val());
-    case fb::ValueUnion_Bool:
+    case bundle_fb::ValueUnion_Bool:
       return set_scalar(method, index, static_cast<uint8_t>(value.val_as_Bool()->bool_val()));
     default:
-      return invalid("a test input of unknown type");
+      return invalid_bundle("a test input of unknown type");
   }
 }
 
@@ -130,7 +131,7 @@ T load(const uint8_t* from) {
   return value;
 }
 
-bool tensors_match(const Tensor& t, const fb::Tensor& bundled, double rtol, double atol) {
+bool tensors_match(const Tensor& t, const bundle_fb::Tensor& bundled, double rtol, double atol) {
   if (!same_description(bundled, t) || (t.data == nullptr && t.nbytes > 0)) return false;
   const uint8_t* expected = data_of(bundled).data();
   return for_each_element(t, order_of(bundled), [&](size_t a, size_t b) {
@@ -145,17 +146,17 @@ bool tensors_match(const Tensor& t, const fb::Tensor& bundled, double rtol, doub
   });
 }
 
-bool matches(const Value& actual, const fb::Value& expected, double rtol, double atol) {
+bool matches(const Value& actual, const bundle_fb::Value& expected, double rtol, double atol) {
   if (expected.val() == nullptr) return false;
   switch (expected.val_type()) {
-    case fb::ValueUnion_Tensor:
+    case bundle_fb::ValueUnion_Tensor:
       return actual.tag == Tag::Tensor &&
              tensors_match(actual.tensor, *expected.val_as_Tensor(), rtol, atol);
-    case fb::ValueUnion_Int:
+    case bundle_fb::ValueUnion_Int:
       return actual.tag == Tag::Int && actual.as_int == expected.val_as_Int()->int_val();
-    case fb::ValueUnion_Bool:
+    case bundle_fb::ValueUnion_Bool:
       return actual.tag == Tag::Bool && actual.as_bool == expected.val_as_Bool()->bool_val();
-    case fb::ValueUnion_Double:
+    case bundle_fb::ValueUnion_Double:
       return actual.tag == Tag::Double &&
              close(actual.as_double, expected.val_as_Double()->double_val(), rtol, atol);
     default:
@@ -166,34 +167,35 @@ bool matches(const Value& actual, const fb::Value& expected, double rtol, double
 }  // namespace
 
 bool is_bundle(Span<const uint8_t> bytes) {
-  return bytes.size() >= kIdentifierOffset + 4 &&
-         std::memcmp(bytes.data() + kIdentifierOffset, "BP", 2) == 0;
+  return bytes.size() >= kBundleIdentifierOffset + 4 &&
+         std::memcmp(bytes.data() + kBundleIdentifierOffset, "BP", 2) == 0;
 }
 
 Error Bundle::load(Span<const uint8_t> bytes) {
   root_ = nullptr;
-  if (!is_bundle(bytes)) return invalid("no bundled program");
-  if (std::memcmp(bytes.data() + kIdentifierOffset, fb::BundledProgramIdentifier(), 4) != 0) {
+  if (!is_bundle(bytes)) return invalid_bundle("no bundled program");
+  if (std::memcmp(bytes.data() + kBundleIdentifierOffset, bundle_fb::BundledProgramIdentifier(),
+                  4) != 0) {
     HIL_LOG(Error, "bundled program version %.4s is not supported, this runner reads %s",
-            reinterpret_cast<const char*>(bytes.data() + kIdentifierOffset),
-            fb::BundledProgramIdentifier());
+            reinterpret_cast<const char*>(bytes.data() + kBundleIdentifierOffset),
+            bundle_fb::BundledProgramIdentifier());
     return Error::InvalidProgram;
   }
-  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return invalid("larger than 2 GiB");
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return invalid_bundle("larger than 2 GiB");
   flatbuffers::Verifier verifier(bytes.data(), bytes.size());
-  if (!fb::VerifyBundledProgramBuffer(verifier)) {
-    return invalid("FlatBuffers verification failed");
+  if (!bundle_fb::VerifyBundledProgramBuffer(verifier)) {
+    return invalid_bundle("FlatBuffers verification failed");
   }
-  const fb::BundledProgram* root = fb::GetBundledProgram(bytes.data());
-  if (root->program() == nullptr) return invalid("it holds no program");
+  const bundle_fb::BundledProgram* root = bundle_fb::GetBundledProgram(bytes.data());
+  if (root->program() == nullptr) return invalid_bundle("it holds no program");
   root_ = root;
   program_ = Span<const uint8_t>(root->program()->data(), root->program()->size());
   return Error::Ok;
 }
 
-const fb::BundledMethodTestSuite* Bundle::suite(const char* method) const {
+const bundle_fb::BundledMethodTestSuite* Bundle::suite(const char* method) const {
   if (root_ == nullptr || root_->method_test_suites() == nullptr) return nullptr;
-  for (const fb::BundledMethodTestSuite* candidate : *root_->method_test_suites()) {
+  for (const bundle_fb::BundledMethodTestSuite* candidate : *root_->method_test_suites()) {
     if (candidate->method_name() != nullptr &&
         std::strcmp(candidate->method_name()->c_str(), method) == 0) {
       return candidate;

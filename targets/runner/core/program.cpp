@@ -2,12 +2,13 @@
 
 #include <cstring>
 
+#include "core/loading.h"
 #include "core/log.h"
 #include "core/schema.h"
 
 namespace hil {
 
-namespace fb = executorch_flatbuffer;
+using loading::invalid;
 
 namespace {
 
@@ -38,11 +39,6 @@ Error check_identifier(Span<const uint8_t> bytes) {
     HIL_LOG(Error, "not an ExecuTorch program: identifier %02x%02x%02x%02x, expected %s", bytes[4],
             bytes[5], bytes[6], bytes[7], wanted);
   }
-  return Error::InvalidProgram;
-}
-
-Error invalid(const char* what) {
-  HIL_LOG(Error, "invalid program: %s", what);
   return Error::InvalidProgram;
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kMaxTensorBytes = SIZE_MAX / 2 < (uint64_t{1} << 40) ? SIZE_MAX / 2
                                                                         : (uint64_t{1} << 40);
 
-Error invalid(const char* what) {
+Error invalid_tensor(const char* what) {
   HIL_LOG(Error, "invalid tensor: %s", what);
   return Error::InvalidProgram;
 }
@@ -46,12 +46,12 @@ bool count_elements(Tensor* t) {
 Error bind_planned(const fb::AllocationDetails& place, Span<const Span<uint8_t>> planned,
                    Tensor* out) {
   if (place.memory_id() == 0 || place.memory_id() > planned.size()) {
-    return invalid("memory id out of range");
+    return invalid_tensor("memory id out of range");
   }
   const Span<uint8_t> buffer = planned[place.memory_id() - 1];
   const uint64_t offset = uint64_t{place.memory_offset_high()} << 32 | place.memory_offset_low();
   if (offset > buffer.size() || out->nbytes > buffer.size() - offset) {
-    return invalid("its planned place lies outside the planned buffer");
+    return invalid_tensor("its planned place lies outside the planned buffer");
   }
   out->data = buffer.data() + offset;
   return Error::Ok;
@@ -77,7 +77,7 @@ Error decode_shape(const fb::Tensor& source, Tensor* out) {
             static_cast<int>(source.scalar_type()));
     return Error::NotSupported;
   }
-  if (source.storage_offset() != 0) return invalid("storage offset is not zero");
+  if (source.storage_offset() != 0) return invalid_tensor("storage offset is not zero");
   if (source.shape_dynamism() != fb::TensorShapeDynamism_STATIC &&
       source.shape_dynamism() != fb::TensorShapeDynamism_DYNAMIC_BOUND) {
     HIL_LOG(Error, "tensors of unbounded dynamic shape are not supported");
@@ -85,15 +85,15 @@ Error decode_shape(const fb::Tensor& source, Tensor* out) {
   }
   const size_t rank = source.sizes() == nullptr ? 0 : source.sizes()->size();
   const size_t ordered = source.dim_order() == nullptr ? 0 : source.dim_order()->size();
-  if (rank > kMaxRank) return invalid("too many dimensions");
-  if (ordered != rank) return invalid("dim order and sizes differ in length");
+  if (rank > kMaxRank) return invalid_tensor("too many dimensions");
+  if (ordered != rank) return invalid_tensor("dim order and sizes differ in length");
   out->rank = static_cast<uint8_t>(rank);
   if (rank > 0) {
     out->sizes = source.sizes()->data();
     out->dim_order = source.dim_order()->data();
-    if (!is_permutation(out->dim_order, rank)) return invalid("dim order is no permutation");
+    if (!is_permutation(out->dim_order, rank)) return invalid_tensor("dim order is no permutation");
   }
-  return count_elements(out) ? Error::Ok : invalid("sizes negative or too large");
+  return count_elements(out) ? Error::Ok : invalid_tensor("sizes negative or too large");
 }
 
 Error bind_storage(const Program& program, const fb::Tensor& source,
@@ -113,7 +113,7 @@ Error bind_storage(const Program& program, const fb::Tensor& source,
     out->constant = true;
   }
   if (reinterpret_cast<uintptr_t>(out->data) % element_size(out->type) != 0) {
-    return invalid("its data is not aligned to its element size");
+    return invalid_tensor("its data is not aligned to its element size");
   }
   return Error::Ok;
 }
