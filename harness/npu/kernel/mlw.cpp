@@ -168,11 +168,10 @@ class Out {
     ++count_;
   }
 
-  // Room for so many weights that are written by the caller; null: there is none.
+  bool has_room(int64_t more) const { return more <= room_ - count_; }
+
+  // Where the caller writes so many weights, for which there is room.
   int16_t* take(int64_t more) {
-    if (more > room_ - count_) {
-      return nullptr;
-    }
     count_ += more;
     return to_ + count_ - more;
   }
@@ -267,13 +266,12 @@ struct Decoder {
   // A run of zeros before each weight, or from the second slice on after each.
   bool interleave(bool leading) {
     const int32_t* run = zeros.value;
-    if (!runs) {
-      if (int16_t* to = out.take(weights.count); to != nullptr) {
-        for (int64_t n = 0; n < weights.count; ++n) {
-          to[n] = palette.at(weights.value[n]);
-        }
-        return !out.is_full();
+    if (!runs && out.has_room(weights.count)) {
+      int16_t* to = out.take(weights.count);
+      for (int64_t n = 0; n < weights.count; ++n) {
+        to[n] = palette.at(weights.value[n]);
       }
+      return !out.is_full();
     }
     if (runs && leading) {
       out.zeros(*run++);
