@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from tests.kernels.kernel_cases_elementwise import softmax_float
 from tests.kernels.kernel_draw import Draw, Makers, any_tensor
 from tests.kernels.kernel_program import Activation, Case, Constant
 from tests.late import Late
@@ -176,6 +178,21 @@ def addmm(draw: Draw) -> Case:
     return Case(f"addmm {added} {rows}x{inner}x{columns}", "aten.addmm", arguments, scales)
 
 
+def adaptive_avg_pool(draw: Draw) -> Case:
+    """Torch divides by the rows and by the columns of a window, the portable kernel by both."""
+    r = draw.random
+    x = torch.randn((r.randint(1, 2), 3, r.randint(1, 9), r.randint(1, 9)), generator=draw.torch)
+    x = image_or_not(draw, x) if r.random() < 0.7 else x[0]
+    size = [r.randint(1, 12), r.randint(1, 7)]
+    name = f"adaptive_avg_pool {list(x.shape)} {size}"
+    return Case(name, "aten._adaptive_avg_pool2d", (Activation(x), size), tolerance=SUM)
+
+
+def log_softmax(draw: Draw) -> Case:
+    case = softmax_float(draw)
+    return replace(case, name=f"log_{case.name}", operator="aten._log_softmax")
+
+
 def float_linear(draw: Draw) -> Case:
     r = draw.random
     inner, outs = r.randint(1, 40), r.randint(1, 20)
@@ -242,6 +259,8 @@ MAKERS: Makers = {
     "bmm": (bmm, 20),
     "addmm": (addmm, 25),
     "float_linear": (float_linear, 20),
+    "adaptive_avg_pool": (adaptive_avg_pool, 25),
+    "log_softmax": (log_softmax, 25),
     "mean": (mean, 25),
     "any": (any_of, 20),
     "layer_norm": (layer_norm, 20),

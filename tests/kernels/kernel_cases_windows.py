@@ -152,7 +152,7 @@ def avg_pool(draw: Draw) -> Case:
         h.update(kernel=h["size"], pad=0)
         w.update(kernel=w["size"], pad=0)
     x = draw.image(r.randint(1, 2), r.randint(2, 33), max(h["size"], 2), max(w["size"], 2))
-    shift = r.choice([-18, -9, -5, 0, 3])
+    shift = r.choice([-18, -9, -5, 0, 3, 41])
     arguments = (
         Activation(x),
         pair(h, w, "kernel"),

@@ -208,6 +208,7 @@ ROWS: list[Row] = [
     ("quantized_mul", 6, -63, "output shift is -63, expected -62..31"),
     ("quantized_avg_pool2d", 3, [2, 2], "out is 1 images of 4x3x6 (HWC), expected"),
     ("quantized_avg_pool2d", 6, 0, "multiplier is 0, expected 1..2147483647"),
+    ("quantized_avg_pool2d", 7, 129, "shift is 129, expected -148..128"),
     ("quantized_avg_pool2d", 5, 200, "zero point is 200, expected -128..127"),
     ("quantized_max_pool2d", 4, [2, 1], "dilation and ceil_mode are not defined"),
     ("quantized_max_pool2d", 5, True, "dilation and ceil_mode are not defined"),

@@ -14,4 +14,9 @@ float exponential(float x) {
   return std::ldexp(power, static_cast<int>(n));
 }
 
+float decay(float x) {
+  if (x < kLowestExponent) return 0.0f;
+  return x <= 0.0f ? exponential(x) : x;  // the rest is NaN
+}
+
 }  // namespace hil

@@ -25,4 +25,7 @@ constexpr float kSeries[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
 /// x is a number.
 float exponential(float x);
 
+/// exp() of what is at most 0, -infinity or NaN.
+float decay(float x);
+
 }  // namespace hil

@@ -10,14 +10,6 @@ namespace hil {
 
 namespace {
 
-int32_t first_of(const Axis& axis, int32_t position) {
-  return static_cast<int32_t>(int64_t{position} * axis.in / axis.out);
-}
-
-int32_t end_of(const Axis& axis, int32_t position) {
-  return static_cast<int32_t>(((int64_t{position} + 1) * axis.in + axis.out - 1) / axis.out);
-}
-
 bool beats(const Scalar& x, const Scalar& best) {
   return x.is_real ? x.real > best.real || x.real != x.real : x.whole > best.whole;
 }
@@ -28,11 +20,11 @@ void pool(const Window& win, const Tensor& self, Tensor& out, Tensor& indices) {
   const Store store = store_for(self.type);
   const size_t size = element_size(self.type);
   each_position(win, [&](int32_t b, int32_t c, int32_t y, int32_t x) {
-    const int32_t top = first_of(win.h, y), left = first_of(win.w, x);
-    Scalar best = load(self.data + in.at(b, c, top, left) * size);
-    int64_t index = int64_t{top} * win.w.in + left;
-    for (int32_t iy = top; iy < end_of(win.h, y); ++iy) {
-      for (int32_t ix = left; ix < end_of(win.w, x); ++ix) {
+    const Extent rows = adaptive_extent(win.h, y), columns = adaptive_extent(win.w, x);
+    Scalar best = load(self.data + in.at(b, c, rows.begin, columns.begin) * size);
+    int64_t index = int64_t{rows.begin} * win.w.in + columns.begin;
+    for (int32_t iy = rows.begin; iy < rows.end; ++iy) {
+      for (int32_t ix = columns.begin; ix < columns.end; ++ix) {
         const Scalar value = load(self.data + in.at(b, c, iy, ix) * size);
         if (!beats(value, best)) continue;
         best = value;
@@ -49,22 +41,12 @@ void pool(const Window& win, const Tensor& self, Tensor& out, Tensor& indices) {
 Error op_adaptive_max_pool2d(KernelContext& ctx, Args args) {
   Window win = {};
   const Tensor& self = ctx.tensor(args, 0);
-  int32_t sizes[2];
-  ctx.int_list(args, 1, sizes, 2);
   Tensor& out = ctx.tensor(args, 2);
   Tensor& indices = ctx.tensor(args, 3);
   if (!ctx.ok()) return ctx.argument_error();
-  HIL_TRY(check_tensor(ctx, "self", self, self.type));
-  HIL_TRY(check_tensor(ctx, "out", out, self.type));
+  HIL_TRY(read_adaptive(ctx, args, self, out, &win));
   HIL_TRY(check_tensor(ctx, "indices", indices, ScalarType::Long));
-  // The geometry of one window, whose place is worked out for each position.
-  win.h.kernel = win.w.kernel = win.h.stride = win.w.stride = 1;
-  win.h.dilation = win.w.dilation = 1;
-  HIL_TRY(read_planes(ctx, self, false, &win));
-  win.h.out = sizes[0], win.w.out = sizes[1];
-  HIL_TRY(check_planes(ctx, "out", out, self, win));
   HIL_TRY(check_planes(ctx, "indices", indices, self, win));
-  if (self.numel == 0 && out.numel != 0) return ctx.fail(Error::InvalidArgument, "self is empty");
   if (load_for(self.type) == nullptr) return unsupported_type(ctx, self.type);
   pool(win, self, out, indices);
   return Error::Ok;

@@ -51,7 +51,8 @@ Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
   HIL_TRY(check_pooling_pad(ctx, window));
   HIL_TRY(check_range(ctx, "zero point", zero_point, -128, 127));
   HIL_TRY(check_range(ctx, "multiplier", multiplier, 1, INT32_MAX));
-  HIL_TRY(check_shift(ctx, "shift", shift));
+  // Of the input's scale, which may be any float32: the mean of integers does not depend on it.
+  HIL_TRY(check_range(ctx, "shift", shift, -148, 128));
   HIL_TRY(check_scratch(ctx, scratch,
                         [&](ScratchIsa isa) { return avg_pool_scratch(isa, window.channels_in); }));
   if (out.numel == 0) return Error::Ok;

@@ -47,6 +47,28 @@ Error check_planes(KernelContext& ctx, const char* name, const Tensor& t, const 
                   static_cast<long>(window.h.out), static_cast<long>(window.w.out));
 }
 
+Error read_adaptive(KernelContext& ctx, Args args, const Tensor& self, const Tensor& out,
+                    Window* window) {
+  int32_t sizes[2];
+  ctx.int_list(args, 1, sizes, 2);
+  if (!ctx.ok()) return ctx.argument_error();
+  HIL_TRY(check_tensor(ctx, "self", self, self.type));
+  HIL_TRY(check_tensor(ctx, "out", out, self.type));
+  window->h.kernel = window->w.kernel = window->h.stride = window->w.stride = 1;
+  window->h.dilation = window->w.dilation = 1;
+  HIL_TRY(read_planes(ctx, self, false, window));
+  window->h.out = sizes[0], window->w.out = sizes[1];
+  HIL_TRY(check_planes(ctx, "out", out, self, *window));
+  if (self.numel == 0 && out.numel != 0) return ctx.fail(Error::InvalidArgument, "self is empty");
+  return Error::Ok;
+}
+
+Extent adaptive_extent(const Axis& axis, int32_t position) {
+  const int64_t begin = int64_t{position} * axis.in / axis.out;
+  const int64_t end = ((int64_t{position} + 1) * axis.in + axis.out - 1) / axis.out;
+  return {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
+}
+
 PlaneSteps::PlaneSteps(const Tensor& t) {
   const Strides s = strides_of(t);
   const size_t first = t.rank - 3u;

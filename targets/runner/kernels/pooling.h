@@ -24,6 +24,19 @@ Error read_planes(KernelContext& ctx, const Tensor& self, bool ceil_mode, Window
 Error check_planes(KernelContext& ctx, const char* name, const Tensor& t, const Tensor& self,
                    const Window& window);
 
+/// An adaptive pool: argument 1 is the size of out's planes. Fills the extents of the window, which
+/// has no kernel: `adaptive_extent` gives the place of each. Checks self's and out's type and
+/// planes.
+Error read_adaptive(KernelContext& ctx, Args args, const Tensor& self, const Tensor& out,
+                    Window* window);
+
+/// Inputs [begin, end) of one output position.
+struct Extent {
+  int32_t begin, end;
+};
+
+Extent adaptive_extent(const Axis& axis, int32_t position);
+
 /// The step of each dimension of an image, 0 for the batch of a rank-3 one.
 struct PlaneSteps {
   size_t n, c, h, w;

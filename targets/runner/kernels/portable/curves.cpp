@@ -1,5 +1,7 @@
 #include "kernels/portable/curves.h"
 
+#include <cmath>
+
 #include "kernels/exponential.h"
 
 namespace hil {
@@ -12,11 +14,10 @@ constexpr float kSeriesLimit = 0.35f;
 constexpr float kLessOne[] = {1.0f / 40320, 1.0f / 5040, 1.0f / 720, 1.0f / 120,
                               1.0f / 24,    1.0f / 6,    0.5f,       1.0f};
 
-/// exp() of what is at most 0 or NaN.
-float decay(float x) {
-  if (x < kLowestExponent) return 0.0f;
-  return x <= 0.0f ? exponential(x) : x;  // the rest is NaN
-}
+constexpr double kLn2 = 0.693147180559945309, kRootOfHalf = 0.707106781186547524;
+// Series of log((1 + s) / (1 - s)) / 2s in the square of s, which is at most 0.03: the next term is
+// below 1e-12.
+constexpr double kLogarithm[] = {1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0};
 
 }  // namespace
 
@@ -25,6 +26,16 @@ float exponential_less_one(float x) {
   float sum = 0.0f;
   for (const float factor : kLessOne) sum = sum * x + factor;
   return sum * x;
+}
+
+double logarithm(float x) {
+  int power;
+  double part = std::frexp(x, &power);  // 0.5 to 1
+  if (part < kRootOfHalf) part *= 2.0, --power;
+  const double s = (part - 1.0) / (part + 1.0), square = s * s;
+  double sum = 0.0;
+  for (const double factor : kLogarithm) sum = sum * square + factor;
+  return power * kLn2 + 2.0 * s * sum;
 }
 
 float sigmoid(float x) {

@@ -1,4 +1,4 @@
-// Sigmoid, tanh and exp(x) - 1, the same bits in every build: newlib and glibc differ in theirs.
+// Sigmoid, tanh, logarithm and exp(x) - 1, the same bits in every build: newlib and glibc differ in theirs.
 #pragma once
 
 namespace hil {
@@ -10,5 +10,8 @@ float hyperbolic_tangent(float x);
 
 /// exp(x) - 1 for x <= 0, also where the difference is small. NaN stays NaN.
 float exponential_less_one(float x);
+
+/// The natural logarithm of a positive number.
+double logarithm(float x);
 
 }  // namespace hil
