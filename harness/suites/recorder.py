@@ -35,6 +35,7 @@ _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
 _DIFFERENCE = "hil-difference"
 _TESTER = "executorch.backends.test.harness.tester"
+_WRAPPED = "RuntimeError: Test failure."  # the shared suite's, raised from the error itself
 _CONSOLE_BYTES = 16384  # at most, of a reported console: half from each end
 
 
@@ -214,9 +215,9 @@ def _phase(
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
     """The exception without its traceback."""
     longrepr: Any = report.longrepr
-    if longrepr is None:
-        return ""
     if isinstance(longrepr, tuple):
         return str(longrepr[2])
     crash = getattr(longrepr, "reprcrash", None)
-    return str(crash.message if crash is not None else longrepr)
+    if crash is not None and crash.message == _WRAPPED:
+        (_, crash, _) = longrepr.chain[-2:][0]
+    return str(crash.message if crash is not None else longrepr or "")

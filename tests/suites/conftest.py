@@ -28,6 +28,11 @@ def test_broken():
     (record / "1").mkdir(parents=True)
     (record / "1" / "program.pte").write_text("evidence")
     assert 1 == 2, "numbers"
+def test_wrapped():
+    try:
+        raise KeyError("a pass found no node")
+    except KeyError as error:
+        raise RuntimeError("Test failure.") from error
 """
 
 

@@ -42,6 +42,8 @@ def test_results_come_through_the_workers(workspace: Workspace) -> None:
     assert verdicts["test_skipped"].cause == "hangs"
     assert verdicts["test_known"].cause == "the suite's own: known [assert 0]"
     assert verdicts["test_broken"].cause.startswith("AssertionError: numbers")
+    # The suite that all backends share says "Test failure." of each, raised from the error itself.
+    assert verdicts["test_wrapped"].cause == "KeyError: 'a pass found no node'"
     assert verdicts["ops/test_absent.py"].cause == (
         "needs not_installed_anywhere, which is not installed"
     )
