@@ -67,8 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _request(config: pytest.Config) -> dict[str, Any]:
-    content: dict[str, Any] = read_json(Path(config.getoption("--hil-workspace"), REQUEST))
-    return content
+    return dict(read_json(Path(config.getoption("--hil-workspace"), REQUEST)))
 
 
 class _Worker:
