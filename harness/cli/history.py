@@ -24,7 +24,7 @@ from harness.report.history import (
     print_night,
     summary_of,
 )
-from harness.report.page.render import summary, workflow_commands, write_junit, write_page
+from harness.report.page.render import summary, workflow_commands, write_page
 from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 
 if TYPE_CHECKING:
@@ -50,26 +50,25 @@ junit_option = click.option(
 )
 
 
-class NoPackage(ToolMissing):
-    """``tool``: the missing package, which ``user`` needs."""
-
-    kind = "no_package"
-
-    def __init__(self, user: str, missing: str | None) -> None:
-        super().__init__(
-            f"{user} needs the Python package {missing}, which is not installed",
-            tool=missing,
+@contextmanager
+def packages_of(user: str) -> Iterator[None]:
+    """Raises ToolMissing for a Python package that ``user`` needs and the block does not find."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ToolMissing(
+            f"{user} needs the Python package {error.name}, which is not installed",
+            tool=error.name,
             hint="pip install 'executorch-hil[nightly]'",
-        )
+            kind="no_package",
+        ) from error
 
 
 @contextmanager
 def opened(url: str | None) -> Iterator[History]:
     """The history, after delivering what waited for it. Raises what ``open_history`` does."""
-    try:
+    with packages_of("the history"):
         from harness.nightly.history.database import Recorder, open_history
-    except ModuleNotFoundError as error:
-        raise NoPackage("the history", error.name) from error
     history = open_history(url)
     try:
         Recorder(history).deliver()
@@ -106,10 +105,9 @@ def show_night(
     """The night printed, or as data, and in its files; on GitHub also as annotations and in the
     summary of the step. ``only``: the cases of a shard. Raises DiskError."""
     comparison = compare(history, night, only)
-    if html is not None:
-        write_page(html, comparison)
-    if junit is not None:
-        write_junit(junit, comparison)
+    for file, template in ((html, "night.html"), (junit, "night.xml")):
+        if file is not None:
+            write_page(file, comparison, template)
     for line in workflow_commands(comparison, os.environ):
         tell_ci(line)
     if STEP_SUMMARY in os.environ:

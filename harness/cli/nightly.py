@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,12 @@ import click
 
 from harness.cli.history import (
     DefaultGroup,
-    NoPackage,
     history_option,
     html_option,
     junit_option,
     known_night,
     opened,
+    packages_of,
     show_night,
 )
 from harness.cli.options import executorch_option, limit_factor_option, part_option
@@ -108,10 +108,6 @@ class NightOptions:
                 hint='name one with --store URL, or with store = "URL" under [tool.hil]',
             )
 
-    def folder(self) -> Path:
-        """In the user's repository."""
-        return Path.cwd() if self.suite is None else self.suite.absolute().parent
-
     def shared_store(self) -> str | None:
         """``--store``, else that of the settings; a folder by its absolute path."""
         return settings().store if self.store is None else place(Path.cwd(), self.store)
@@ -134,10 +130,8 @@ class NightOptions:
             Store(store).require()
         if self.scheduler is None or store is None:
             return LocalPool(self.jobs or len(os.sched_getaffinity(0)), store)
-        try:
+        with packages_of("--scheduler"):
             from harness.nightly.dask_pool import DaskPool
-        except ModuleNotFoundError as error:
-            raise NoPackage("--scheduler", error.name) from error
         pool = DaskPool(self.scheduler, store, suite.jobs, progress)
         progress(f"{pool.workers} workers at {self.scheduler}")
         return pool
@@ -220,13 +214,12 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
     options.validate()
     today = datetime.now(timezone.utc).date()
     if options.suite is None:
-        suite = default_suite(options.firmware or "bundled")
+        suite, folder = default_suite(options.firmware or "bundled"), Path.cwd()
     else:
-        suite = load_suite(options.suite, today)
+        suite, folder = load_suite(options.suite, today), options.suite.absolute().parent
     run_options, shard = options.run_options(suite), parse_shard(options.shard)
     if shard.count > 1 and not (options.night or options.resume):
         raise UsageError("--shard needs the --night that it is of, the same for all shards")
-    folder = options.folder()
     base = base_branch(os.environ) if options.base is None else options.base
     origin = origin_of(folder, os.environ)
     rows: list[Row] = []
@@ -245,7 +238,7 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
             night = begin(suite, history, request)
             mine = {planned.case for planned in night.of_shard(shard.number)}
             progress(f"night {night.id}: {suite.name}, {len(mine)} cases")
-            on_row = _row_printer(rows)
+            on_row = partial(_print_row, rows)
             run_night(suite, night, shard, run_options, pool, recorder, on_row)
         finally:
             pool.close()
@@ -286,10 +279,9 @@ def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode)
     if night.origin.pull_request or not comparison.ended or not follow_up.tells:
         return code
     try:
-        for line in announce(comparison, follow_up, os.environ):
-            echo(f"hil: {line}", err=True)
-    except ModuleNotFoundError as error:
-        raise NoPackage("notify:", error.name) from error
+        with packages_of("notify:"):
+            for line in announce(comparison, follow_up, os.environ):
+                echo(f"hil: {line}", err=True)
     except InfraError as error:
         print_error(error)
         return code or ExitCode.INFRASTRUCTURE
@@ -311,18 +303,14 @@ def _bundled(rows: list[Row], folder: Path | None) -> dict[str, list[str]]:
     return {"bundles": made}
 
 
-def _row_printer(rows: list[Row]) -> Callable[[Row, int, int], None]:
-    """Prints a line for each row."""
-
-    def on_row(row: Row, done: int, total: int) -> None:
-        rows.append(row)
-        why = "" if row.cause is None else f" {row.cause.kind}"
-        again = "" if row.settled else "; once more"
-        seconds = row.seconds.get("total", 0.0)
-        line = f"{done}/{total} {row.case}: {row.verdict}{why} ({seconds:.1f} s){again}"
-        echo(f"hil: {line}", err=True)
-
-    return on_row
+def _print_row(rows: list[Row], row: Row, done: int, total: int) -> None:
+    """And keeps it in ``rows``."""
+    rows.append(row)
+    why = "" if row.cause is None else f" {row.cause.kind}"
+    again = "" if row.settled else "; once more"
+    seconds = row.seconds.get("total", 0.0)
+    line = f"{done}/{total} {row.case}: {row.verdict}{why} ({seconds:.1f} s){again}"
+    echo(f"hil: {line}", err=True)
 
 
 def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:

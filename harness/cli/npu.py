@@ -44,7 +44,6 @@ def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answ
     names = [f"{base}-{index}.bin" for index in range(len(outputs))]
     for name, content in zip(names, outputs, strict=True):
         Path(name).write_bytes(content)
-    for name, content in zip(names, outputs, strict=True):
         echo(f"{name}  {len(content)} bytes")
     return {"outputs": names, **_as_dict(stats)}, ExitCode.PASSED
 

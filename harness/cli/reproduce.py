@@ -90,21 +90,6 @@ def replay(bundle_file: Path, trusted: bool, **options: Any) -> Answer:
     return replayed.summary(), replayed.exit_code
 
 
-_UNDECIDED = ("build", "link", "export")
-
-
-def _undecided_options(command: Any) -> Any:
-    for stage in reversed(_UNDECIDED):
-        command = click.option(
-            f"--{stage}-error",
-            type=click.Choice(["skip", "bad"]),
-            default="skip",
-            show_default=True,
-            help=f"How to count a revision that ends in {stage.upper()}_ERROR.",
-        )(command)
-    return command
-
-
 @click.command()
 @click.argument("target")
 @click.argument("model")
@@ -119,7 +104,12 @@ def _undecided_options(command: Any) -> Any:
     help="Your checkout of ExecuTorch; default: as for `hil run --firmware executorch`.",
 )
 @part_option
-@_undecided_options
+@click.option(
+    "--count-bad",
+    multiple=True,
+    type=click.Choice([verdict.value for verdict in run_bisect.UNDECIDED]),
+    help="Count a revision that ends so as bad, not as skipped; may be repeated.",
+)
 @simulator_option
 @tolerance_option
 @limit_factor_option
@@ -131,6 +121,7 @@ def bisect(
     bad: str,
     executorch: Path | None,
     parts: tuple[str, ...],
+    count_bad: tuple[str, ...],
     **options: Any,
 ) -> Answer:
     """Find the commit of a checkout from which on MODEL fails on TARGET.
@@ -148,11 +139,10 @@ def bisect(
     Examples:
       hil bisect corstone-300-m55 ds_cnn --good v1.4.1 --bad HEAD -C ~/executorch
       hil bisect corstone-300-m55 ds_cnn --good v1.4.1 -C ~/executorch --exporter checkout
-      hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --link-error bad
+      hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --count-bad LINK_ERROR
     """
     case = Case(target, model)
-    bad_too = [stage for stage in _UNDECIDED if options.pop(f"{stage}_error") == "bad"]
-    counted_bad = frozenset(Verdict[f"{stage.upper()}_ERROR"] for stage in bad_too)
+    counted_bad = frozenset(Verdict[name] for name in count_bad)
     run_options = RunOptions(firmware=choose("executorch", executorch, parts), **options)
     with progress_shown() as progress:
         bisection = run_bisect.bisect(

@@ -70,9 +70,6 @@ class Budgets(Data):
     tolerance_lsb: Steps = 0.0
     accept_known_defects: tuple[DefectName, ...] = ()
 
-    def slack_of(self, figure: str) -> Slack:
-        return self.slacks.get(figure, self.slack)
-
     def merged(self, model: Mapping[str, Any]) -> Budgets:
         """Combined with the budgets of a model's file (``harness.config.case_budgets``): of two
         hard limits the smaller one; of everything else the model's, if it has one."""

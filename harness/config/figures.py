@@ -37,11 +37,6 @@ class Figure:
         many = re.sub("<[a-z]+>", "[a-z0-9_]+", self.name)
         return re.compile(many.replace("<REGION>", "[A-Z][A-Z0-9_]*"))
 
-    @property
-    def runner_only(self) -> bool:
-        """Whether only the runner reports it, while it runs."""
-        return self.stages == ("run",)
-
     def measured_by(self, stages: Iterable[MeasuredIn]) -> bool:
         """Whether one of the stages measures it."""
         return not set(self.stages).isdisjoint(stages)

@@ -14,7 +14,6 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -118,13 +117,9 @@ def split_mode(name: str) -> tuple[str, str | None]:
     return target, mode if at else None
 
 
-def products_path() -> Path:
-    return data_root() / "targets" / "npu" / "products.yaml"
-
-
 @cache
 def products_file() -> Document:
-    return read(products_path())
+    return read(data_root() / "targets" / "npu" / "products.yaml")
 
 
 @cache
@@ -250,11 +245,7 @@ class Defects(Data):
     defects: dict[Text, Defect]
 
 
-def defects_path() -> Path:
-    return data_root() / "targets" / "npu" / "defects.yaml"
-
-
 @cache
 def defects() -> Defects:
     """Raises TargetError when the file is wrong."""
-    return checked_document(Defects, read(defects_path()))
+    return checked_document(Defects, read(data_root() / "targets" / "npu" / "defects.yaml"))

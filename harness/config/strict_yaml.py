@@ -10,7 +10,6 @@ schema. ``no`` and ``1:30`` are therefore text; ``010``, ``1_000`` and an unquot
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -60,14 +59,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """The data of a file and the place of each value.
-
-    ``sha256``: of the bytes of the file; "" for a document that was merged.
-    """
+    """The data of a file and the place of each value."""
 
     data: dict[str, Any]
     places: dict[Location, Place]
-    sha256: str = ""
 
     def place(self, location: Location) -> Place:
         """The place of the value, or of the nearest enclosing one that is in the file."""
@@ -83,7 +78,7 @@ def read(path: Path) -> Document:
     except OSError as error:
         raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
     parser = _Parser(path, raw)
-    return Document(parser.document(), parser.places, hashlib.sha256(raw).hexdigest())
+    return Document(parser.document(), parser.places)
 
 
 def merge(base: Document, child: Document) -> Document:

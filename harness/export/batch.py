@@ -42,7 +42,6 @@ REQUESTS_EACH = 4
 class ExportResult:
     """Exactly one of ``program`` and ``error`` is set. ``cached``: nothing was exported here."""
 
-    request: ExportRequest
     program: Program | None
     error: HarnessError | None
     cached: bool
@@ -148,7 +147,7 @@ class _Batch:
             program, cached = self._program(request)
         except Exception as failure:  # the boundary of a model: the others go on
             error = as_harness_error(failure)
-        return ExportResult(request, program, error, cached, time.monotonic() - started)
+        return ExportResult(program, error, cached, time.monotonic() - started)
 
     def _program(self, request: ExportRequest) -> tuple[Program, bool]:
         """And whether it was cached."""
@@ -168,7 +167,8 @@ class _Batch:
     def _cached(self, request: ExportRequest, key: str) -> Program | None:
         if self._options.fresh and key not in self._exported_keys:
             return None
-        return self._options.named(cache.load(key, model_folder(request)))
+        home = "" if request.model.file is None else str(request.model.file.parent)
+        return self._options.named(cache.load(key, home))
 
     def _export(self, request: ExportRequest, key: str) -> Program:
         invalid_reason = cache.invalid_reason(key)
@@ -246,8 +246,3 @@ def _load_if_complete(folder: Path) -> Program | None:
     except (OSError, *MALFORMED):
         return None
     return program if program is not None and program.file_names() <= present else None
-
-
-def model_folder(request: ExportRequest) -> str:
-    """The folder that the names of a user's input files are relative to."""
-    return "" if request.model.file is None else str(request.model.file.parent)

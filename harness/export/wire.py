@@ -12,6 +12,7 @@ import importlib
 import json
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -116,10 +117,8 @@ def _error_type(module: str, name: str) -> type[HarnessError]:
     """Only errors of the harness can be restored; anything else is an InfraError."""
     kind = None
     if module.startswith("harness.") and not module.startswith(_CHILD_ONLY):
-        try:
+        with suppress(ImportError):
             kind = getattr(importlib.import_module(module), name, None)
-        except ImportError:
-            kind = None
     if isinstance(kind, type) and issubclass(kind, HarnessError):
         return kind
     return InfraError

@@ -22,16 +22,10 @@ _NUMBERS = re.compile(rf"^\s+({_HEX})\s+({_HEX})(?:\s+(.*))?$")
 _LINE = re.compile(rf"^ ?(\S+)(?:\s+({_HEX})\s+({_HEX})(?:\s+(.*))?)?$")
 _MEMORY = re.compile(rf"^(\S+)\s+({_HEX})\s+({_HEX})(?:\s+(\S+))?")
 _LOAD = re.compile(rf"load address ({_HEX})$")
-_DISCARDED, _CONFIGURATION, _SCRIPT = (
-    "Discarded input sections",
-    "Memory Configuration",
-    "Linker script and memory map",
-)
-_NOT_LOADED = (
-    ".debug",
-    ".comment",
-    ".ARM.attributes",
-)  # their addresses start at 0 and mean nothing
+_DISCARDED, _CONFIGURATION = "Discarded input sections", "Memory Configuration"
+_SCRIPT = "Linker script and memory map"
+# Their addresses start at 0 and mean nothing.
+_NOT_LOADED = (".debug", ".comment", ".ARM.attributes")
 
 
 @dataclass(frozen=True)

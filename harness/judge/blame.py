@@ -60,11 +60,6 @@ class Blame:
     unreduced: str = ""  # why there is no smallest part
 
     @property
-    def is_settling(self) -> bool:
-        """Whether it explains the fault, and does not only name the culprit."""
-        return self.culprit is not Culprit.RUNNER
-
-    @property
     def judged(self) -> judgement.Blame:
         return judgement.Blame(self.culprit, str(self), self.facts)
 

@@ -92,7 +92,7 @@ def _check_one(
         return CheckedFigure(name, State.OVER_LIMIT, measured, accepted, hard)
     if accepted is None:
         return CheckedFigure(name, State.NEW, measured, None, hard)
-    limit = budgets.slack_of(name).limit(accepted)
+    limit = budgets.slacks.get(name, budgets.slack).limit(accepted)
     if measured > limit:
         return CheckedFigure(name, State.GROWN, measured, accepted, limit)
     saved = accepted - measured > limit - accepted

@@ -216,7 +216,7 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
         for name in sorted(limits)
         if name not in metrics
         and name not in accepted
-        and (figure(name).runner_only or figure(name).bundled_only)
+        and (figure(name).stages == ("run",) or figure(name).bundled_only)
     )
 
 

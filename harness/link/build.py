@@ -96,7 +96,8 @@ def link_commands(build: Path) -> tuple[BuildCommand, ...]:
     for step in build_steps(build):
         if " -o " in step["command"]:
             commands += _links(step["command"], Path(step["directory"]))
-    if not commands and (build / "CMakeCache.txt").is_file() and not _configured(build):
+    configured = any((build / name).is_file() for name in ("build.ninja", "Makefile"))
+    if not commands and (build / "CMakeCache.txt").is_file() and not configured:
         raise UsageError(
             f"{build} was not configured to its end, and CMake keeps no log of that",
             hint="give the output: `west build ... 2>&1 | tee build.log` (or `cmake "
@@ -110,10 +111,6 @@ def link_commands(build: Path) -> tuple[BuildCommand, ...]:
             path=build,
         )
     return tuple(dict.fromkeys(commands))
-
-
-def _configured(build: Path) -> bool:
-    return any((build / name).is_file() for name in ("build.ninja", "Makefile"))
 
 
 def build_steps(build: Path) -> list[dict[str, str]]:

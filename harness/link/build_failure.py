@@ -125,15 +125,10 @@ def _place(file: str | None, at: str | None) -> str:
 
 
 @cache
-def _rules() -> tuple[_Rule, ...]:
-    """In order: the first that matches a statement explains it."""
-    return read_facts(_Rule, _TABLE)
-
-
-@cache
 def _needles() -> tuple[str, ...]:
     """Words of which every line that matters to a failure has one, beside errors and warnings."""
-    return (*(rule.needle for rule in _rules()), *messages.signs()["stopped"].needles, *_ABOUT)
+    rules = read_facts(_Rule, _TABLE)
+    return (*(rule.needle for rule in rules), *messages.signs()["stopped"].needles, *_ABOUT)
 
 
 # Of lines that say what a failure is about.
@@ -209,7 +204,9 @@ def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildF
 
 
 def _by_rule(statement: Statement) -> BuildFailure | None:
-    failures = (failure for rule in _rules() if (failure := rule.read(statement)))
+    """The first rule of the table that matches a statement explains it."""
+    rules = read_facts(_Rule, _TABLE)
+    failures = (failure for rule in rules if (failure := rule.read(statement)))
     return next(failures, None)
 
 

@@ -144,7 +144,10 @@ class CandidateLinker:
             more = [name for kind, name in new if kind is FailureKind.UNDEFINED_SYMBOL and name]
             if not more:
                 same = not new and self.goal.wanted in keys and re.search(self.goal.phrase, text)
-                return stubs if same and self._same_cause(pieces, stubs, keys) else None
+                if not same:
+                    return None
+                cause = _cause_on_the_line(keys[self.goal.wanted], self._call(pieces, stubs))
+                return stubs if cause == self.goal.cause_kind else None
             if any(not re.fullmatch(r"[\w.$]+", name) for name in more):
                 more = self._mangled(pieces, stubs)
             if not more:
@@ -159,12 +162,6 @@ class CandidateLinker:
         readable = demangled(symbols)
         kind = FailureKind.UNDEFINED_SYMBOL
         return [n for n in symbols if (kind, readable[n]) not in self.goal.allowed]
-
-    def _same_cause(
-        self, pieces: Sequence[LinePiece], stubs: Sequence[str], keys: dict[Key, Failure]
-    ) -> bool:
-        cause = _cause_on_the_line(keys[self.goal.wanted], self._call(pieces, stubs))
-        return cause == self.goal.cause_kind
 
 
 def pieces_of(call: LinkerCall) -> list[LinePiece]:

@@ -226,13 +226,10 @@ def link_command(argv: Sequence[str], directory: Path) -> BuildCommand | None:
     if {"-c", "-E", "-S", "-M", "-MM", "-r", "-shared"} & set(words) or "-o" not in words[:-1]:
         return None
     output = words[words.index("-o") + 1]
-    if output.endswith((".o", ".obj")) or not any(_is_input(word) for word in words[1:]):
+    inputs = [w for w in words[1:] if re.search(r"\.(?:o|obj|a|lib)$", w) and w[0] != "-"]
+    if output.endswith((".o", ".obj")) or not inputs:
         return None
     return BuildCommand(words, directory, output)
-
-
-def _is_input(word: str) -> bool:
-    return bool(re.search(r"\.(?:o|obj|a|lib)$", word)) and not word.startswith("-")
 
 
 def linker_call(command: BuildCommand) -> LinkerCall:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,12 @@ _FRAGMENT = re.compile(r"%(?P<name>\w+)(?: (?P<word>\w+))?%")
 
 def read_facts(row: type[_Row], file: Path, rows: str = "rows") -> tuple[_Row, ...]:
     """The list ``rows`` of a file, each item as a ``row``. The files are the harness's own, so what
-    is wrong with one is a defect: ValueError."""
+    is wrong with one is a defect: ValueError. Each is read once."""
+    return _read(row, file, rows)  # type: ignore[arg-type]  # every class has a hash
+
+
+@cache
+def _read(row: Any, file: Path, rows: str) -> tuple[Any, ...]:
     document = yaml.load(file.read_text("utf-8"), Loader=yaml.CSafeLoader)
     fragments = document.get("fragments", {})
     return tuple(checked(row, _expanded(each, fragments)) for each in document[rows])

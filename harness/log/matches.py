@@ -53,20 +53,18 @@ _CODE = re.compile(
 _NAME = re.compile(rb"\(?\b(" + b"|".join(n.encode() for n in ERROR_NAMES.values()) + rb")\b\)?")
 
 
-def named_code(message: bytes) -> tuple[int, str] | None:
+def named_code(message: bytes) -> int | None:
     """The ExecuTorch error a message carries, by number in either notation or by name."""
     for match in _CODE.finditer(message):
         value = int(match[1], 16 if match[1][:2].lower() == b"0x" else 10)
         if value in ERROR_NAMES:
-            return value, ERROR_NAMES[value]
-    if named := _NAME.search(message):
-        name = named[1].decode()
-        return next(c for c, n in ERROR_NAMES.items() if n == name), name
-    return None
+            return value
+    named = _NAME.search(message)
+    return next((c for c, n in ERROR_NAMES.items() if named and n.encode() == named[1]), None)
 
 
-def code_facts(code: tuple[int, str]) -> dict[str, str]:
-    return {"code": f"0x{code[0]:02x}", "error": code[1]}
+def code_facts(code: int) -> dict[str, str]:
+    return {"code": f"0x{code:02x}", "error": ERROR_NAMES[code]}
 
 
 REGISTER_LINES: Final = 40  # lines below a fault in which its registers may stand
@@ -154,11 +152,11 @@ class Matches:
         kind, found = Kind(row.kind), named_groups(match)
         if row.codes:
             code = named_code(line)
+            if code == 0:
+                return False
             if code is not None:
-                if code[0] == 0:
-                    return False
                 known = LOADING_CODES if row.codes == "loading" else STEP_CODES
-                kind, found = known.get(code[0], kind), code_facts(code)
+                kind, found = known.get(code, kind), code_facts(code)
         elif kind is Kind.NPU_ERROR:
             found |= {text(name): text(value) for name, value in _FIGURE.findall(line)}
         elif kind is Kind.FILE_NOT_OPENED and _OUTSIDE.search(match["path"]):
@@ -169,7 +167,7 @@ class Matches:
     def error(self, number: int, message: bytes) -> None:
         """Adds an error message that only a row of ``errors``, or none, knows."""
         code = named_code(message)
-        kind = Kind.RUNNER_ERROR if code is None else ERROR_CODES.get(code[0], Kind.RUNNER_ERROR)
+        kind = Kind.RUNNER_ERROR if code is None else ERROR_CODES.get(code, Kind.RUNNER_ERROR)
         facts = {} if code is None else code_facts(code)
         if found := table("errors").first(message):
             kind = Kind(found[0].kind)
@@ -201,7 +199,8 @@ class Matches:
 
     def _doubt(self, event: Event, doubt: Doubt) -> None:
         if doubt is Doubt.SUCCESS:  # the line speaks of the error right before it
-            while self.failures and _is_before(self.failures[-1], event.line):
+            before = (Kind.RUNNER_ERROR, event.line - 1)
+            while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
                 self._doubted.append((self.failures.pop(), doubt))
         if len(self._doubted) < MOST:
             self._doubted.append((event, doubt))
@@ -269,10 +268,6 @@ class Matches:
             self.add(kind, number, line, facts)
         self.registers_until = number + REGISTER_LINES
         self._dump = number
-
-
-def _is_before(event: Event, number: int) -> bool:
-    return event.kind is Kind.RUNNER_ERROR and event.line == number - 1
 
 
 def _named(fault: Event, kind: Kind, number: int, line: bytes) -> Event:

@@ -43,20 +43,6 @@ MAX_BUNDLES = 50  # one fault that breaks everything would otherwise bundle ever
 OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how many
 
 
-class OtherSuite(UsageError):
-    """``night`` was begun with other cases or shards."""
-
-    kind = "other_suite"
-
-    def __init__(self, night: Night, difference: str) -> None:
-        self.night = night.id
-        super().__init__(
-            f"the night {night.id} of {night.suite}, begun at {night.began}, was started with "
-            f"another {difference}",
-            hint="begin a new one, without --night and --resume",
-        )
-
-
 @dataclass(frozen=True)
 class NightRequest:
     """``night``: its id, None for a new one. ``resume``: continue the last that did not end.
@@ -74,7 +60,7 @@ class NightRequest:
 def begin(suite: Suite, history: History, request: NightRequest) -> Night:
     """The night as the history has it: a new one, or one to continue.
 
-    Raises OtherSuite, UsageError, HistoryUnreachable.
+    Raises UsageError, also for other cases or shards; HistoryUnreachable.
     """
     known = history.night(request.night) if request.night else None
     if request.resume and (known := unfinished(suite, history, request.origin)) is None:
@@ -84,10 +70,15 @@ def begin(suite: Suite, history: History, request: NightRequest) -> Night:
         )
     if known is None:
         known = history.begin(_planned(suite, history, request))
-    if known.suite_sha256 != suite.sha256:
-        raise OtherSuite(known, "set of cases")
-    if known.shards != request.shard.count:
-        raise OtherSuite(known, f"number of shards, {known.shards}")
+    shards = f"number of shards, {known.shards}" if known.shards != request.shard.count else ""
+    if another := "set of cases" if known.suite_sha256 != suite.sha256 else shards:
+        raise UsageError(
+            f"the night {known.id} of {known.suite}, begun at {known.began}, was started with "
+            f"another {another}",
+            hint="begin a new one, without --night and --resume",
+            kind="other_suite",
+            night=known.id,
+        )
     return known
 
 

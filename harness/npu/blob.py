@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from harness.core.errors import MalformedFile
 from harness.formats import ethosu
@@ -42,10 +43,7 @@ class IoTensor:
 
     @property
     def size(self) -> int:
-        count = self.element_size
-        for dim in self.shape:
-            count *= dim
-        return count
+        return self.element_size * prod(self.shape)
 
 
 @dataclass(frozen=True)

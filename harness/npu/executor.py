@@ -108,14 +108,11 @@ class Carried:
     def after(self, job: Job) -> None:
         """Call it after each operation."""
         if job.accumulators is not None:
-            keeps = job.accumulators.keeps and job.output is not None
-            self._kept = job.output.shape if keeps and job.output is not None else None
+            keeps = job.output is not None and job.accumulators.keeps
+            self._kept = job.output.shape if job.output is not None and keeps else None
         written = None if job.output is None else job.output.map
         if written is not None and written.is_chained:
             self._chains[written.number - FIRST_CHAINING_REGION] = written
-
-    def drop_accumulators(self) -> None:
-        self._kept = None
 
 
 @dataclass(frozen=True)
@@ -249,8 +246,7 @@ class Executor:
 
     def _memory_fields(self, memory: Memory) -> Any:
         fields = self._layouts.structures["Memory"]()
-        regions = {**memory.regions}
-        for number, region in regions.items():
+        for number, region in memory.regions.items():
             if 0 <= number < FIRST_CHAINING_REGION and len(region):
                 fields.base[number], fields.size[number] = region.ctypes.data, len(region)
                 if memory.strict:

@@ -50,11 +50,8 @@ class FeatureMap:
     @property
     def region(self) -> int:
         """The region for the kernel; an invalid one if the stream names a chaining buffer's."""
-        return (
-            self.number
-            if self.number < FIRST_CHAINING_REGION or self.is_chained
-            else _INVALID_REGION
-        )
+        exists = self.number < FIRST_CHAINING_REGION or self.is_chained
+        return self.number if exists else _INVALID_REGION
 
     @property
     def is_chained(self) -> bool:

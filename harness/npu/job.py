@@ -97,16 +97,12 @@ class Operand:
         """The largest absolute value minus the zero point."""
         if self.map is None and self.buffer is None:
             return abs(self.scalar - self.zero_point)
-        return largest_input(self.dtype if self.map is None else self.map.dtype, self.zero_point)
+        limits = np.iinfo(self.dtype if self.map is None else self.map.dtype)
+        return max(int(limits.max) - self.zero_point, self.zero_point - int(limits.min))
 
     @property
     def scaled_limit(self) -> int:
         return (self.limit * abs(self.multiplier) + self.half >> self.shift) + 1
-
-
-def largest_input(dtype: np.dtype[Any], zero_point: int) -> int:
-    limits = np.iinfo(dtype)
-    return max(int(limits.max) - zero_point, zero_point - int(limits.min))
 
 
 UNARY = frozenset({"ABS", "CLZ", "NOT"})

@@ -114,7 +114,9 @@ def layouts() -> Layouts:
         for line in body.split(";"):
             if not line.strip():
                 continue
-            kind, pointer, names = _match(_FIELD, line.strip())
+            found = _FIELD.fullmatch(line.strip())
+            assert found is not None, f"not a field of a structure: {line}"
+            kind, pointer, names = found.groups()
             plain = ctypes.c_void_p if pointer else structures.get(kind, ctypes.c_int64)
             for field, size in _NAME.findall(names):
                 count = constants.get(size) or int(size or 0)
@@ -122,12 +124,6 @@ def layouts() -> Layouts:
                 types[name][field] = "pointer" if pointer else kind
         structures[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
     return Layouts(enumerations, structures, types)
-
-
-def _match(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
-    found = pattern.fullmatch(text)
-    assert found is not None, f"not a field of a structure: {text}"
-    return found.groups()
 
 
 def enumerator(name: str) -> str:
@@ -306,10 +302,7 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "hil_npu_decode": ([ctypes.c_char_p, number, pointer, number, number], number),
         "hil_npu_decode_fast": ([ctypes.c_char_p, number, pointer], None),
         "hil_npu_reorder_u55": ([pointer, pointer, number, pointer], number),
-        "hil_npu_reorder_u85": (
-            [pointer, pointer, pointer, ctypes.c_bool, pointer],
-            number,
-        ),
+        "hil_npu_reorder_u85": ([*[pointer] * 3, ctypes.c_bool, pointer], number),
         "hil_npu_packed": ([number] * 4, number),
         "hil_npu_pack": ([number, pointer, *[number] * 4, pointer], number),
     }

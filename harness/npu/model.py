@@ -112,7 +112,6 @@ class _Kind:
     job: int
     request: workload.Request
     addresses: Addresses
-    drops_accumulators: bool
 
 
 class Operations:
@@ -145,6 +144,8 @@ class Operations:
             now = name, parameter, state.changes
             if now != last:
                 last, kind = now, kinds.get((name, parameter, *state.others.values()))
+                if kind is not None:
+                    self._carried.after(self.jobs[kind.job])
             if kind is None:
                 rows.extend((len(self.jobs), 0, 0, 0, 0))
                 kind = self._first(operation, state, total)
@@ -155,8 +156,6 @@ class Operations:
             address = state.addresses.get
             first, second, output = kind.addresses
             rows.extend((kind.job, 1, address(first, 0), address(second, 0), address(output, 0)))
-            if kind.drops_accumulators:
-                self._carried.drop_accumulators()
         self.places = np.frombuffer(rows, np.int64).reshape(-1, _COLUMNS)
 
     def _first(self, operation: Operation, state: State, total: workload.Work) -> _Kind | None:
@@ -173,7 +172,7 @@ class Operations:
         addresses = address_registers(job)
         if addresses is None:
             return None
-        return _Kind(len(self.jobs) - 1, request, addresses, job.accumulators is not None)
+        return _Kind(len(self.jobs) - 1, request, addresses)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -306,10 +305,6 @@ class Network:
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):
                 raise BlobError(f"a tensor is in region {tensor.region}", 0)
-
-    @property
-    def config(self) -> NpuConfig:
-        return self.program.config
 
     def run(self, inputs: Sequence[bytes], *, strict: bool = True) -> tuple[list[bytes], Stats]:
         if len(inputs) != len(self.blob.inputs):

@@ -165,7 +165,7 @@ def _operand(
     prefix: str,
     shape: tuple[int, int, int],
     whole: tuple[int, int, int],
-    scale: Scale,
+    scale: Scale = UNIT,
 ) -> Operand:
     dtype: np.dtype[Any] = element_type(registers, f"{prefix}_PRECISION", 2)
     if dtype.itemsize > 4:
@@ -184,10 +184,7 @@ def _operand(
 def _second(registers: Registers, shape: tuple[int, int, int], scale: Scale) -> Operand:
     broadcast = registers["IFM2_BROADCAST"]
     if broadcast >> 7 & 1:
-        zero_point, scalar = (
-            registers.signed16("IFM2_ZERO_POINT"),
-            registers.signed16("IFM2_SCALAR"),
-        )
+        zero_point, scalar = map(registers.signed16, ("IFM2_ZERO_POINT", "IFM2_SCALAR"))
         return Operand("IFM2", None, INT32, zero_point, shape, scalar=scalar, scaling=scale)
     height, width, depth = (1 if broadcast >> bit & 1 else size for bit, size in enumerate(shape))
     return _operand(registers, "IFM2", (height, width, depth), shape, scale)
@@ -195,10 +192,8 @@ def _second(registers: Registers, shape: tuple[int, int, int], scale: Scale) -> 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
     """Raises Unsupported for behaviour that is not confirmed."""
-    if operation.name == "CONV":
-        return _prepare_convolution(registers, config, depthwise=False)
-    if operation.name == "DEPTHWISE":
-        return _prepare_convolution(registers, config, depthwise=True)
+    if operation.name in ("CONV", "DEPTHWISE"):
+        return _prepare_convolution(registers, config, operation.name == "DEPTHWISE")
     if operation.name == "POOL":
         return _prepare_pool(operation, registers)
     if operation.name == "ELEMENTWISE":
@@ -209,11 +204,8 @@ def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Jo
 
 
 def _input(registers: Registers, window: Window, depth: int) -> Operand:
-    dtype = element_type(registers, "IFM_PRECISION", 2)
     shape = (*source_size(registers, window), depth)
-    bricks = is_bricks(registers, "IFM_PRECISION")
-    ifm = feature_map(registers, "IFM", shape, dtype, bricks)
-    return Operand("IFM", ifm, dtype, registers.signed16("IFM_ZERO_POINT"), shape)
+    return _operand(registers, "IFM", shape, shape)
 
 
 def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Job:

@@ -262,7 +262,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
 def _prepare_matmul(registers: Registers) -> Job:
     """A CONV whose weights are IFM2: the positions of IFM2 are the output channels."""
     window, shape = kernel_window(registers), ofm_shape(registers)
-    if window.kernel != (1, 1) or not window.is_pointwise:
+    if not window.is_pointwise:
         raise registers.unsupported("KERNEL", window.kernel, "with weights in IFM2")
     if registers["IFM_UPSCALE"]:
         raise registers.unsupported("IFM_UPSCALE", window.upscale, "with weights in IFM2")

@@ -232,7 +232,7 @@ def weight_reader(
             streams = deinterleave(decoder.decode_fast(contents[0], offset), layout)
         else:
             streams = [decoder.decode(part, offset) for part in contents[:count]]
-        weights = ordered_weights(decoder, streams, layout, offset)
+        weights = decoder.order_u85(streams, layout, not layout.fast, offset)
         return Parameters(weights, *scales.parse(contents[count:]))
 
     spans = [weight_span(registers, "WEIGHT", number) for number in ("", "1", "2", "3")[:count]]
@@ -247,10 +247,3 @@ def deinterleave(values: Weights, layout: LayoutU85) -> list[Weights]:
     size = layout.ofm_unit * layout.ifm_unit * layout.rounding // count
     turns = values[: len(values) // (size * count) * size * count].reshape(-1, count, size)
     return [turns[:, n].reshape(-1) for n in range(count)]
-
-
-def ordered_weights(
-    decoder: WeightDecoder, streams: Sequence[Weights], layout: LayoutU85, offset: int
-) -> Weights:
-    """As (ofm, y, x, ifm). Raises AccessError."""
-    return decoder.order_u85(streams, layout, not layout.fast, offset)

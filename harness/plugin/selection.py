@@ -48,9 +48,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         keywords = _keywords_of(definition.get_closest_marker("hil_cases"))
         selected = cases(npu_case_selection(config), config.rootpath, **keywords)
     for _, target in selected:
-        register_marker(
-            config, target.marker, target.name
-        )  # one of a file that is in no folder of them
+        # one of a file that is in no folder of them
+        register_marker(config, target.marker, target.name)
     metafunc.parametrize(CASE, [*map(_parameter, selected)], indirect=True)
     sources = firmware_choice(config).sources
     only_bundled = all(str(source) == "bundled" for source in sources)  # then ids do not say it

@@ -123,12 +123,9 @@ def _simulator(record: RunRecord) -> str:
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
-    """Each note once, with the models it holds for."""
-
-    def within_group(record: RunRecord) -> str:  # the target stands above its table
-        return record.title.removeprefix(f"{record.case.board}/")
-
-    runs = [replace(summarise(r), title=within_group(r)) for r in records]
+    """Each note once, with the models it holds for: the target stands above its table."""
+    titles = [record.title.removeprefix(f"{record.case.board}/") for record in records]
+    runs = [replace(summarise(r), title=t) for r, t in zip(records, titles, strict=True)]
     for note, labels in by_note(runs).items():
         say(console, f"note: {note} ({', '.join(labels)})", "dim")
 
@@ -298,9 +295,6 @@ def _print_differential(console: Console, title: str, differential: Differential
 def _print_pairs(console: Console, heading: str, between: tuple[str, str], rows: Pairs) -> None:
     table = columns(f"  {heading}", *(f">{name}" for name in between), ">ratio")
     for name, (ours, theirs) in rows.items():
-        table.add_row(f"  {name}", grouped(ours, "-"), grouped(theirs, "-"), _ratio(ours, theirs))
+        ratio = f"{theirs / ours:.3f}" if ours and theirs is not None else "-"
+        table.add_row(f"  {name}", grouped(ours, "-"), grouped(theirs, "-"), ratio)
     console.print(table)
-
-
-def _ratio(ours: int | None, theirs: int | None) -> str:
-    return f"{theirs / ours:.3f}" if ours and theirs is not None else "-"

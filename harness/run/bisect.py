@@ -28,7 +28,7 @@ from harness.system.progress import Progress, silent
 UNDECIDED = (Verdict.EXPORT_ERROR, Verdict.BUILD_ERROR, Verdict.LINK_ERROR)
 _ENDS = (
     "--good names an older revision that passes and is part of the bad one, --bad a newer one that "
-    "fails; what is not committed is in neither. --link-error bad and its like count skipped ones"
+    "fails; what is not committed is in neither. --count-bad LINK_ERROR counts skipped ones as bad"
 )
 _COMMIT = "--format=%H%x00%an, %as%x00%s"
 

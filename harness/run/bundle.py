@@ -178,9 +178,8 @@ def _run_files(run_dir: Path, record: RunRecord) -> dict[str, bytes]:
     if kept is None or record.ending is None or len(kept.sets) != len(facts.input_sha256):
         raise RunIncomplete(run_dir, "it does not hold a whole run")
     pte = Path(facts.pte)
-    wanted = [
-        (program_name(pte), facts.sha256, MAX_BYTES, pte)
-    ]  # name, sha256, bytes, in the cache
+    # name, sha256, bytes, in the cache
+    wanted = [(program_name(pte), facts.sha256, MAX_BYTES, pte)]
     for k, (input_set, digests) in enumerate(zip(kept.sets, facts.input_sha256, strict=True)):
         for n, (name, digest) in enumerate(zip(input_set.inputs, digests, strict=True)):
             wanted.append((input_name(k, n), digest, MAX_BYTES, pte.parent / name))

@@ -138,7 +138,10 @@ def expectation_of(
     """``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as
     in Expectation; ``accepted``: names of known defects, beside those of the budgets. Raises
     UsageError for a ``pte`` that cannot be read, a malformed reference or a bad tolerance."""
-    pte_sha256 = _sha256(pte)
+    try:
+        pte_sha256 = sha256_of(pte)
+    except OSError as error:
+        raise UsageError(f"cannot read {pte}: {error.strerror}", path=pte) from error
     root, budgets = references_of(case), budgets_of(case)
     reference = load_reference(root, case, firmware.source.name) if with_references else None
     truth = load_truth(root, case) if with_references else None
@@ -207,14 +210,18 @@ def _explained(
     if cause.kind == Reason.KNOWN_DEFECT:
         defect = plan.expectation.defects[0]
         return defect.place, defect.blame
-    from harness.judge.blame import explain  # numpy and the NPU's model, which few runs need
+    from harness.judge.blame import (
+        Culprit,
+        explain,
+    )  # numpy and the NPU's model, which few runs need
 
     def runs(input_set: int) -> CutRuns:
         return CutRuns(plan.chosen, plan.firmware, plan.program, plan.pte, input_set)
 
     program, pte = plan.program, plan.pte
     npu = explain(program, pte, lambda n, k: runs(k).delegate(n), independent=independent)
-    if npu is not None and npu[1].is_settling:
+    # that it is the runner explains nothing yet
+    if npu is not None and npu[1].culprit is not Culprit.RUNNER:
         return npu[0], npu[1].judged
     if judgement.verdict is not Verdict.MISMATCH:
         ours = plan.firmware.source.follows_definitions  # it takes most of what ExecuTorch refuses
@@ -235,13 +242,6 @@ def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> 
     of_board = chosen.target.differences(chosen.name, moved=False)
     of_build = firmware.notes if firmware.checkout is None else firmware.checkout.notes
     return (*of_board, *transcript.stands_in, *of_build)
-
-
-def _sha256(path: Path) -> str:
-    try:
-        return sha256_of(path)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
 
 
 def gather(program: Program, record: RunRecord, observation: Observation | None = None) -> Evidence:

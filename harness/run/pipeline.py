@@ -46,7 +46,7 @@ from harness.run.judging import RunPlan, ending, expectation_of, record_run, sta
 from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
-from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
+from harness.sim.run_files import WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.system.clock import now
@@ -236,34 +236,6 @@ def run_case(
     progress(f"{case.id}: simulating")
     if options.skips_missing_fvp:
         skip_without_fvp(chosen)
-    plan = plan_run(case, chosen, program, firmware, options, progress)
-    run_dir = new_run_dir(case.slug)
-    return run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
-
-
-def run_planned(
-    plan: RunPlan, run_dir: Path, known: RunRecord | None = None, **how: Any
-) -> RunRecord:
-    """Simulate, judge, and save the record in ``run_dir``. ``known``: as in ``record_run``,
-    ``how``: as in ``simulate``. Raises InfraError when there is no run to be had."""
-    program = plan.program
-    keep_expectations(program, run_dir)
-    sets = [[program.directory / name for name in s.inputs] for s in program.sets]
-    transcript = simulate(plan.chosen, plan.firmware, plan.pte, sets, run_dir=run_dir, **how)
-    record = record_run(plan, transcript, now(), known)
-    save_record(record)
-    return record
-
-
-def plan_run(
-    case: Case,
-    chosen: Chosen,
-    program: Program,
-    firmware: Firmware,
-    options: RunOptions,
-    progress: Progress = silent,
-) -> RunPlan:
-    """What can be known before the run. Raises as ``run_case`` does."""
     pte = options.pte or program.pte_path
     notes = _export_notes(program if options.pte is None else None, pte, firmware)
     firmware = _equipped(firmware, chosen, pte, options, progress)
@@ -274,7 +246,7 @@ def plan_run(
     same_arithmetic = program.arithmetic is built
     if not same_arithmetic:
         notes += (f"not compared with an accepted reference: none is of --oracle {options.oracle}",)
-    return RunPlan(
+    plan = RunPlan(
         case=case,
         chosen=chosen,
         program=program,
@@ -294,6 +266,22 @@ def plan_run(
         export_notes=notes,
         options=options.words,
     )
+    run_dir = new_run_dir(case.slug)
+    return run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+
+
+def run_planned(
+    plan: RunPlan, run_dir: Path, known: RunRecord | None = None, **how: Any
+) -> RunRecord:
+    """Simulate, judge, and save the record in ``run_dir``. ``known``: as in ``record_run``,
+    ``how``: as in ``simulate``. Raises InfraError when there is no run to be had."""
+    program = plan.program
+    keep_expectations(program, run_dir)
+    sets = [[program.directory / name for name in s.inputs] for s in program.sets]
+    transcript = simulate(plan.chosen, plan.firmware, plan.pte, sets, run_dir=run_dir, **how)
+    record = record_run(plan, transcript, now(), known)
+    save_record(record)
+    return record
 
 
 def _equipped(
@@ -304,11 +292,8 @@ def _equipped(
     progress: Progress = silent,
 ) -> Firmware:
     """With the kernels that the program calls. Raises RunnerLacks."""
-    request = BuildRequest(
-        chosen.target,
-        chosen.name,
-        options=build_options(options.oracle),
-    )
+    wanted = build_options(options.oracle)
+    request = BuildRequest(chosen.target, chosen.name, options=wanted)
     return equipped(firmware, request, pte, progress)
 
 
@@ -373,37 +358,16 @@ def execute(
         firmware = equipped(source.build(request, progress), request, program, progress)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base
-        done.append(_execute_once(chosen, firmware, program, inputs, to, options))
+        run_dir, sets, factor = new_run_dir(program.stem), [list(inputs)], options.limit_factor
+        transcript = simulate(chosen, firmware, program, sets, run_dir=run_dir, limit_factor=factor)
+        observation = parse_console(transcript.console())
+        end = ending(transcript, firmware.elf)
+        found = execution_cause(observation, end, firmware.printed_build_id)
+        verdict, cause = found or console_cut(end, observation) or (None, None)
+        outputs = _collect(run_dir / WORK, to) if verdict is None else ()
+        which = full_label(firmware.source.name, firmware.checkout)
+        done.append(Execution(which, run_dir, outputs, observation.metrics, verdict, cause))
     return done
-
-
-def _execute_once(
-    chosen: Chosen,
-    firmware: Firmware,
-    program: Path,
-    inputs: Sequence[Path],
-    base: Path,
-    options: RunOptions,
-) -> Execution:
-    run_dir = new_run_dir(program.stem)
-    transcript = simulate(
-        chosen,
-        firmware,
-        program=program,
-        sets=[list(inputs)],
-        run_dir=run_dir,
-        limit_factor=options.limit_factor,
-    )
-    observation = parse_console((run_dir / CONSOLE).read_bytes())
-    end = ending(transcript, firmware.elf)
-    finding = execution_cause(observation, end, firmware.printed_build_id) or console_cut(
-        end, observation
-    )
-    which = full_label(firmware.source.name, firmware.checkout)
-    if finding is not None:
-        return Execution(which, run_dir, (), observation.metrics, *finding)
-    outputs = _collect(run_dir / WORK, base)
-    return Execution(which, run_dir, outputs, observation.metrics, None, None)
 
 
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:

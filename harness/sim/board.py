@@ -31,12 +31,8 @@ from harness.system import paths
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
-_PASSED_ON = (
-    "HOME",
-    "PATH",
-    "USER",
-    "SSH_AUTH_SOCK",
-)  # for the programs that labgrid's drivers start
+# For the programs that labgrid's drivers start.
+_PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
 
 
 @dataclass(frozen=True)
@@ -64,14 +60,11 @@ class _Board(Simulator):
             return None
 
     def require(self, target: Target) -> Tool:
-        tool = self.find(target)
-        if tool is None:
-            raise ToolMissing(
-                "labgrid, which drives boards, is not installed",
-                hint='pip install "executorch-hil[board]"',
-                tool="labgrid",
-            )
-        return tool
+        raise ToolMissing(
+            "labgrid, which drives boards, is not installed",
+            hint='pip install "executorch-hil[board]"',
+            tool="labgrid",
+        )
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         board = _settings(target)

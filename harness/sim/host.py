@@ -26,9 +26,6 @@ class _Host(Simulator):
     def find(self, target: Target) -> Tool:
         return Tool("host", Path("/"), f"{platform.system()} {platform.machine()}")
 
-    def require(self, target: Target) -> Tool:
-        return self.find(target)
-
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         argv = (str(job.elf), *job.arguments[1:])
         return Launch(argv, readable=(job.elf,))

@@ -10,7 +10,6 @@ from harness.config.target import Qemu, Target
 from harness.core.simulator_name import SimulatorName
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
 from harness.sim.simulator import Companion, Job, Launch, Simulator
-from harness.system import toolchain
 from harness.system.toolchain import Tool
 
 # QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
@@ -23,12 +22,6 @@ DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model
 
 class _Qemu(Simulator):
     name = SimulatorName.QEMU
-
-    def find(self, target: Target) -> Tool | None:
-        return toolchain.find(_settings(target).executable)
-
-    def require(self, target: Target) -> Tool:
-        return toolchain.require(_settings(target).executable)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         if target.linux is not None:

@@ -3,10 +3,9 @@ instructions of a named CPU. There is no guest: this machine's kernel handles th
 
 from __future__ import annotations
 
-from harness.config.target import QemuUser, Target
+from harness.config.target import Target
 from harness.core.simulator_name import SimulatorName
 from harness.sim.simulator import Job, Launch, Simulator
-from harness.system import toolchain
 from harness.system.toolchain import Tool
 
 # For the Linux port: the kernel's counts of this process are those of the emulator.
@@ -17,26 +16,16 @@ class _QemuUser(Simulator):
     name = SimulatorName.QEMU_USER
     native = True  # it ends as its program does, with the same signal
 
-    def find(self, target: Target) -> Tool | None:
-        return toolchain.find(_settings(target).executable)
-
-    def require(self, target: Target) -> Tool:
-        return toolchain.require(_settings(target).executable)
-
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        assert target.simulators.qemu_user is not None, "only a target that has it is given to it"
         # QEMU's -L: a path that exists below ``root`` replaces this machine's.
         root = () if job.root is None else ("-L", str(job.root))
-        words = ("-cpu", _settings(target).cpu, *root, str(job.elf))
+        words = ("-cpu", target.simulators.qemu_user.cpu, *root, str(job.elf))
         return Launch(
             (str(tool.path), *words, *job.arguments[1:]),
             environment=_EMULATED,
             readable=(job.elf, *(() if job.root is None else (job.root,))),
         )
-
-
-def _settings(target: Target) -> QemuUser:
-    assert target.simulators.qemu_user is not None, "only a target that has it is given to it"
-    return target.simulators.qemu_user
 
 
 SIMULATOR = _QemuUser()

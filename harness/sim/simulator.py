@@ -20,6 +20,7 @@ from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Word
 from harness.sim.gdbstub.host_calls import CountedOperators
+from harness.system import toolchain
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
 
@@ -129,13 +130,14 @@ class Simulator(ABC):
     name: SimulatorName
     native = False
 
-    @abstractmethod
     def find(self, target: Target) -> Tool | None:
         """The program that simulates this target; None when it is not installed."""
+        return toolchain.find(getattr(target.simulators, self.name).executable)
 
-    @abstractmethod
     def require(self, target: Target) -> Tool:
-        """As ``find``. Raises ToolMissing, with a hint how to install it."""
+        """What ``find`` does not, installed now where that is allowed. Raises ToolMissing, with a
+        hint how to install it."""
+        return toolchain.require(getattr(target.simulators, self.name).executable)
 
     @abstractmethod
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
@@ -177,7 +179,11 @@ def pick(target: Target, wanted: str = AUTO) -> Chosen:
     A simulator requested by name is never replaced by another. Raises Unknown when the target has
     none of this name.
     """
-    name = _named(target, wanted) if wanted != AUTO else _first_installed(target)
+    if wanted == AUTO:
+        order = target.simulators.auto
+        name = next((n for n in order if simulator(n).find(target) is not None), order[-1])
+    else:
+        name = _named(target, wanted)
     chosen = simulator(name)
     return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target))
 
@@ -221,8 +227,3 @@ def _named(target: Target, wanted: str) -> SimulatorName:
             f"target {target.name} has no simulator {wanted!r}", wanted, known, listing="it has: "
         )
     return known[wanted]
-
-
-def _first_installed(target: Target) -> SimulatorName:
-    order = target.simulators.auto
-    return next((n for n in order if simulator(n).find(target) is not None), order[-1])

@@ -109,9 +109,8 @@ def run_process(
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
     environment = {**ENVIRONMENT, **launch.environment}
-    own = (
-        () if watch.monitor is None else watch.monitor.words
-    )  # they name a descriptor of the harness
+    # they name a descriptor of the harness
+    own = () if watch.monitor is None else watch.monitor.words
     others = (c for c in watch.companions if c is not watch.monitor)
     argv = (*launch.argv, *(word for c in others for word in c.words))  # a user can run it
     with (

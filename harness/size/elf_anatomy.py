@@ -33,10 +33,7 @@ from harness.size.anatomy import Anatomy, Part, Tally
 
 NO_REGION = "outside every region"
 LOAD_IMAGE = "load image"  # the kind of a section's stored copy
-
-
 Memory = Region | MapRegion  # a region of a target, or of a linker script
-
 PADDING = "padding"
 _LARGEST_PADDING = 64  # bytes between input sections that alignment explains
 _NAMED = re.compile(
@@ -44,6 +41,7 @@ _NAMED = re.compile(
     r"\.((?!str|cst).+)",
     re.DOTALL,
 )
+# Also of what begins so, before a further point; the first that fits.
 _KNOWN_SECTIONS = {
     ".ARM.exidx": "unwind index",
     ".ARM.extab": "unwind tables",
@@ -57,16 +55,13 @@ _KNOWN_SECTIONS = {
     ".dynamic": "dynamic linking",
     ".dynsym": "dynamic symbols",
     ".dynstr": "dynamic symbols",
-    ".rela.dyn": "relocations",
-    ".rela.plt": "relocations",
+    ".rela": "relocations",
     ".plt": "procedure linkage",
     ".gnu.hash": "dynamic symbols",
     ".gnu.version": "dynamic symbols",
     ".gnu.version_r": "dynamic symbols",
     ".eh_frame_hdr": "unwind index",
-    ".note.ABI-tag": "notes",
-    ".note.gnu.property": "notes",
-    ".plt.got": "procedure linkage",
+    ".note": "notes",
     ".preinit_array": "constructors",
     ".gcc_except_table": "unwind tables",
     ".stack": "stack",

@@ -30,23 +30,15 @@ class Constant:
 
 
 @dataclass
-class Constants:
-    """Names and sizes of the constant tensors, by index of their data.
-
-    ``immutable`` is for ``Program.constant_segment`` (or the old ``constant_buffer``); ``mutable``
-    by index of ``mutable_data_segments``, for tensors that only start with this data.
-    """
-
-    immutable: dict[int, Constant] = field(default_factory=dict)
-    mutable: dict[int, dict[int, Constant]] = field(default_factory=dict)
-
-
-@dataclass
 class Plans:
-    """``layers``: of the model, by instruction of its method."""
+    """``layers``: of the model, by instruction of its method. Names and sizes of the constant
+    tensors, by index of their data: ``constants`` in ``Program.constant_segment`` (or the old
+    ``constant_buffer``); ``mutable`` by index of ``mutable_data_segments``, of tensors that only
+    start with this data."""
 
     layers: Sequence[str] = ()
-    constants: Constants = field(default_factory=Constants)
+    constants: dict[int, Constant] = field(default_factory=dict)
+    mutable: dict[int, dict[int, Constant]] = field(default_factory=dict)
     memory: list[Part] = field(default_factory=list)
     delegates: list[Table] = field(default_factory=list)
 
@@ -180,10 +172,10 @@ class _Method:
         kind = "constant" if data != SHARED_INDEX else "planned" if place else "unplanned"
         self._claims.table(value, (*self._path, "tensors", f"{kind} {shape}"))
         if data != SHARED_INDEX:
-            constants = self._plans.constants.immutable
+            constants = self._plans.constants
             if place is not None:
                 segment = extra.get("mutable_data_segments_idx") if extra else 0
-                constants = self._plans.constants.mutable.setdefault(segment, {})
+                constants = self._plans.mutable.setdefault(segment, {})
             if data not in constants:
                 constants[data] = Constant(full_name or self._shapes.name(shape), size, False)
             constants[data].used |= index in self._users or index in self._boundary

@@ -55,7 +55,7 @@ def anatomy(view: memoryview, schema: Schema, layers: Sequence[str] = ()) -> Ana
     owners = blobs.segment_owners(program, plans)
     _account_segments(view, segments, owners, header.flatbuffer_size, tally)
     memory = (*plans.memory, *blobs.memory)
-    constants_used = (c for c in plans.constants.immutable.values() if c.user)
+    constants_used = (c for c in plans.constants.values() if c.user)
     users: dict[PartPath, str] = {("constants", c.label): c.user for c in constants_used}
     return Anatomy("pte", len(view), tally.parts(), memory, users=users)
 
@@ -122,7 +122,7 @@ class _Blobs:
             else:
                 self._delegate(vector.raw(), name)
         for index, vector in constants.items():
-            constant = plans.constants.immutable.get(index)
+            constant = plans.constants.get(index)
             unused = ("unreferenced", f"constant {index}")
             path = unused if constant is None else ("constants", constant.label)
             self._tally.add(path, len(vector.raw()))
@@ -153,9 +153,9 @@ class _Blobs:
 
         constant = program.get("constant_segment")
         if constant is not None:
-            add(constant, plans.constants.immutable, "constants")
+            add(constant, plans.constants, "constants")
         for index, table in enumerate(program.items("mutable_data_segments")):
-            add(table, plans.constants.mutable.get(index, {}), "initial state")
+            add(table, plans.mutable.get(index, {}), "initial state")
         for index, name in self._segment_names.items():
             owners[index] = partial(self._delegate_segment, name)
         for item in program.items("named_data"):

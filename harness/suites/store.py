@@ -133,6 +133,7 @@ def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
     package = suite.directory(exporter)
     for _ in Path(suite.root).parts:
         package = package.parent
+    read = (f for f in files_below(package) if f.is_file() and not f.name.endswith(_NOT_PYTHON))
     facts = [
         _FORMAT,
         sys.version,
@@ -143,11 +144,6 @@ def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
             for name, value in os.environ.items()
             if name.startswith(_VARIABLES) and name != "EXECUTORCH_ROOT"  # a run sets its own
         ),
-        content_digest(filter(_may_be_read, files_below(package)), package),
+        content_digest(read, package),
     ]
     return artifact_cache.key_of(facts)
-
-
-def _may_be_read(path: Path) -> bool:
-    """By an export: by Python's import, or as data."""
-    return path.is_file() and not path.name.endswith(_NOT_PYTHON)

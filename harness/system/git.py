@@ -29,16 +29,12 @@ _SECONDS = 120.0
 _SHOWN = 8  # characters of a commit
 _CONTENT = "content "
 # The user's hooks, submodules and maintenance are for the user's own work.
-_ALONE = tuple(
-    word
-    for setting in (
-        "core.hooksPath=/dev/null",
-        "core.fsmonitor=false",
-        "submodule.recurse=false",
-        "gc.auto=0",
-        "maintenance.auto=false",
-    )
-    for word in ("-c", setting)
+_ALONE = (
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "submodule.recurse=false"),
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
 )
 
 

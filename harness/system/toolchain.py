@@ -103,9 +103,8 @@ def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...
 
 
 def _inspected(tool: Tool | None, name: str, required: bool, how: str, purpose: str) -> Inspected:
-    if tool is None:
-        return Inspected(name, None, None, required, how, None, purpose)
-    return Inspected(name, tool.version, str(tool.path), required, how, tool.note, purpose)
+    version, path, note = (tool.version, str(tool.path), tool.note) if tool else (None, None, None)
+    return Inspected(name, version, path, required, how, note, purpose)
 
 
 def _install(spec: ToolSpec) -> str:

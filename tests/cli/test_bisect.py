@@ -33,7 +33,7 @@ def hil(*arguments: str | Path) -> Result:
         (("corstone-300-m55", "ds_cnn", "--good", "c0", "--bad", "c9"), "has no revision 'c9'"),
         (("corstone-300-m55", "ds_cnn", "--good", "c0"), "is not a checkout of ExecuTorch"),
         (("corstone-300-m55", "ds_cnn"), "Missing option '--good'"),
-        (("corstone-300-m55", "ds_cnn", "--good", "c0", "--link-error", "good"), "'good' is not"),
+        (("corstone-300-m55", "ds_cnn", "--good", "c0", "--count-bad", "PASS"), "'PASS' is not"),
         (("corstone-300-m55", "ds_cnn", "--good", "c0", "--part", "nn=x"), "no part 'nn'"),
     ],
 )

@@ -12,6 +12,7 @@ from harness.config.matrix import CaseSelection, default_cases
 from harness.config.target import Region, Target
 from harness.core.errors import TargetError, Unknown, UsageError
 from harness.formats.ethosu import MACS, PRODUCTS
+from harness.system.paths import data_root
 
 DIRECTORIES = target_directories({})
 ALL = {t.name: t for t in load_targets(DIRECTORIES) if t.npu and not t.zephyr}
@@ -211,10 +212,11 @@ def test_a_file_lays_its_own_over_what_the_npu_brings(tmp_path: Path) -> None:
 def test_broken_product_facts_are_a_target_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = npu.products_path().read_text()
-    file = tmp_path / "products.yaml"
+    text = (data_root() / "targets" / "npu" / "products.yaml").read_text()
+    file = tmp_path / "targets" / "npu" / "products.yaml"
+    file.parent.mkdir(parents=True)
     file.write_text(text.replace("second_memory: flash", "second_memory: tape"))
-    monkeypatch.setattr(npu, "products_path", lambda: file)
+    monkeypatch.setattr(npu, "data_root", lambda: tmp_path)
     npu.products.cache_clear()
     npu.products_file.cache_clear()
     try:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.firmware.zephyr.examine import examine
-from harness.firmware.zephyr.init import MODULES, UPSTREAM, InitFailed, init, plan_init
+from harness.firmware.zephyr.init import MODULES, UPSTREAM, init, plan_init
 from harness.firmware.zephyr.workspace import find_workspace
 
 _REPOSITORIES = {name: "CMSIS_6" if name == "cmsis_6" else name for name in MODULES}
@@ -218,7 +218,7 @@ def test_a_remote_that_does_not_answer_is_named_with_gits_own_reason(
     """And the same command goes on when it is there again."""
     away = tmp_path / "away"
     plan = plan_init(tmp_path / "ws", "4.1.0", away.as_uri(), packages=False)
-    with pytest.raises(InitFailed) as caught:
+    with pytest.raises(InfraError) as caught:
         init(plan, _quiet)
     assert "does not appear to be a git repository" in caught.value.said
     assert away.as_uri() in str(caught.value.hint)
@@ -232,7 +232,7 @@ def test_a_remote_without_that_release(
     remote: Path, tmp_path: Path, west_environment: None
 ) -> None:
     plan = plan_init(tmp_path / "ws", "4.9.9", remote.as_uri(), packages=False)
-    with pytest.raises(InitFailed, match=r"v4\.9\.9"):
+    with pytest.raises(InfraError, match=r"v4\.9\.9"):
         init(plan, _quiet)
 
 

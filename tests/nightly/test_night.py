@@ -25,7 +25,6 @@ from harness.nightly.history.model import Origin, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import (
     NightRequest,
-    OtherSuite,
     begin,
     run_night,
     unfinished,
@@ -172,10 +171,10 @@ def test_shards_have_every_case_once_between_them(run: Run, history: History) ->
 
 def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: History) -> None:
     run(suite("a"), Scripted({}), NightRequest(night="tonight"))
-    with pytest.raises(OtherSuite, match="was started with another set of cases") as caught:
+    with pytest.raises(UsageError, match="was started with another set of cases") as caught:
         begin(suite("a", "b"), history, NightRequest(night="tonight"))
-    assert caught.value.night == "tonight"
-    with pytest.raises(OtherSuite, match="was started with another number of shards, 1"):
+    assert (caught.value.kind, caught.value.facts["night"]) == ("other_suite", "tonight")
+    with pytest.raises(UsageError, match="was started with another number of shards, 1"):
         begin(suite("a"), history, NightRequest(Shard(1, 2), "tonight"))
     with pytest.raises(UsageError, match="no unfinished night of suite"):
         begin(suite("a"), history, NightRequest(resume=True))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.npu.kernel_library import WeightDecoder, load
-from harness.npu.u85_weights import LayoutU85, ordered_weights
+from harness.npu.u85_weights import LayoutU85
 
 
 def coded(weights: np.ndarray, block: int) -> np.ndarray:
@@ -56,5 +56,5 @@ def test_every_weight_has_its_place(kernel: tuple[int, int]) -> None:
     )
     count = 37 * kernel[0] * kernel[1] * 40
     weights = (np.arange(count) % 255 + 1).astype(np.int16).reshape(37, *kernel, 40)
-    found = ordered_weights(WeightDecoder(load()), [coded(weights, 16)], layout, 0)
+    found = WeightDecoder(load()).order_u85([coded(weights, 16)], layout, True, 0)
     assert (found == weights).all()

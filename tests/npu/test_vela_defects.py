@@ -16,6 +16,7 @@ from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
 from harness.export.child.reduce import Smallest, WrongResult, known_vela_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import read_graph
+from harness.system.paths import data_root
 from tests.npu import vela_defects
 from tests.npu.tosa_graph import compile_tosa
 
@@ -85,10 +86,11 @@ def test_a_defect_is_known_by_its_trouble(trouble: WrongResult) -> None:
 
 def test_every_defect_says_what_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {word for defect in DEFECTS.values() for word in defect.trouble} <= set(WrongResult)
-    file = tmp_path / "defects.yaml"
-    text = known.defects_path().read_text()
+    file = tmp_path / "targets" / "npu" / "defects.yaml"
+    file.parent.mkdir(parents=True)
+    text = (data_root() / "targets" / "npu" / "defects.yaml").read_text()
     file.write_text(text.replace("    trouble: [an output is missing]\n", ""))
-    monkeypatch.setattr(known, "defects_path", lambda: file)
+    monkeypatch.setattr(known, "data_root", lambda: tmp_path)
     known.defects.cache_clear()
     try:
         with pytest.raises(TargetError, match="trouble"):

@@ -29,7 +29,7 @@ from harness.firmware.source import (
     source_named,
 )
 from harness.formats.schema import PTE
-from harness.run.pipeline import RunOptions, plan_run
+from harness.run.pipeline import RunOptions, run_case
 from harness.run.version_skew import (
     VersionSkew,
     declared,
@@ -168,14 +168,14 @@ def test_an_operator_with_other_arguments_is_an_error_before_the_run(
     firmware = replace(double_firmware(tmp_path), source=EXECUTORCH, checkout=facts)
     chosen = pick(load_target(CASE.target), "qemu")
     with pytest.raises(VersionSkew) as caught:
-        plan_run(CASE, chosen, qadd, firmware, RunOptions())  # type: ignore[arg-type]
+        run_case(CASE, chosen, qadd, firmware, RunOptions())  # type: ignore[arg-type]
     assert caught.value.message == (
         f"exported by the wheel {qadd.versions['executorch']}, the checkout is 1.4.1: "
         "cortex_m::quantized_add.out takes 13 arguments there, and the program gives it 14"
     )
     given = RunOptions(pte=qadd.pte_path)
     with pytest.raises(VersionSkew, match="exported by another version, the checkout"):
-        plan_run(CASE, chosen, qadd, firmware, given)  # type: ignore[arg-type]
+        run_case(CASE, chosen, qadd, firmware, given)  # type: ignore[arg-type]
 
 
 def test_what_a_checkout_exported_may_not_fit_the_bundled_runner(

@@ -15,5 +15,5 @@ def test_launch() -> None:
     """The program itself is argv[0]."""
     native = load_target("host", target_directories({}))
     job = Job(Path("/f/elf"), RUNNER, Path("/w"), native.limits)
-    launch = SIMULATOR.launch(native, SIMULATOR.require(native), job)
+    launch = SIMULATOR.launch(native, SIMULATOR.find(native), job)
     assert launch.argv == ("/f/elf", *RUNNER[1:])

@@ -23,7 +23,8 @@ def programs(hil_export_process: ExportProcess) -> dict[str, Path]:
         for target in ("cortex-m55", *ETHOS_U)
         for model in MODELS
     ]
+    results = export(requests, process=hil_export_process)
     return {
-        f"{result.request.compile_target}/{result.request.model.name}": result.unwrap().pte_path
-        for result in export(requests, process=hil_export_process)
+        f"{request.compile_target}/{request.model.name}": result.unwrap().pte_path
+        for request, result in zip(requests, results, strict=True)
     }

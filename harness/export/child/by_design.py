@@ -58,7 +58,8 @@ class Kernels:
         definition = self._by_operator.get(name)
         if definition is None:
             return python
-        computed = definition.compute(**_by_name(target, args), **kwargs)
+        names = (argument.name for argument in target._schema.arguments)
+        computed = definition.compute(**dict(zip(names, args, strict=False)), **kwargs)
         if torch.equal(computed, python):
             return python
         self._met.add(definition.name)
@@ -69,11 +70,6 @@ def _name(target: Any) -> str:
     """ "cortex_m::quantized_avg_pool2d", for an operator of the edge dialect or of torch."""
     schema = getattr(target, "_schema", None)
     return "" if schema is None else str(schema.name)
-
-
-def _by_name(target: Any, args: Sequence[Any]) -> dict[str, Any]:
-    names = (argument.name for argument in target._schema.arguments)
-    return dict(zip(names, args, strict=False))
 
 
 def _inverse(scale: float) -> torch.Tensor:

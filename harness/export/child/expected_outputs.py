@@ -127,7 +127,7 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             result = super().call_function(target, args, kwargs)
             return self._kernels(target, args, kwargs, result)
         lowered, *tensors = args
-        inputs = tuple(_physical(tensor) for tensor in tensors)
+        inputs = tuple(t.permute(t.dim_order()).contiguous().numpy() for t in tensors)
         outputs = run_graph(self._graphs[bytes(lowered.processed_bytes)], inputs)
         self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
@@ -143,11 +143,6 @@ def _max_pool(x: torch.Tensor, *window: Any) -> tuple[torch.Tensor, ...]:
     results = torch.ops.aten.max_pool2d_with_indices.default(plain, *window)
     back = tuple(np.argsort(order).tolist())
     return tuple(t.permute(order).contiguous().permute(back) for t in results)
-
-
-def _physical(tensor: torch.Tensor) -> Array:
-    array: Array = tensor.permute(tensor.dim_order()).contiguous().numpy()
-    return array
 
 
 def as_logical(array: Array, like: torch.Tensor) -> torch.Tensor:

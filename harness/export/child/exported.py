@@ -92,18 +92,18 @@ def _raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
 def serialise(lowered: LoweredModel) -> Serialised:
     program = to_program(lowered.edge)
     (plan,) = program.executorch_program.execution_plan
-    quantisers = _quantisers(plan)
+    quantised, dequantised = _quantisers(plan)
     names = [*lowered.edge.exported_program().graph_signature.user_inputs]
     names += ["input"] * (len(plan.inputs) - len(names))
     outputs = [
-        _tensor_spec(plan, value, f"output{index}", quantisers.dequantised.get(value))
+        _tensor_spec(plan, value, f"output{index}", dequantised.get(value))
         for index, value in enumerate(plan.outputs)
     ]
     steps = zip(outputs, lowered.output_scales or [None] * len(outputs), strict=True)
     return Serialised(
         pte=bytes(program.buffer),
         inputs=tuple(
-            _tensor_spec(plan, value, name, quantisers.quantised.get(value))
+            _tensor_spec(plan, value, name, quantised.get(value))
             for value, name in zip(plan.inputs, names, strict=True)
         ),
         outputs=tuple(replace(o, scale=step) if o.scale is None else o for o, step in steps),
@@ -144,16 +144,13 @@ def _operator_name(operator: et.Operator) -> str:
     return f"{operator.name}.{operator.overload}" if operator.overload else str(operator.name)
 
 
-@dataclass(frozen=True)
-class _Quantisers:
-    """(scale, zero point) by index of the float value that is quantised or dequantised."""
-
-    quantised: dict[int, tuple[float, int]]
-    dequantised: dict[int, tuple[float, int]]
+_Quantisers = dict[int, tuple[float, int]]  # (scale, zero point) by index of the float value
 
 
-def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
-    quantisers = _Quantisers({}, {})
+def _quantisers(plan: et.ExecutionPlan) -> tuple[_Quantisers, _Quantisers]:
+    """Of the values that are quantised, and of those that are dequantised."""
+    quantised: _Quantisers = {}
+    dequantised: _Quantisers = {}
     for chain in plan.chains:
         for instruction in chain.instructions:
             call = instruction.instr_args
@@ -161,11 +158,11 @@ def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
                 continue
             name = plan.operators[call.op_index].name
             if name in _QUANTIZE:
-                quantisers.quantised.setdefault(call.args[0], _parameters(plan, call.args))
+                quantised.setdefault(call.args[0], _parameters(plan, call.args))
             elif name in _DEQUANTIZE:
                 # An out-variant lists its result last, sometimes twice.
-                quantisers.dequantised[call.args[-1]] = _parameters(plan, call.args)
-    return quantisers
+                dequantised[call.args[-1]] = _parameters(plan, call.args)
+    return quantised, dequantised
 
 
 def _parameters(plan: et.ExecutionPlan, args: list[int]) -> tuple[float, int]:

@@ -286,9 +286,8 @@ def _is_dequantise(node: object) -> bool:
 def _step(values: Sequence[torch.Tensor], *, quantised: bool) -> float | None:
     if not values[0].is_floating_point():
         return None
-    every = torch.cat(
-        [torch.zeros(1), *(value.flatten() for value in values)]
-    )  # the range of an int8 includes 0
+    # the range of an int8 includes 0
+    every = torch.cat([torch.zeros(1), *(value.flatten() for value in values)])
     low, high = float(every.min()), float(every.max())
     if quantised:
         return (high - low) / _STEPS_OF_INT8 or None

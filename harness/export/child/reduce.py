@@ -188,12 +188,10 @@ def known_vela_defect(graph: Graph, product: str, macs: int, trouble: WrongResul
 
 
 def _fits(graph: Graph, defect: Defect) -> bool:
-    if defect.to is None:
-        return True
-    for operator in graph.operators:
-        if operator.name in defect.to and _operator_fits(graph, operator, defect):
-            return True
-    return False
+    return defect.to is None or any(
+        operator.name in defect.to and _operator_fits(graph, operator, defect)
+        for operator in graph.operators
+    )
 
 
 def _operator_fits(graph: Graph, operator: Operator, defect: Defect) -> bool:

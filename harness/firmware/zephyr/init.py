@@ -17,7 +17,7 @@ from typing import Any
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
-from harness.system.files import write_whole
+from harness.system.files import disk_errors, text_of, write_whole
 from harness.system.process import Bounds, Stop, Watch, run
 from harness.system.progress import Progress
 
@@ -32,20 +32,6 @@ UPSTREAM = "https://github.com/zephyrproject-rtos"
 FOLDER = "hil-manifest"  # in the workspace
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-rc[0-9]+)?")
 _OLDEST = (4, 1)
-
-
-class InitFailed(InfraError):
-    """A command of west, git or pip failed. ``said``: its own error message."""
-
-    def __init__(self, command: Sequence[str], said: str, log: Path, url: str) -> None:
-        self.command = tuple(command)
-        self.said = said
-        super().__init__(
-            f"`{' '.join(command)}` failed: {said}",
-            hint=f"when {url} cannot be reached, --url names another remote; the same command "
-            "again goes on from here",
-            path=log,
-        )
 
 
 @dataclass(frozen=True)
@@ -151,14 +137,10 @@ def plan_init(
 
 
 def init(plan: InitPlan, progress: Progress) -> None:
-    """Makes the workspace. Raises InitFailed, InfraError."""
-    try:
+    """Makes the workspace. Raises InfraError."""
+    with disk_errors("writing the workspace's manifest"):
         plan.manifest.parent.mkdir(parents=True, exist_ok=True)
         write_whole(plan.manifest, manifest(plan.version, plan.url))
-    except OSError as error:
-        raise InfraError(
-            f"{plan.folder} cannot be written: {error.strerror}", path=plan.folder
-        ) from error
     for what, command in plan.steps().items():
         _step(plan, what, command, progress)
     if not is_zephyr(plan.base):
@@ -190,10 +172,19 @@ def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress)
         bounds=_BOUNDS,
         watch=Watch(watch),
     )
+    if ended.stop is Stop.EXITED and ended.status == 0:
+        return
+    said = _reason(text_of(log))
     if ended.stop is not Stop.EXITED:
-        raise InitFailed(command, f"it was stopped ({ended.stop})", log, plan.url)
-    if ended.status != 0:
-        raise InitFailed(command, _reason(log.read_text("utf-8", "replace")), log, plan.url)
+        said = f"it was stopped ({ended.stop})"
+    raise InfraError(
+        f"`{' '.join(command)}` failed: {said}",
+        hint=f"when {plan.url} cannot be reached, --url names another remote; the same command "
+        "again goes on from here",
+        path=log,
+        command=tuple(command),
+        said=said,
+    )
 
 
 def _environment(url: str) -> dict[str, str]:

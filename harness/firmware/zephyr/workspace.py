@@ -112,7 +112,8 @@ def _sdk(environ: Mapping[str, str]) -> Compiler | None:
     """The named SDK, or else the newest one that is installed."""
     named = environ.get(SDK_DIR)
     found = [Path(named)] if named else [*_installed(environ)]
-    sdks = [(folder, path) for folder in found for path in _compilers(folder)]
+    compilers = [(folder, folder / name) for folder in found for name in _SDK_COMPILERS]
+    sdks = [(folder, path) for folder, path in compilers if path.is_file()]
     if not sdks:
         if named:
             raise UsageError(
@@ -122,10 +123,6 @@ def _sdk(environ: Mapping[str, str]) -> Compiler | None:
     folder, path = max(sdks, key=lambda sdk: _version(sdk[0]))
     version = ".".join(map(str, _version(folder)))
     return Compiler(f"Zephyr SDK {version}", ((VARIANT, SDK), (SDK_DIR, str(folder))), path)
-
-
-def _compilers(folder: Path) -> Iterator[Path]:
-    return (folder / name for name in _SDK_COMPILERS if (folder / name).is_file())
 
 
 def _installed(environ: Mapping[str, str]) -> Iterator[Path]:

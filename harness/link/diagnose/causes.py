@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 
 from harness.config.schema import Data
@@ -45,15 +44,11 @@ class _Sentences(Data):
         )
 
 
-@cache
-def _rows() -> tuple[_Sentences, ...]:
-    return read_facts(_Sentences, Path(__file__).with_name("sentences.yaml"))
-
-
 def from_message(failure: Failure) -> Failure:
     """Adds the cause and fix for this kind of message; no cause if only the symbol shows it."""
     words = _words(failure)
-    row = next((row for row in _rows() if row.fits(failure.kind, words)), None)
+    rows = read_facts(_Sentences, Path(__file__).with_name("sentences.yaml"))
+    row = next((row for row in rows if row.fits(failure.kind, words)), None)
     if row is None:
         return failure
     return replace(
@@ -115,11 +110,6 @@ class _Attribute(Data):
     values: Mapping[int, str] = field(default_factory=dict)
 
 
-@cache
-def _attributes() -> tuple[_Attribute, ...]:
-    return read_facts(_Attribute, Path(__file__).with_name("attributes.yaml"))
-
-
 def attributes(unit: ElfFile) -> dict[str, str]:
     """The target that an object was built for, in words: machine, class, byte order, Arm build
     attributes."""
@@ -131,7 +121,7 @@ def attributes(unit: ElfFile) -> dict[str, str]:
     values: dict[int, int | str] = {_FLOAT_ARGUMENTS: 0} if unit.machine_number == EM_ARM else {}
     with suppress(MalformedFile):
         values |= unit.attributes
-    for attribute in _attributes():
+    for attribute in read_facts(_Attribute, Path(__file__).with_name("attributes.yaml")):
         value = values.get(attribute.tag)
         if isinstance(value, int):
             built_for[attribute.name] = attribute.values.get(value, str(value))
@@ -154,13 +144,12 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
     if len(strong) > 1 and len({(d.unit.name, d.unit.input.path) for d in strong}) == 1:
         return _linked_twice(failure, strong)
     if len(strong) > 1:
-        places = tuple(d.place() for d in strong[:4])
         known = {p.object: p for p in failure.places}
         places = tuple(
             replace(p, source=known[p.object].source, line=known[p.object].line)
             if p.object in known
             else p
-            for p in places
+            for p in (d.place() for d in strong[:4])
         )
         failure = replace(failure, definitions=places, places=places)
     else:
@@ -238,12 +227,8 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
 
 
 _ASSERT = re.compile(r"\bASSERT\s*\((?P<condition>.+?),\s*\"(?P<text>[^\"]+)\"\s*\)", re.DOTALL)
-
-
 _HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|inc)$")
 _INCLUDED = re.compile(r'#include\s+"([^"]+)"')
-
-
 _INIT = re.compile(r"\.z_init_(?P<given>[A-Z]\w*?)_\d+_$")
 _LEVEL = re.compile(r"(?:EARLY|PRE_KERNEL_[12]|POST_KERNEL|APPLICATION|SMP)\d+")
 

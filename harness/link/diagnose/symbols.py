@@ -83,15 +83,10 @@ def needed_by(symbol: str, uses: Sequence[CodePlace]) -> str:
     return f"{symbol} is needed by {uses[0]}." if uses else f"{symbol} is not defined."
 
 
-@cache
-def _facts(group: str) -> tuple[SymbolFact, ...]:
-    return read_facts(SymbolFact, _FACTS, group)
-
-
 def _fact(
     group: str, symbol: str, options: Mapping[str, str], linker: str = ""
 ) -> SymbolFact | None:
-    rows = (row for row in _facts(group) if options.get(row.option) != "y")
+    rows = (row for row in read_facts(SymbolFact, _FACTS, group) if options.get(row.option) != "y")
     facts = (row.of(symbol) for row in rows if row.linker in ("", linker))
     return next(filter(None, facts), None)
 

@@ -252,17 +252,9 @@ def toolchain_archives(search: Sequence[Path], used: Iterable[Path], name: str) 
     seen = {path.resolve() for path in used}
     for directory in dict.fromkeys(path.resolve() for path in search if path.is_dir()):
         for path in sorted(directory.glob("lib*.a")):
-            if path.resolve() not in seen and name in _index(path):
+            if path.resolve() not in seen and defining(path, name):
                 return path
     return None
-
-
-def _index(path: Path) -> tuple[str, ...]:
-    """The symbols in an archive's index; () if it cannot be read."""
-    try:
-        return ar.index(path)
-    except (OSError, MalformedFile):
-        return ()
 
 
 def _definition(path: Path, name: str) -> tuple[int, bool, bool] | None:

@@ -29,7 +29,7 @@ from harness.link.diagnose.tree import (
     target_in,
     toolchain_archives,
 )
-from harness.link.diagnose.zephyr import Gate, ZephyrBuild
+from harness.link.diagnose.zephyr import Gate, ZephyrBuild, below
 from harness.link.failure import CodePlace, Failure, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
 
@@ -168,7 +168,7 @@ def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -
         return None
     best = min(definitions, key=lambda d: (d.path.suffix != ".a", len(str(d.path))))
     places = tuple(CodePlace(object=d.member, binding=d.symbol.binding) for d in definitions[:4])
-    near = _near(best.path, tree)
+    near = below(best.path, tree.build)
     if best.path.suffix != ".a":
         return because("object not linked", places, object=near, name=best.path.name)
     users = tree.users_of(best.path)
@@ -185,10 +185,6 @@ def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -
     )
 
 
-def _near(path: Path, tree: Tree) -> str:
-    return str(path.relative_to(tree.build)) if path.is_relative_to(tree.build) else str(path)
-
-
 def _program(tree: Tree, index: LinkIndex) -> str:
     """The target of CMake that is linked."""
     targets = (target_in(str(each.path)) for each in index.call.inputs)
@@ -202,7 +198,7 @@ def _library_name(archive: Path) -> str:
 def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
     """C instead of C++ linkage or the reverse, or the same name with other parameters."""
     wanted = mangled_base(symbol) or symbol
-    candidates = {n: d[0] for n, d in index.definitions.items() if _base(n) == wanted}
+    candidates = {n: d[0] for n, d in index.definitions.items() if (mangled_base(n) or n) == wanted}
     candidates.pop(symbol, None)
     readable = demangled(candidates)
     for name, definition in candidates.items():
@@ -224,10 +220,6 @@ def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) 
                 symbol=shown,
             )
     return None
-
-
-def _base(name: str) -> str:
-    return (mangled_base(name) or name) if name.startswith("_Z") else name
 
 
 def _linkage(symbol: str, definition: Definition, defined: str, needed: str) -> Undefined:

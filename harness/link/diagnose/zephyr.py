@@ -131,9 +131,10 @@ class ZephyrBuild:
                 every = (*self._around.get(file, ()), *expressions)
                 unmet = tuple(dict.fromkeys(t for term in every for t in self._unmet(term)))
                 module = file.parent.parent == self.base / "modules" and file.parent.name
-                if module and self.values.get(_module_option(module)) != "y":
+                name = re.sub(r"[^A-Za-z0-9]", "_", module or "").upper()
+                if module and self.values.get(f"ZEPHYR_{name}_MODULE") != "y":
                     unmet = ("0",)
-                yield _OptionDefinition(f"{_below(file, self.base)}:{line}", prompt, unmet)
+                yield _OptionDefinition(f"{below(file, self.base)}:{line}", prompt, unmet)
 
     def _instead(self, option: str, where: str) -> str:
         """The advice for an option without a prompt."""
@@ -168,9 +169,8 @@ class ZephyrBuild:
                 if words[0] in ("source", "rsource") and len(words) > 1:
                     folder = file.parent if words[0] == "rsource" else self.base
                     conditions = (*around.get(file, ()), *blocks)
-                    around.setdefault(
-                        Path(os.path.normpath(folder / words[1].strip("\"'"))), conditions
-                    )
+                    read = os.path.normpath(folder / words[1].strip("\"'"))
+                    around.setdefault(Path(read), conditions)
         return around
 
     def device(self, symbol: str) -> DeviceNode | None:
@@ -239,9 +239,6 @@ def _conditions(lists: str, name: str) -> Iterator[tuple[str, int]]:
             return
 
 
-def _module_option(folder: str) -> str:
-    return f"ZEPHYR_{re.sub(r'[^A-Za-z0-9]', '_', folder).upper()}_MODULE"
-
-
-def _below(file: Path, base: Path) -> str:
+def below(file: Path, base: Path) -> str:
+    """Its path from there, if it is below; else its own."""
     return str(file.relative_to(base)) if file.is_relative_to(base) else str(file)

@@ -70,20 +70,15 @@ def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
     failed = failed or any(messages.signs()["link_failed"].found_in(lines))
-    reader = _Reader(lines)
-    reader.read()
-    if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
-        reader = _Reader(Lines(map(_without_warning, lines)))
-        reader.read()
-    failures = [*reader.failures, *_overflowed_regions(lines, reader.failures, failed)]
+    found = _Reader(lines).read()
+    if not found and failed:  # --fatal-warnings: the warnings are the failures
+        plain = (Line(line.number, re.sub(r"\bwarning: ", "", line.text)) for line in lines)
+        found = _Reader(Lines(plain)).read()
+    failures = [*found, *_overflowed_regions(lines, found, failed)]
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
     return Parsed((), failed, any(messages.signs()["linked"].found_in(lines)))
-
-
-def _without_warning(line: Line) -> Line:
-    return Line(line.number, re.sub(r"\bwarning: ", "", line.text))
 
 
 class _Reader:
@@ -93,16 +88,16 @@ class _Reader:
         self._headers: list[CodePlace] = []
         self._skipped: dict[str, list[str]] = {}
 
-    def read(self) -> None:
+    def read(self) -> list[Failure]:
         for index, line in self.lines.having(_needles()):
             self._line(index, line)
+        return self.failures
 
     def _line(self, index: int, line: Line) -> None:
         if skipped := _SKIPPING.search(line.text):
             self._skipped.setdefault(skipped["library"], []).append(skipped["file"])
             return
-        header = messages.IN_FUNCTION.match(line.text)
-        if header:
+        if header := messages.IN_FUNCTION.match(line.text):
             place = replace(parse_place(header["at"] + ":"), function=header["function"])
             self._headers = [*self._headers[-_REMEMBERED:], place]
             if not header["rest"].strip():
@@ -179,8 +174,7 @@ class _Reader:
         )
 
     def _places(self, groups: dict[str, str], index: int) -> tuple[CodePlace, ...]:
-        continued = self._continuation(index)
-        if continued:
+        if continued := self._continuation(index):
             return continued
         places = []
         if "first" in groups:
@@ -247,8 +241,7 @@ def _lld_place(where: re.Match[str]) -> CodePlace:
     name, inside = where["object"], where["inside"]
     if where["archive"]:
         name = f"{where['archive']}({name})"
-    section = re.match(r"(\S+)\+(0x[0-9a-fA-F]+)$", inside)
-    if section:
+    if section := re.match(r"(\S+)\+(0x[0-9a-fA-F]+)$", inside):
         return CodePlace(object=name, section=section[1], offset=int(section[2], 16))
     return CodePlace(object=name, function=inside)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from harness.config.schema import Data
 from harness.link.facts import read_facts
 from harness.link.log.lines import Line, Lines
 
+_COMPILERS = Path(__file__).with_name("compilers.yaml")
 MOST_LINES = 60  # of one message
 # Of each line that begins a block, a paragraph or a traceback.
 _BEGINNINGS = (
@@ -48,13 +48,8 @@ class _OtherCompiler(Data):
     words: str
 
 
-@cache
-def _other_compilers() -> tuple[_OtherCompiler, ...]:
-    return read_facts(_OtherCompiler, Path(__file__).with_name("compilers.yaml"))
-
-
 def _as_gcc(text: str) -> str:
-    for row in _other_compilers() if "rror" in text else ():
+    for row in read_facts(_OtherCompiler, _COMPILERS) if "rror" in text else ():
         text = row.pattern.sub(row.words, text)
     return text
 

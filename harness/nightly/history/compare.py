@@ -248,10 +248,7 @@ def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group
 
 def _named(row: Row) -> str:
     """The operator in the cause's facts, or one of the program's in its text."""
-    for facts in (
-        None if row.cause is None else row.cause.facts,
-        None if row.blame is None else row.blame.facts,
-    ):
+    for facts in (row.cause and row.cause.facts, row.blame and row.blame.facts):
         said = (facts or {}).get("operator")
         if isinstance(said, str) and said:
             return said

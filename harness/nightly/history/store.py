@@ -23,7 +23,7 @@ from harness.core.errors import InfraError, UsageError
 from harness.nightly.history.model import Night, Planned, Row, last_tries
 
 _Item = TypeVar("_Item", Night, Row)
-_TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
+TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
 metadata = sa.MetaData()
 
 nights = sa.Table(
@@ -212,8 +212,9 @@ class History:
             return [self._read(kind, body) for body in connection.scalars(query)]
 
     def _read(self, kind: type[_Item], body: Any) -> _Item:
+        """With each value of the type that it should have; somebody else may have written it."""
         try:
-            return read(kind, body)
+            item: _Item = TYPES[kind].validate_python(body)
         except ValueError as error:
             raise UsageError(
                 f"the history at {self.url} has a row that this version cannot read: "
@@ -222,18 +223,12 @@ class History:
                 kind="unreadable_row",
                 url=self.url,
             ) from error
+        return item
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         with raises_unreachable(self.url), self._engine.begin() as connection:
             yield connection
-
-
-def read(kind: type[_Item], fields: Any) -> _Item:
-    """A row or night from plain data, each value of the type that it should have; somebody else
-    may have written it. Raises ValueError."""
-    item: _Item = _TYPES[kind].validate_python(fields)
-    return item
 
 
 def _insert_of(dialect: str) -> Callable[[sa.Table], Any]:

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def write_page(file: Path, comparison: Comparison) -> None:
-    """Raises DiskError."""
-    with disk_errors("writing the page"):
-        write_whole(file, render(comparison))
+def write_page(file: Path, comparison: Comparison, template: str = "night.html") -> None:
+    """``template``: also night.xml, which is JUnit's, a suite for each target. Raises DiskError."""
+    with disk_errors(f"writing {file.name}"):
+        write_whole(file, render(comparison, template))
 
 
 def render(comparison: Comparison, template: str = "night.html") -> str:
@@ -210,12 +210,6 @@ def _place_in_repository(name: str, line: object, root: str) -> dict[str, object
 def summary(comparison: Comparison) -> str:
     """In Markdown: the counts, what failures share, then the table of targets and models."""
     return render(comparison, "night.md")
-
-
-def write_junit(file: Path, comparison: Comparison) -> None:
-    """A suite for each target. Raises DiskError."""
-    with disk_errors("writing the JUnit file"):
-        write_whole(file, render(comparison, "night.xml"))
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,8 @@ class Stub:
             if start >= 0 and 0 <= end <= len(self._received) - 3:
                 content = self._received[start + 1 : end]
                 self._received = self._received[end + 3 :]
-                self._acknowledge()
+                with suppress(OSError):  # QEMU may have closed it after its last reply
+                    self._near.sendall(b"+")
                 return content
             try:
                 data = self._near.recv(_READ)
@@ -131,8 +132,3 @@ class Stub:
             if not data:
                 raise TargetEnded
             self._received += data
-
-    def _acknowledge(self) -> None:
-        """QEMU may have closed the socket after its last reply, which still counts."""
-        with suppress(OSError):
-            self._near.sendall(b"+")

@@ -86,8 +86,8 @@ def _list_parameters(model: Model, output: Path | None) -> int:
     text = "".join(f"{parameter.listed()}\n" for parameter in model.parameters.values())
     if output is None:
         _say(text)
-        return 0
-    output.write_text(text)
+    else:
+        output.write_text(text)
     return 0
 
 

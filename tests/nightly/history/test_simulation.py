@@ -24,7 +24,7 @@ from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Identity, Night, Origin, Planned, Row
 from harness.report.history import print_night
-from harness.report.page.render import render, summary, workflow_commands, write_junit
+from harness.report.page.render import render, summary, workflow_commands, write_page
 
 from .made import at
 
@@ -241,7 +241,7 @@ def told(night: Comparison, folder: Path) -> str:
     lines = [f"==== night {night.night.id}: exit {int(night.code)}"]
     lines += console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     lines += workflow_commands(night, {"GITHUB_ACTIONS": "true"})
-    write_junit(folder / "junit.xml", night)
+    write_page(folder / "junit.xml", night, "night.xml")
     for case in ElementTree.parse(folder / "junit.xml").getroot().iter("testcase"):
         for child in case:
             name = f"{case.get('classname')}/{case.get('name')}"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.nightly.history.compare import compare
-from harness.report.page.render import write_junit
+from harness.report.page.render import write_page
 from harness.system.files import DiskError
 
 from .nights import EVIL, M55, U55, U85, two_nights
@@ -56,7 +56,7 @@ def check(element: ElementTree.Element) -> None:
 def root(tmp_path_factory: pytest.TempPathFactory) -> ElementTree.Element:
     folder = tmp_path_factory.mktemp("junit")
     history, night = two_nights(folder)
-    write_junit(folder / "night.xml", compare(history, night))
+    write_page(folder / "night.xml", compare(history, night), "night.xml")
     history.close()
     return ElementTree.parse(folder / "night.xml").getroot()
 
@@ -115,5 +115,5 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     history, night = two_nights(tmp_path)
     page = compare(history, night)
     history.close()
-    with pytest.raises(DiskError, match="writing the JUnit file"):
-        write_junit(tmp_path / "none" / "night.xml", page)
+    with pytest.raises(DiskError, match=r"writing night\.xml"):
+        write_page(tmp_path / "none" / "night.xml", page, "night.xml")

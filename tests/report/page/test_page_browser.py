@@ -236,5 +236,5 @@ def test_a_page_that_cannot_be_written(file: Path, tmp_path: Path) -> None:
     history, night = two_nights(tmp_path)
     page = compare(history, night)
     history.close()
-    with pytest.raises(DiskError, match="writing the page"):
+    with pytest.raises(DiskError, match=r"writing night\.html"):
         write_page(tmp_path / "none" / "night.html", page)

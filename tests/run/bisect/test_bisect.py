@@ -89,7 +89,7 @@ def test_both_ends_are_looked_at_and_the_one_that_works_is_named(searched: Searc
             2,
         ),
         (("PASS", "PASS"), Mark.BAD, "c1 passes", "what is not committed is in neither", 2),
-        (("PASS", "LINK_ERROR"), Mark.BAD, "cannot be judged: LINK_ERROR", "--link-error", 2),
+        (("PASS", "LINK_ERROR"), Mark.BAD, "cannot be judged: LINK_ERROR", "--count-bad", 2),
         (("BUILD_ERROR", "FAULT"), Mark.GOOD, "cannot be judged", "--good names", 2),
         (("PASS", "INFRA tool_missing"), Mark.BAD, "INFRA tool_missing", "--good names", 3),
     ],

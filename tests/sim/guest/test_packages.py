@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.sim.guest import kernel as guest
 from harness.sim.guest.kernel import NoGuestPackages, packages, wanted_packages
+from tools.clone import project_root
 
 KERNEL = "linux-image-6.1.0-56-arm64_6.1.192-2_arm64.deb"
 SHELL = "busybox-static_1%3a1.35.0-4+deb12u1_arm64.deb"
@@ -123,5 +123,5 @@ def test_on_aarch64_the_same_architecture_is_asked_once(
 
 def test_the_list_has_no_name_that_this_machine_would_install() -> None:
     """It stands beside packages.txt because nothing of it is ever installed."""
-    own = guest.project_root() / "docker" / "packages.txt"
+    own = project_root() / "docker" / "packages.txt"
     assert not set(own.read_text().splitlines()) & set(wanted_packages())
