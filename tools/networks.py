@@ -39,7 +39,8 @@ _HEAD = """\
 What became of each network of the catalogue's full tier (`hil models`) on each target, with the
 bundled runner on QEMU and the functional model of the NPU. The weights are live and random, nothing
 is trained. `python -m tools.networks` writes this page and `networks.json`; a case without a row
-was not run yet. A PASS is exact, in every byte.
+was not run yet. A PASS is exact, in every byte. In a clone, `pytest -m full` runs all of them, or
+`pytest -m full -k resnet18` a part, and fails where a case ends otherwise than here.
 
 On a Cortex-M, ExecuTorch's explicit layout (`layout` in the catalogue) is chosen for wav2letter,
 whose `Conv1d` is quantised in no other, and for unet, whose concatenations meet a known defect in

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from harness.config.case import Case
@@ -23,13 +25,15 @@ _EVERY_CASE = ("test_model", "test_program")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every case is run where -m, -k or --hil-npu-cases=all chooses."""
-    every_case = option_value(config, "npu-cases") == "all"
-    if every_case or config.option.markexpr or config.option.keyword:
-        return
-    allowed = option_value(config, "allow-new") or []
-    unwanted = _smaller_counts()
-    left_out = {item for item in items if _is_left_out(item, allowed, unwanted)}
+    """Every case is run where -m, -k or --hil-npu-cases=all chooses; the full tier only where -m
+    says so."""
+    chosen = config.option.markexpr
+    full = {item for item in items if item.get_closest_marker("full")}
+    left_out = set() if re.search(r"\bfull\b", chosen) else full
+    if not (option_value(config, "npu-cases") == "all" or chosen or config.option.keyword):
+        allowed = option_value(config, "allow-new") or []
+        unwanted = _smaller_counts()
+        left_out |= {item for item in items if _is_left_out(item, allowed, unwanted)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
