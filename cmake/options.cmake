@@ -40,10 +40,13 @@ endif()
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
 add_library(hil_options INTERFACE)
-target_include_directories(hil_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_definitions(hil_options INTERFACE
-  HIL_RUNTIME_CHECKS=$<BOOL:${HIL_RUNTIME_CHECKS}>
-  HIL_FOLLOWS_PYTHON=$<STREQUAL:${HIL_ARITHMETIC},python>)
+# A header, not definitions: few kernels include it, and the compiler's cache has the others.
+string(CONCAT _options "#pragma once\n"
+  "#define HIL_RUNTIME_CHECKS $<BOOL:${HIL_RUNTIME_CHECKS}>\n"
+  "#define HIL_FOLLOWS_PYTHON $<STREQUAL:${HIL_ARITHMETIC},python>\n")
+file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/options/hil_options.h" CONTENT "${_options}")
+target_include_directories(hil_options INTERFACE
+  ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/options)
 target_compile_options(hil_options INTERFACE
   -fno-exceptions -fno-rtti -Wall -Wextra -Wshadow -ffunction-sections -fdata-sections -g
   "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=.")

@@ -2,6 +2,8 @@
 // definitions differ: what CMake's HIL_ARITHMETIC says.
 #pragma once
 
+#include "hil_options.h"
+
 namespace hil {
 
 constexpr bool kFollowsPython = HIL_FOLLOWS_PYTHON;

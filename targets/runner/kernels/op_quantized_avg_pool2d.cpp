@@ -13,6 +13,7 @@
 #include "kernels/isa.h"
 #include "kernels/operator.h"
 #include "kernels/pooling.h"
+#include "kernels/scratch_check.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {

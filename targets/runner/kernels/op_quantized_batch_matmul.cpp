@@ -5,6 +5,7 @@
 #include "kernels/checks.h"
 #include "kernels/matmul.h"
 #include "kernels/operator.h"
+#include "kernels/scratch_check.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {

@@ -4,6 +4,7 @@
 #include "kernels/conv.h"
 #include "kernels/conv_arguments.h"
 #include "kernels/operator.h"
+#include "kernels/scratch_check.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {

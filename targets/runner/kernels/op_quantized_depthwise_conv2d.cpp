@@ -8,6 +8,7 @@
 #include "kernels/depthwise_scalar.h"
 #include "kernels/isa.h"
 #include "kernels/operator.h"
+#include "kernels/scratch_check.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {

@@ -8,6 +8,7 @@
 #include "kernels/dot.h"
 #include "kernels/operator.h"
 #include "kernels/requantize.h"
+#include "kernels/scratch_check.h"
 #include "kernels/scratch_sizes.h"
 #include "kernels/window.h"
 

@@ -96,37 +96,6 @@ inline size_t transpose_conv_reverse_scratch(ScratchIsa, const Window& window) {
          window.w.kernel;
 }
 
-#if defined(HIL_RUNTIME_CHECKS) && HIL_RUNTIME_CHECKS
-
-/// Fails when the program's scratch tensor was planned for another core. A host
-/// build runs programs for every core and accepts what any of them plans.
-template <typename Size>
-Error check_scratch(KernelContext& ctx, const Tensor& scratch, Size size) {
-#if defined(__ARM_FEATURE_MVE)
-  constexpr ScratchIsa isas[] = {ScratchIsa::Mve};
-#elif defined(__ARM_FEATURE_DSP)
-  constexpr ScratchIsa isas[] = {ScratchIsa::Dsp};
-#elif defined(__arm__)
-  constexpr ScratchIsa isas[] = {ScratchIsa::Scalar};
-#else
-  constexpr ScratchIsa isas[] = {ScratchIsa::Mve, ScratchIsa::Dsp, ScratchIsa::Scalar};
-#endif
-  for (const ScratchIsa isa : isas) {
-    if (scratch.nbytes == size(isa)) return Error::Ok;
-  }
-  return ctx.fail(Error::InvalidArgument, "planned scratch %u bytes, kernel needs %u",
-                  static_cast<unsigned>(scratch.nbytes), static_cast<unsigned>(size(isas[0])));
-}
-
-#else
-
-template <typename Size>
-Error check_scratch(KernelContext&, const Tensor&, Size) {
-  return Error::Ok;
-}
-
-#endif
-
 /// The bytes a kernel may write: none of a tensor without storage or a constant.
 inline Span<int8_t> scratch_bytes(const Tensor& scratch) {
   if (scratch.data == nullptr || scratch.constant) return {};
