@@ -56,6 +56,12 @@ def _last_lines(report: SuiteReport) -> Iterator[str]:
         yield f"{exact} of {observed} tests that passed are bit for bit the reference"
     elif report.on_target:
         yield "exactness was not observed: no test compared outputs with ExecuTorch's Tester"
+    if constant := report.constant:
+        named = ", ".join(constant[:3]) + ", ..." * (len(constant) > 3)
+        yield (
+            "passed with outputs of one value throughout, which prove nothing "
+            f"({len(constant)}): {named}"
+        )
     beyond = sum(test.cause.startswith(NPU_MODEL) for test in report.tests)
     if beyond:
         yield f"beyond the NPU model: {beyond} of {count} tests ({100 * beyond / count:.1f} %)"

@@ -20,7 +20,7 @@ from functools import wraps
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -33,7 +33,7 @@ REQUEST = "request.json"  # in the workspace: the request of ``session``
 KEPT = "kept"  # in the workspace: the simulations of failed tests
 _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
-_DIFFERENCE = "hil-difference"
+_COMPARED = "hil-compared"
 _TESTER = "executorch.backends.test.harness.tester"
 _WRAPPED = "RuntimeError: Test failure."  # the shared suite's, raised from the error itself
 _CONSOLE_BYTES = 16384  # at most, of a reported console: half from each end
@@ -79,7 +79,7 @@ class _Worker:
         self._simulated = self._kept  # folder of the current test
         self._phases: list[dict[str, Any]] = []  # of the current test
         self._uncollected: list[dict[str, Any]] = []
-        self._differences: list[float] = []  # of the outputs that the current test compared
+        self._compared: list[Compared] = []  # by the current test
 
     def pytest_collection(self) -> None:
         """Before a test of the suite imports torchvision."""
@@ -96,7 +96,7 @@ class _Worker:
         config = session.config
         keyword = config.getoption("keyword")
         self._store.save_collection(keyword, config.stash[_COLLECTED], self._uncollected)
-        observe_comparisons(sys.modules.get(_TESTER), self._differences)
+        observe_comparisons(sys.modules.get(_TESTER), self._compared)
         # torch's modules live to the end, and a full garbage collection walks through them: without
         # freezing, it takes a third of a suite's time.
         gc.collect()
@@ -108,7 +108,7 @@ class _Worker:
         name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
         self._simulated = self._kept / f"{name}.{next(self._numbers)}"
         self._phases.clear()
-        self._differences.clear()
+        self._compared.clear()
         os.environ[RECORD] = str(self._simulated)
         yield
         del os.environ[RECORD]
@@ -124,15 +124,25 @@ class _Worker:
             consoles = [encoded_console(path.read_bytes()) for path in logs]
             properties = outcome.get_result().user_properties
             properties.append((_PROPERTY, consoles))
-            properties.append((_DIFFERENCE, max(self._differences, default=None)))
+            if compared := self._compared:
+                largest = max(one.difference for one in compared)
+                properties.append((_COMPARED, (largest, all(one.constant for one in compared))))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._phases.append(_phase(report, str(report.when), report.duration))
 
 
-def observe_comparisons(tester_module: Any, differences: list[float]) -> None:
-    """From now on, appends to ``differences`` the largest difference of every output that
-    ExecuTorch's Tester compares with its reference.
+class Compared(NamedTuple):
+    """An output: its largest difference to the reference, and whether both are one value throughout
+    (of several elements)."""
+
+    difference: float
+    constant: bool
+
+
+def observe_comparisons(tester_module: Any, compared: list[Compared]) -> None:
+    """From now on, appends to ``compared`` every output that ExecuTorch's Tester compares with its
+    reference.
 
     The suites compare within a tolerance and record no figure, and there is no hook. This is the
     only foreign function that the harness wraps; it is still called with the same arguments. If
@@ -146,21 +156,23 @@ def observe_comparisons(tester_module: Any, differences: list[float]) -> None:
     @wraps(compare)
     def observed(outputs: Any, references: Any, *arguments: Any, **named: Any) -> Any:
         for output, reference in zip(outputs, references, strict=False):
-            same_shape = output.shape == reference.shape
-            differences.append(_difference(output, reference) if same_shape else sys.float_info.max)
+            compared.append(_compared(output, reference))
         return compare(outputs, references, *arguments, **named)
 
     tester._assert_outputs_equal = staticmethod(observed)
 
 
-def _difference(output: Any, reference: Any) -> float:
-    """The largest difference of two tensors of one shape. NaN equals NaN and is infinitely far from
-    numbers."""
+def _compared(output: Any, reference: Any) -> Compared:
+    """Of two tensors. NaN equals NaN and is infinitely far from numbers, as is another shape."""
+    if output.shape != reference.shape:
+        return Compared(sys.float_info.max, constant=False)
     a, b = output.detach().double().flatten(), reference.detach().double().flatten()
     differing = ~((a == b) | (a.isnan() & b.isnan()))
-    if not bool(differing.any()):
-        return 0.0
-    return float((a - b)[differing].abs().nan_to_num(nan=sys.float_info.max).max())
+    if bool(differing.any()):
+        far = float((a - b)[differing].abs().nan_to_num(nan=sys.float_info.max).max())
+        return Compared(far, constant=False)
+    alike = bool((a == a[0]).all() or a.isnan().all()) if len(a) > 1 else False
+    return Compared(0.0, constant=alike)
 
 
 class _Controller:
@@ -198,7 +210,8 @@ def _phase(
     report: pytest.TestReport | pytest.CollectReport, when: str, seconds: float
 ) -> dict[str, Any]:
     """The fields of a ``results.Phase`` as JSON types."""
-    properties = dict(getattr(report, "user_properties", ()))
+    properties = dict(getattr(report, "user_properties", ())) if when == "call" else {}
+    difference, constant = properties.get(_COMPARED, (None, False))
     return {
         "test": report.nodeid,
         "when": when,
@@ -206,8 +219,9 @@ def _phase(
         "message": _message(report),
         "xfail": getattr(report, "wasxfail", None),
         "seconds": seconds,
-        "consoles": properties.get(_PROPERTY, []) if when == "call" else [],
-        "difference": properties.get(_DIFFERENCE) if when == "call" else None,
+        "consoles": properties.get(_PROPERTY, []),
+        "difference": difference,
+        "constant": constant,
     }
 
 

@@ -50,6 +50,7 @@ class Phase:
     seconds: float
     consoles: tuple[bytes, ...]  # of the simulations in this test
     difference: float | None = None  # the largest of the compared outputs; None: it compared none
+    constant: bool = False  # each of them was one value throughout
     from_store: bool = False  # pytest did not run it now: an earlier run exported it
 
     @classmethod
@@ -71,6 +72,7 @@ class SuiteTest:
     simulated: bool = True  # it ran something on the stand-in
     from_store: bool = False
     difference: float | None = None  # largest difference to the reference; None: none was observed
+    constant: bool = False  # its outputs were right, and one value throughout: they prove nothing
 
     @property
     def exact(self) -> bool | None:
@@ -116,9 +118,16 @@ class SuiteReport:
 
     @property
     def exact(self) -> tuple[int, int]:
-        """How many passed tests were exact, and for how many passed tests that was observed."""
-        observed = [test.exact for test in self.tests if test.result == "passed"]
+        """How many passed tests were exact, and for how many that was observed, but for those
+        that prove nothing."""
+        passed = [test for test in self.tests if test.result == "passed" and not test.constant]
+        observed = [test.exact for test in passed]
         return observed.count(True), len(observed) - observed.count(None)
+
+    @property
+    def constant(self) -> list[str]:
+        """The passed tests whose outputs were one value throughout."""
+        return [test.id for test in self.tests if test.result == "passed" and test.constant]
 
     @property
     def summary(self) -> dict[str, int]:
@@ -219,6 +228,7 @@ def _result_of(test: str, phases: list[Phase]) -> SuiteTest:
         simulated=bool(consoles),
         from_store=any(phase.from_store for phase in phases),
         difference=next((p.difference for p in phases if p.difference is not None), None),
+        constant=any(phase.constant for phase in phases),
     )
 
 
