@@ -1,4 +1,5 @@
-// Sigmoid, tanh, logarithm and exp(x) - 1, the same bits in every build: newlib and glibc differ in theirs.
+// Sigmoid, tanh, logarithm and exp(x) - 1, the same bits in every build: newlib and glibc differ in
+// theirs.
 #pragma once
 
 namespace hil {
