@@ -210,10 +210,8 @@ def _explained(
     if cause.kind == Reason.KNOWN_DEFECT:
         defect = plan.expectation.defects[0]
         return defect.place, defect.blame
-    from harness.judge.blame import (
-        Culprit,
-        explain,
-    )  # numpy and the NPU's model, which few runs need
+    # numpy and the NPU's model, which few runs need
+    from harness.judge.blame import Culprit, explain
 
     def runs(input_set: int) -> CutRuns:
         return CutRuns(plan.chosen, plan.firmware, plan.program, plan.pte, input_set)

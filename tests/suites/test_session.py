@@ -23,6 +23,19 @@ from harness.suites.suites import SUITES
 from harness.system.progress import silent
 from tests.suites.conftest import OWN, store
 
+COMPARED = """
+import sys, torch, types
+class Tester:
+    @staticmethod
+    def _assert_outputs_equal(outputs, references): pass
+sys.modules["executorch.backends.test.harness.tester"] = types.SimpleNamespace(Tester=Tester)
+def compare(*pairs):
+    for output, reference in pairs:
+        Tester._assert_outputs_equal([torch.tensor(output)], [torch.tensor(reference)])
+def test_dead(): compare(([0.0, 0.0], [0.0, 0.0]), ([1.0, 1.0], [1.0, 1.0]))
+def test_live(): compare(([0.0, 0.0], [0.0, 0.0]), ([1.0, 2.0], [1.0, 2.5]))
+"""
+
 
 def run(workspace: Workspace, selection: Selection) -> list[Phase]:
     return [
@@ -105,6 +118,18 @@ def test_a_torchvision_without_its_operators_imports(workspace: Workspace, tmp_p
     with_package = replace(workspace, environment={**workspace.environment, "PYTHONPATH": folders})
     phases = run(with_package, Selection("test_vision"))
     assert names(phases) == {"ops/test_vision.py::test_vision"}
+
+
+def test_what_was_compared_comes_through_the_workers(workspace: Workspace) -> None:
+    """Of outputs that are one value throughout the report has to know."""
+    (workspace.root / "ops" / "test_compared.py").write_text(COMPARED)
+    phases = run(workspace, Selection("dead or live"))
+    compared = {
+        phase.test.partition("::")[2]: (phase.difference, phase.constant)
+        for phase in phases
+        if phase.when == "call"
+    }
+    assert compared == {"test_dead": (0.0, True), "test_live": (0.5, False)}
 
 
 def test_a_suite_that_does_not_end_is_ended(
