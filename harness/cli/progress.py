@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from harness.cli.verb import terminal, wants_json
 from harness.core.safe_text import plain
-from harness.system.progress import Progress, silent
+from harness.system.progress import COUNT, Progress, silent, timed
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_COUNT = re.compile(r"\s*\b(\d+)/(\d+)")
 
 
 @contextmanager
@@ -25,10 +22,11 @@ def progress_shown() -> Iterator[Progress]:
     if wants_json():
         yield silent
     elif sys.stderr.isatty():
-        with status_line(terminal(stderr=True)) as say:
-            yield say
+        with status_line(terminal(stderr=True)) as say, timed(say) as progress:
+            yield progress
     else:
-        yield _plain_lines()
+        with timed(_plain_lines()) as progress:
+            yield progress
 
 
 @contextmanager
@@ -52,7 +50,7 @@ def status_line(
 
         def say(message: str) -> None:
             nonlocal step
-            name, count = _COUNT.sub("", message), _COUNT.search(message)
+            name, count = COUNT.sub("", message), COUNT.search(message)
             if name != step:
                 step = name
                 line.reset(task)
@@ -69,7 +67,7 @@ def _plain_lines() -> Progress:
     shown: set[str] = set()
 
     def say(message: str) -> None:
-        step = _COUNT.sub("", message)
+        step = COUNT.sub("", message)
         if step not in shown:
             shown.add(step)
             print(f"hil: {plain(step)}", file=sys.stderr, flush=True)

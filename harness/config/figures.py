@@ -25,8 +25,8 @@ class Figure:
     """
 
     name: str
-    stages: tuple[MeasuredIn, ...]
     meaning: str
+    stages: tuple[MeasuredIn, ...] = ("run",)
     unit: str = "bytes"
     per_toolchain: bool = True
     gated: bool = True
@@ -44,75 +44,68 @@ class Figure:
 
 # The first matching row applies.
 FIGURES: tuple[Figure, ...] = (
-    Figure("pte_bytes", ("program", "run"), "the .pte file", per_toolchain=False),
-    Figure("planned_bytes", ("program",), "all buffers of the memory plan", per_toolchain=False),
+    Figure("pte_bytes", "the .pte file", ("program", "run"), per_toolchain=False),
+    Figure("planned_bytes", "all buffers of the memory plan", ("program",), per_toolchain=False),
     Figure(
         "npu_scratch_bytes",
-        ("program",),
         "the largest working memory that a delegate asks for",
+        ("program",),
         per_toolchain=False,
     ),
-    Figure("elf_loaded", ("firmware", "run"), "code and initialised data, stored copies too"),
-    Figure("elf_text", ("firmware", "run"), "executable sections"),
+    Figure("elf_loaded", "code and initialised data, stored copies too", ("firmware", "run")),
+    Figure("elf_text", "executable sections", ("firmware", "run")),
     Figure(
         "elf_stripped",
-        ("firmware", "run"),
         "the ELF without symbols, as a board stores it; "
         "not of a checkout's runner, which has every kernel there is",
+        ("firmware", "run"),
         bundled_only=True,
     ),
-    Figure("elf_outside", ("firmware", "run"), "bytes outside all memory regions of the target"),
+    Figure("elf_outside", "bytes outside all memory regions of the target", ("firmware", "run")),
     Figure(
         "elf_memory",
-        ("firmware", "run"),
         "all that it takes when loaded, without regions: of a program under Linux",
+        ("firmware", "run"),
     ),
-    Figure("elf_memory_no_pools", ("firmware", "run"), "the same without the pools"),
-    Figure("elf_<REGION>_pools", ("firmware", "run"), "the runner's pools in a memory region"),
-    Figure("elf_<REGION>_no_pools", ("firmware", "run"), "a memory region without the pools"),
+    Figure("elf_memory_no_pools", "the same without the pools", ("firmware", "run")),
+    Figure("elf_<REGION>_pools", "the runner's pools in a memory region", ("firmware", "run")),
+    Figure("elf_<REGION>_no_pools", "a memory region without the pools", ("firmware", "run")),
     Figure(
         "elf_<REGION>",
-        ("firmware", "run"),
         "all that the linker put into a memory region: "
         "code, data, stored copies of data, and what it reserved (.bss, stacks, pools)",
+        ("firmware", "run"),
     ),
-    Figure("<pool>_total", ("run",), "the size of a pool or stack", gated=False),
-    Figure("ticks_set<number>", ("run",), "time of an input set", "ticks", gated=False),
+    Figure("<pool>_total", "the size of a pool or stack", gated=False),
+    Figure("ticks_set<number>", "time of an input set", unit="ticks", gated=False),
     Figure(
         "cycles_set<number>",
-        ("run",),
         "cycles of a board's core for an input set; never compared with ticks",
-        "cycles",
+        unit="cycles",
         gated=False,
     ),
     Figure(
-        "method_allocator_planned",
-        ("run",),
-        "buffers of the memory plan, as allocated",
-        per_toolchain=False,
+        "method_allocator_planned", "buffers of the memory plan, as allocated", per_toolchain=False
     ),
-    Figure("method_allocator_loaded", ("run",), "what the loaded method takes"),
-    Figure("method_allocator_input", ("run",), "what preparing the inputs took"),
-    Figure("method_allocator_executor", ("run",), "what executing took of the method's pool"),
-    Figure("method_allocator_used", ("run",), "all that was used of the method's pool"),
-    Figure("input_file_allocator_used", ("run",), "what the files took: the program, its inputs"),
-    Figure("temp_allocator", ("run",), "the most that operators and delegates took at a time"),
-    Figure("<pool>_allocator_<use>", ("run",), "the use of another allocator"),
-    Figure("model_pte_program_size", ("run",), "the program as the runner found it"),
-    Figure("model_pte_loaded_size", ("run",), "the program as the runner loaded it"),
-    Figure("planned_<use>", ("run",), "planned memory, as another runner prints it"),
+    Figure("method_allocator_loaded", "what the loaded method takes"),
+    Figure("method_allocator_input", "what preparing the inputs took"),
+    Figure("method_allocator_executor", "what executing took of the method's pool"),
+    Figure("method_allocator_used", "all that was used of the method's pool"),
+    Figure("input_file_allocator_used", "what the files took: the program, its inputs"),
+    Figure("temp_allocator", "the most that operators and delegates took at a time"),
+    Figure("<pool>_allocator_<use>", "the use of another allocator"),
+    Figure("model_pte_program_size", "the program as the runner found it"),
+    Figure("model_pte_loaded_size", "the program as the runner loaded it"),
+    Figure("planned_<use>", "planned memory, as another runner prints it"),
     Figure(
-        "vm_hwm",
-        ("run",),
-        "the most memory that the process had at a time, as Linux counts",
-        gated=False,
+        "vm_hwm", "the most memory that the process had at a time, as Linux counts", gated=False
     ),
-    Figure("stack_<use>", ("run",), "the deepest that the stack was"),
+    Figure("stack_<use>", "the deepest that the stack was"),
 )
 
 
 # A figure that only a third-party runner prints.
-UNLISTED = Figure("", ("run",), "")
+UNLISTED = Figure("", "")
 
 
 def figure(name: str) -> Figure:

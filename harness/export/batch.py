@@ -162,7 +162,8 @@ class _Batch:
             return self._export(request, key), False
 
     def _report(self, request: ExportRequest, *texts: str) -> None:
-        self._progress(f"{request.model.name}: {'; '.join(texts)}")
+        subject = f"{request.model.name} for {request.compile_target}"
+        self._progress(f"{subject}: {'; '.join(texts)}")
 
     def _cached(self, request: ExportRequest, key: str) -> Program | None:
         if self._options.fresh and key not in self._exported_keys:
@@ -175,6 +176,7 @@ class _Batch:
         notes = (f"the cached program was not used, {invalid_reason}",) if invalid_reason else ()
         self._report(request, "exporting", *notes)
         program = cache.store(key, lambda folder: self._export_into(folder, request, key))
+        self._report(request, "exported")
         self._exported_keys.add(key)
         program = replace(program, notes=(*notes, *program.notes))
         return self._options.named(program) or program
@@ -196,7 +198,7 @@ class _Batch:
                 versions,
                 str(folder),
                 task=task,
-                on_stage=lambda name: self._report(request, f"exporting ({name})"),
+                on_stage=lambda name: self._report(request, f"exporting, {name}"),
             )
             log = process.log
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)

@@ -86,6 +86,8 @@ def run_step(
             text = text.replace(f"{built}/", f"{shown}/")
         free = shutil.disk_usage(directory).free
         raise diagnose(text, FailedStep(step, log, target, ended.status, ended.signal, free))
+    if step == "build":
+        progress(f"{target}: the runner is built")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from harness.core.judgement import Cause, Finding, Judgement, Reason
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, suspicion
 from harness.judge.symbols import with_symbols
-from harness.log import ENDS, Kind, LogParser, Observation, Progress, Stage
+from harness.log.events import ENDS, Kind, Observation, Progress, Stage
+from harness.log.parser import LogParser
 
 _PIECE = 1 << 20  # bytes read at a time
 # Files that are no console, by what stands in their first piece.

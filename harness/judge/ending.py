@@ -11,8 +11,7 @@ from typing import Any
 
 from harness.core.judgement import Cause, Finding, Reason
 from harness.core.verdict import Verdict
-from harness.log import Event, Kind, Observation
-from harness.log.events import LAUNCH
+from harness.log.events import LAUNCH, Event, Kind, Observation
 from harness.sim.transcript import Ending
 from harness.system.process import Stop
 from harness.system.quota import QUOTA, Excess

@@ -12,7 +12,7 @@ from harness.export.program import TensorSpec
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
-from harness.log import Observation
+from harness.log.events import Observation
 from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending
 

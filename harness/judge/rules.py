@@ -18,7 +18,7 @@ from harness.judge.budget_check import State, check
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
-from harness.log import Kind
+from harness.log.events import Kind
 from harness.sim.simulator import NpuResult, NpuStop
 
 

@@ -25,7 +25,7 @@ from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.log import Observation
+from harness.log.events import Observation
 from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns, blame_on_cpu
 from harness.run.directory import SealBroken, kept_expectations, load_record

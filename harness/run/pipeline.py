@@ -39,7 +39,7 @@ from harness.firmware.source import (
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.ending import console_cut, execution_cause
 from harness.judge.reference import load_reference, references_of
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from harness.run.cut_runs import second_opinion
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, ending, expectation_of, record_run, static_metrics
@@ -233,7 +233,6 @@ def run_case(
     Raises RunnerLacks for a program that the firmware cannot run, VersionSkew for one that
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
-    progress(f"{case.id}: simulating")
     if options.skips_missing_fvp:
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
@@ -267,7 +266,10 @@ def run_case(
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
-    return run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+    progress(f"{case.id}: simulating")
+    record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+    progress(f"{case.id}: simulated")
+    return record
 
 
 def run_planned(

@@ -21,7 +21,7 @@ from harness.firmware.source import BUNDLED, CheckoutFacts, label
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
 from harness.judge.rules import worst
-from harness.log import Observation
+from harness.log.events import Observation
 from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.git import git, is_work_tree

@@ -26,7 +26,7 @@ from harness.config.target import Board, Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.core.simulator_name import SimulatorName
 from harness.sim.program_image import RUN_LENGTH
-from harness.sim.simulator import Companion, Job, Launch, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system import paths
 from harness.system.toolchain import Tool
 
@@ -67,7 +67,7 @@ class _Board(Simulator):
         )
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
-        board = _settings(target)
+        board = section(target.simulators.board)
         pool = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
         region = next(region for region in target.memory if region.name == pool)
         board_job = BoardJob(
@@ -92,7 +92,7 @@ class _Board(Simulator):
     @contextmanager
     def beside(self, target: Target, job: Job) -> Iterator[Sequence[Companion]]:
         """Holds the board's lock: one run at a time uses it."""
-        board, lab = _settings(target), _lab(target)
+        board, lab = section(target.simulators.board), _lab(target)
         folder = paths.state_dir() / "boards"
         folder.mkdir(parents=True, exist_ok=True)
         lock = folder / f"{lab.resolve().as_posix().replace('/', '_')}-{board.role}.lock"
@@ -114,7 +114,10 @@ _TOOLS = {"OpenOCDDriver": "openocd"}  # programs that labgrid's drivers start
 def what_board_lacks(target: Target) -> tuple[str, ...]:
     """What this machine lacks to drive a target's board, as sentences. Of serial ports only those
     named by their device are checked."""
-    board, lab = _settings(target), target.file.parent / _settings(target).labgrid
+    board, lab = (
+        section(target.simulators.board),
+        target.file.parent / section(target.simulators.board).labgrid,
+    )
     lacking = []
     if SIMULATOR.find(target) is None:
         lacking.append('labgrid is not installed: pip install "executorch-hil[board]"')
@@ -133,15 +136,10 @@ def what_board_lacks(target: Target) -> tuple[str, ...]:
 
 def _lab(target: Target) -> Path:
     """Raises NotThere."""
-    lab = target.file.parent / _settings(target).labgrid
+    lab = target.file.parent / section(target.simulators.board).labgrid
     if not lab.is_file():
         raise NotThere(lab, "labgrid environment", hint=f"`labgrid` in {target.file} names it")
     return lab
-
-
-def _settings(target: Target) -> Board:
-    assert target.simulators.board is not None, "only a target that has a board is given to it"
-    return target.simulators.board
 
 
 SIMULATOR = _Board()

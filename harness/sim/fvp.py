@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.sim.simulator import Job, Launch, Simulator
+from harness.sim.simulator import Job, Launch, Simulator, section
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
@@ -43,16 +43,21 @@ class _Fvp(Simulator):
     name = SimulatorName.FVP
 
     def find(self, target: Target) -> Tool | None:
-        return toolchain.find_fvp(_settings(target).executable)
+        return toolchain.find_fvp(section(target.simulators.fvp).executable)
 
     def require(self, target: Target) -> Tool:
-        settings = _settings(target)
+        settings = section(target.simulators.fvp)
         return toolchain.require_fvp(settings.executable, settings.package)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         executable = tool.path.resolve()
         words = argv(
-            str(executable), _settings(target), job.limits, job.elf, job.arguments, job.work
+            str(executable),
+            section(target.simulators.fvp),
+            job.limits,
+            job.elf,
+            job.arguments,
+            job.work,
         )
         return Launch(
             words,
@@ -62,11 +67,6 @@ class _Fvp(Simulator):
             licence=eula_accepted(),
             forks=True,  # it may show its terminals
         )
-
-
-def _settings(target: Target) -> Fvp:
-    assert target.simulators.fvp is not None, "only a target that has an FVP is given to it"
-    return target.simulators.fvp
 
 
 SIMULATOR = _Fvp()

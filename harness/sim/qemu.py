@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.config.target import Qemu, Target
 from harness.core.simulator_name import SimulatorName
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
-from harness.sim.simulator import Companion, Job, Launch, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system.toolchain import Tool
 
 # QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
@@ -27,8 +27,8 @@ class _Qemu(Simulator):
         if target.linux is not None:
             from harness.sim import qemu_linux
 
-            return qemu_linux.launch(target, _settings(target), tool, job)
-        words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
+            return qemu_linux.launch(target, section(target.simulators.qemu), tool, job)
+        words = argv(str(tool.path), section(target.simulators.qemu), job.elf, job.arguments)
         if job.counted is not None:
             words = tuple(map(_without_warp, words))
         calls = _host_calls(job)
@@ -39,11 +39,11 @@ class _Qemu(Simulator):
             readable=(job.elf, *own_files(tool)),
             has_monitor=True,
             stands_in=intercepted,
-            memory_bytes=memory_limit(_settings(target)),
+            memory_bytes=memory_limit(section(target.simulators.qemu)),
         )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
-        settings = _settings(target)
+        settings = section(target.simulators.qemu)
         if target.linux is not None:
             from harness.sim import qemu_linux
 
@@ -58,7 +58,7 @@ class _Qemu(Simulator):
 def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Companion]]:
     from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
-    npu = npu_of(target.npu, _settings(target).shared_memory)
+    npu = npu_of(target.npu, section(target.simulators.qemu).shared_memory)
     with served(npu, calls, heap_info(target), job.work, job.counted) as (_, companions):
         yield companions
 
@@ -103,11 +103,6 @@ def _host_calls(job: Job) -> HostCalls:
     """What the ELF asks for, and what is to be counted of it."""
     calls = read_host_calls(job.elf)
     return calls if job.counted is None else counted(calls, job.elf)
-
-
-def _settings(target: Target) -> Qemu:
-    assert target.simulators.qemu is not None, "only a target that has QEMU is given to it"
-    return target.simulators.qemu
 
 
 SIMULATOR = _Qemu()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from harness.config.target import Target
 from harness.core.simulator_name import SimulatorName
-from harness.sim.simulator import Job, Launch, Simulator
+from harness.sim.simulator import Job, Launch, Simulator, section
 from harness.system.toolchain import Tool
 
 # For the Linux port: the kernel's counts of this process are those of the emulator.
@@ -17,10 +17,9 @@ class _QemuUser(Simulator):
     native = True  # it ends as its program does, with the same signal
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
-        assert target.simulators.qemu_user is not None, "only a target that has it is given to it"
         # QEMU's -L: a path that exists below ``root`` replaces this machine's.
         root = () if job.root is None else ("-L", str(job.root))
-        words = ("-cpu", target.simulators.qemu_user.cpu, *root, str(job.elf))
+        words = ("-cpu", section(target.simulators.qemu_user).cpu, *root, str(job.elf))
         return Launch(
             (str(tool.path), *words, *job.arguments[1:]),
             environment=_EMULATED,

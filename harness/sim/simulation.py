@@ -27,8 +27,8 @@ from typing import Protocol
 from harness.config.target import Limits
 from harness.core.errors import MalformedFile, UsageError
 from harness.formats.pte_cut import CuttableProgram
-from harness.log import LogParser, Observation
-from harness.log.parser import parse_processes
+from harness.log.events import Observation
+from harness.log.parser import LogParser, parse_processes
 from harness.sim.gdbstub.host_calls import CountedOperators
 from harness.sim.monitor import CpuState, cpu_state
 from harness.sim.run_files import (

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.simulator_name import SimulatorName
@@ -26,6 +26,8 @@ from harness.system.toolchain import Tool
 
 if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
     from harness.config.target import Limits, Target
+
+_Section = TypeVar("_Section")
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,12 @@ class Companion:
     def use(self) -> NpuUse | None:
         """The use of its NPU; None without one."""
         return None
+
+
+def section(found: _Section | None) -> _Section:
+    """A target's settings for a simulator, which runs no target without."""
+    assert found is not None
+    return found
 
 
 class Simulator(ABC):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.simulator_name import SimulatorName
-from harness.log import Observation
+from harness.log.events import Observation
 from harness.sim.monitor import CpuState
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulator import NpuUse

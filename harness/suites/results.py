@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 
 from harness.core.errors import InfraError
 from harness.core.verdict import ExitCode
-from harness.log import Observation, parse_console
-from harness.log.events import LAUNCH, Kind
+from harness.log.events import LAUNCH, Kind, Observation
+from harness.log.parser import parse_console
 
 
 class StandinMissing(InfraError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -33,6 +34,18 @@ def shown(*said: tuple[float, str]) -> str:
     return Text.from_ansi(screen.getvalue()).plain
 
 
+def stderr_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stderr", screen)
+    return screen
+
+
 def test_a_count_says_how_long_yet_by_what_this_step_took() -> None:
     """What was there before the first count (ninja's, of a build that is gone on with) took none
     of this time: 10 in 20 s leaves 40 s for 20, not 100 of 120."""
@@ -54,13 +67,7 @@ def test_a_terminal_shows_the_step_and_a_log_each_step_once(
             progress(f"suite {count}/3")
     assert capsys.readouterr().err == "hil: suite\n"
 
-    class Screen(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    screen = Screen()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", screen)
+    screen = stderr_at_a_terminal(monkeypatch)
     with progress_shown() as progress:
         progress("suite 1/3")
     assert "suite 1/3" in screen.getvalue()
@@ -83,3 +90,20 @@ def test_json_is_all_that_is_printed() -> None:
     assert all(text in for_people for text in ("exporting", "a line", "a warning", "a table"))
     answer = CliRunner().invoke(talkative, ["--json"]).output
     assert json.loads(answer) == {"version": JSON_VERSION, "found": 1}
+
+
+def test_a_terminal_and_a_log_say_what_a_phase_took_the_last_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "phase_times.json").write_text(
+        '{"ds_cnn for cortex-m55: exporting, quantise": 12.3}'
+    )
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    message = "ds_cnn for cortex-m55: exporting, quantise"
+    with progress_shown() as progress:
+        progress(message)
+    assert capsys.readouterr().err == f"hil: {message} (12 s last time)\n"
+    screen = stderr_at_a_terminal(monkeypatch)
+    with progress_shown() as progress:
+        progress(message)
+    assert f"{message} (12 s last time)" in screen.getvalue()

@@ -17,7 +17,7 @@ import harness
 from harness.cli.main import main
 from harness.core.errors import UsageError
 from harness.core.safe_text import as_markdown, counted, plain
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from harness.report.safe_console import Terminal
 from harness.report.size import render_page
 from harness.size.anatomy import Anatomy, Part

@@ -16,7 +16,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.config.target import Limits
 from harness.judge.console_log import judge_file
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
 from tests.endings import zephyr_plants

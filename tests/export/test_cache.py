@@ -126,7 +126,7 @@ def test_a_spoiled_entry_is_exported_again_and_the_note_says_so(
     note = "the cached program was not used, program.pte is not what was stored"
     assert again.unwrap().pte_path.read_bytes() == b"double"
     assert again.unwrap().notes == (note,)
-    assert said[0] == f"add: exporting; {note}"
+    assert said[0] == f"add for cortex-m55: exporting; {note}"
     (cached,) = export([request])
     assert cached.cached
     assert cached.unwrap().notes == ()

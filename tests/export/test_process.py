@@ -170,7 +170,11 @@ def test_progress_comes_while_the_process_works(user_model: Write) -> None:
         times[text] = time.monotonic()
 
     export([ExportRequest(user_model(f"import time; time.sleep(1)\n{NAMES}"))], report)
-    assert times["mine: exporting (serialise)"] - times["mine: exporting (load)"] > 0.9
+    assert (
+        times["mine for cortex-m55: exporting, serialise"]
+        - times["mine for cortex-m55: exporting, load"]
+        > 0.9
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +220,7 @@ def test_nothing_is_left_when_the_caller_is_interrupted(user_model: Write, tmp_p
     )
 
     def interrupt(text: str) -> None:
-        if text.endswith("exporting (serialise)"):
+        if text.endswith("exporting, serialise"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

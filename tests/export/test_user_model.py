@@ -245,7 +245,7 @@ def test_one_bad_model_does_not_lose_the_others(
     )
     assert [bool(r.program) for r in results] == [False, False, True, True]
     assert [r.cached for r in results] == [False, False, False, True]
-    assert said[0] == "bad: exporting"
+    assert said[0] == "bad for cortex-m55: exporting"
     with pytest.raises(BadModel):
         results[0].unwrap()
 

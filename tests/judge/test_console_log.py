@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from harness.core.verdict import Verdict
 from harness.judge.console_log import JudgedLog, judge_log
-from harness.log import parse_console
+from harness.log.parser import parse_console
 
 P = "I [executorch:arm_executor_runner.cpp:1 main()] "
 LOADED = f"{P}Method loaded.\n{P}Starting the model execution...\n"

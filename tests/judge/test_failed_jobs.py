@@ -11,8 +11,8 @@ import pytest
 
 from harness.core.verdict import Verdict
 from harness.judge.console_log import judge_file, judge_log
-from harness.log import parse_console
 from harness.log.job_lines import ends_well, is_job_line, job_lines
+from harness.log.parser import parse_console
 from tests.judge.stranger_logs import END, MATRIX, OK, PASS, RUNS, i
 
 FAILED = {

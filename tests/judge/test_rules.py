@@ -17,7 +17,7 @@ from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, Ten
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from harness.sim.simulator import NpuResult, NpuStop, NpuUse
 from harness.sim.transcript import Ending
 from harness.system.process import Stop

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from harness.judge.console_log import judge_log
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from tests.judge.published_logs import PUBLISHED
 from tests.judge.stranger_failures import BAD, LINUX_OOPS, ZEPHYR_AARCH64
 from tests.judge.stranger_logs import COMPLETED, GOOD, UNPROVEN

@@ -14,7 +14,7 @@ import pytest
 from harness.core.errors import MalformedFile
 from harness.formats.elf import read_elf
 from harness.judge.symbols import Symbols, where_spinning, with_symbols
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from harness.sim.monitor import CpuState
 from tests.size.mutations import mutations
 from tools.doubles import planted_firmware

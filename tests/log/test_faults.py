@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.log import Kind, LogParser, parse_console
+from harness.log.events import Kind
+from harness.log.parser import LogParser, parse_console
 from tests.log.lines import log
 
 ZEPHYR = b"""[00:00:00.010,000] <err> os: ***** MPU FAULT *****

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.log import Kind, parse_console
+from harness.log.events import Kind
+from harness.log.parser import parse_console
 
 PREFIXES = (
     "E executorch:file.cpp:60] ",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.log import Kind, parse_console
+from harness.log.events import Kind
 from harness.log.matches import ERROR_NAMES, named_code
+from harness.log.parser import parse_console
 from tests.log.lines import log
 
 CORE = Path(__file__).parents[2] / "targets" / "runner" / "core"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from tests.log.lines import log
 
 OUTPUTS = {

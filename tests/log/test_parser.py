@@ -7,7 +7,8 @@ import tracemalloc
 
 import pytest
 
-from harness.log import Kind, LogParser, Observation, parse_console
+from harness.log.events import Kind, Observation
+from harness.log.parser import LogParser, parse_console
 from tests.log.lines import log
 
 

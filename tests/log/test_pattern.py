@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.log import Observation, parse_console
-from harness.log.events import Doubt, Item, Kind, StopReason
-from harness.log.parser import gate_of_bare_lines
+from harness.log.events import Doubt, Item, Kind, Observation, StopReason
+from harness.log.parser import gate_of_bare_lines, parse_console
 from harness.log.pattern import PATTERNS, Pattern, PatternTable, gate, rows, sections
 from tests.log.lines import log
 from tests.log.needles import implied, ways
@@ -223,7 +222,7 @@ def test_a_new_row_works_with_no_other_edit(section: str, tmp_path: Path) -> Non
     text, count = re.subn(rf"(?m)^{section}:\n", lambda match: match[0] + row, table.read_text())
     assert count == 1
     program = (
-        "import sys; from harness.log import parse_console; "
+        "import sys; from harness.log.parser import parse_console; "
         f"seen = parse_console({line!r}); "
         "print([f.kind.value for f in seen.failures], [p.stage.value for p in seen.progress])"
     )

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from harness.log import Kind, LogParser, parse_console
-from harness.log.events import StopReason, merge_observations
-from harness.log.parser import parse_processes
+from harness.log.events import Kind, StopReason, merge_observations
+from harness.log.parser import LogParser, parse_console, parse_processes
 
 from .lines import log
 

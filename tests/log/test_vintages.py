@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.log import Kind, Stage, parse_console
+from harness.log.events import Kind, Stage
+from harness.log.parser import parse_console
 from tests.log.lines import ENDS, VINTAGES, log
 
 

@@ -54,7 +54,8 @@ def test_a_checkouts_runner(source: Source, target: str) -> None:
     firmware = built(source, target, told.append)
     commit = source.find().revision.commit
     assert told[0] == f"{target} (ExecuTorch {commit[:8]}): configuring the runner"
-    assert re.search(r"building the runner (\d+)/\1$", told[-1])
+    assert re.search(r"building the runner (\d+)/\1$", told[-2])
+    assert told[-1].endswith("the runner is built")
     assert (firmware.source, firmware.target) == (source_named("executorch"), target)
     assert firmware.checkout is not None
     assert firmware.checkout.commit == commit

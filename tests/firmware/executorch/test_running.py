@@ -17,7 +17,7 @@ from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
-from harness.log import parse_console
+from harness.log.parser import parse_console
 from harness.sim.run_files import CONSOLE, WORK
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick

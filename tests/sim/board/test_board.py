@@ -26,7 +26,7 @@ from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.firmware.sources.bundled import make_plan
 from harness.judge.ending import execution_cause
-from harness.log import Kind
+from harness.log.events import Kind
 from harness.run.judging import ending
 from harness.sim.board import SIMULATOR, what_board_lacks
 from harness.sim.simulation import simulate
