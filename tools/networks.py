@@ -46,6 +46,13 @@ On a Cortex-M, ExecuTorch's explicit layout (`layout` in the catalogue) is chose
 whose `Conv1d` is quantised in no other, and for unet, whose concatenations meet a known defect in
 the other. The `Conv1d` of the other networks stay float32 there.
 
+The explicit layout does not help two networks as torchvision has them. ExecuTorch 1.5.1 refuses
+squeezenet in it: no max pool may have `ceil_mode`, even one whose windows fit exactly, as here.
+Without `ceil_mode`, which changes no value, it is a PASS on corstone-300-m55 (98,382,390
+instructions). The channel shuffle of shufflenet_v2 is a transposition of five dimensions in it,
+which ExecuTorch's `cortex_m::transpose` refuses; with height and width as one dimension
+(`x.view(batch, 2, channels // 2, height * width)`) it is a PASS (31,494,237 instructions).
+
 """
 _UNITS = (
     "Sizes in bytes; CPU seconds of harness and exporter, few where the program was cached; the "

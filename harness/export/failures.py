@@ -91,10 +91,12 @@ class StageFailed(ExportError):
         self.compile_target = request.compile_target
         self.stage = stage
         self.cause = type(error).__name__
-        self.detail = str(error)
+        # ExecuTorch's managers of passes say which pass failed, and only the exception behind why.
+        texts = [str(each).strip() for each in (error, error.__cause__) if each is not None]
+        self.detail = "\n".join(texts)
         self.file, self.line = _user_frame(request, error)
         where = f" at {self.file}:{self.line}" if self.file else ""
-        reason = next(iter(self.detail.strip().splitlines()), "no message")
+        reason = ": ".join(text.splitlines()[0] for text in texts if text) or "no message"
         super().__init__(f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason}")
 
     def suspect(self, constant: tuple[int, ...]) -> None:

@@ -166,6 +166,28 @@ def test_conv1d_is_quantised_in_the_explicit_layout_alone(
     assert any(name.startswith("cortex_m::quantized_") for name in explicit.operators)
 
 
+def test_what_a_pass_refuses_is_told_with_its_reason(
+    user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    """ExecuTorch's own exception names the pass alone. As in torchvision's SqueezeNet, the windows
+    of this pool fit exactly, and its ``ceil_mode`` changes nothing."""
+    source = user_model(
+        "import torch\ntorch.manual_seed(1)\n"
+        "ModelUnderTest = torch.nn.Sequential(\n"
+        "    torch.nn.Conv2d(2, 4, 3), torch.nn.MaxPool2d(3, 2, ceil_mode=True)\n"
+        ")\n"
+        "ModelInputs = (torch.rand(1, 2, 9, 9),)\n"
+    )
+    request = ExportRequest(source, layout=Layout.EXPLICIT)
+    (result,) = export([request], process=hil_export_process)
+    error = result.error
+    assert isinstance(error, StageFailed)
+    assert "'ValidateCortexMExplicitLayoutPass' pass after" in error.message
+    assert "aten::max_pool2d(" in error.message
+    assert "Use the legacy layout pipeline for this model." in error.message
+    assert error.stage == "lower"
+
+
 def test_calibration_inputs_of_another_shape(user_model: Write, failure: Failure) -> None:
     error = failure(user_model(LINEAR + "CalibrationInputs = [(torch.ones(9),)]\n"))
     assert "CalibrationInputs[0] of mine.py does not have the shapes" in error.message

@@ -89,7 +89,8 @@ def test_what_executorch_computes_wrongly_is_no_pass(run: Run) -> None:
         "the outputs are right, but not those that ExecuTorch itself would give; first: "
         "instruction 3 (aten::cat.out of [1, 7, 6, 6] in order [0, 2, 3, 1]); whose fault: "
         "ExecuTorch's kernel, not your model: known defect `cat-of-channels-last`: aten::cat "
-        "copies whole rows of channels-last tensors as if they were plain ones"
+        "copies whole rows of channels-last tensors as if they were plain ones; what helps: "
+        "layout: explicit in the model's YAML file, if none of its max pools has ceil_mode"
     )
     assert (record.cause.facts or {})["defect"] == "cat-of-channels-last"
     again = judge_again(Path(record.run_dir or ""))
