@@ -1,6 +1,6 @@
 """``pytest -m full``: each network of the catalogue's full tier ends on each target as the table of
-docs/networks.md has it. Hours without cached programs: ``-m "full and cortex_m55"`` or
-``-m full -k resnet18`` runs a part."""
+docs/networks.md has it, and those that are used most as they were accepted. Hours without cached
+programs: ``-m "full and cortex_m55"`` or ``-m full -k resnet18`` runs a part."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ import pytest
 from executorch_hil import RunRecord
 from harness.config.case import Case
 from harness.config.models import full_tier
+from harness.judge.reference import load_reference
+from harness.system.paths import references_dir
 from tools.networks import KEPT, TARGETS
 
+ACCEPTED = {
+    Case("corstone-300-m55", model)
+    for model in ("mobilenet_v2", "mobilenet_v3_small", "resnet18", "kws_lstm", "kws_gru")
+}
 ROWS: dict[str, dict[str, Any]] = json.loads(KEPT.read_text("utf-8"))
 
 
@@ -25,3 +31,16 @@ def test_network(hil_case: Case, hil_run: RunRecord) -> None:
     cause, wanted = hil_run.cause, row["cause"]
     assert hil_run.verdict == row["verdict"], cause
     assert (cause and cause.kind) == (wanted and wanted["kind"])
+    if hil_case in ACCEPTED:
+        assert hil_run.expectation is not None
+        assert hil_run.expectation.reference is not None
+        assert hil_run.expectation.program_difference is None
+
+
+@pytest.mark.parametrize("case", sorted(ACCEPTED, key=lambda c: c.id), ids=lambda c: c.id)
+def test_the_networks_that_are_used_most_have_an_accepted_run(case: Case) -> None:
+    """Without running it: one that disappears would be missed by no other run than the full one."""
+    accepted = load_reference(references_dir(), case)
+    assert accepted is not None
+    assert len({digest for outputs in accepted.outputs for digest in outputs}) == 3
+    assert accepted.program["pte_bytes"] == ROWS[case.target][case.model]["metrics"]["pte_bytes"]
