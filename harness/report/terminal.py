@@ -257,8 +257,6 @@ def print_replay(console: Console, replay: Replay) -> None:
 # Figures that have a row; all are in the record.
 _COMPARED_FIGURES = (
     "elf_text",
-    "elf_data",
-    "elf_bss",
     "method_allocator_planned",
     "method_allocator_used",
     "ticks_set0",
