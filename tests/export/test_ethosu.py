@@ -174,11 +174,12 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
         return edge, {blob: damaged(tosa) for blob, tosa in graphs.items()}
 
     monkeypatch.setattr("harness.export.child.lower.to_ethos_u", planted)
-    request = ExportRequest(user_model(CONVOLUTIONS), U55)
+    request, stages = ExportRequest(user_model(CONVOLUTIONS), U55), list[str]()
     with pytest.raises(
         ExportError, match="differ by"
     ) as caught:  # in this process, where it can be planted
-        worker.export(print, request, exporter_versions(U55), "no such folder")
+        worker.export(stages.append, request, exporter_versions(U55), "no such folder")
+    assert stages[-4:-1] == ["quantise", "lower", "Vela"]
     error, facts = caught.value, caught.value.facts
     assert "the TOSA reference model and the quantised eager model differ by" in error.message
     assert facts["delegate"] == 0

@@ -23,7 +23,7 @@ the expected outputs, as floats. No runtime adds floats in PyTorch's order, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -180,11 +180,13 @@ def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
     spec: EthosUCompileSpec,
+    on_vela: Callable[[], None],
     *,
     direct_drive: bool = False,
 ) -> tuple[EdgeProgramManager, dict[bytes, bytes]]:
-    """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob."""
-    with _recorded() as graphs:
+    """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob. ``on_vela`` is
+    called when Vela begins with one."""
+    with _recorded(on_vela) as graphs:
         edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
     if not direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
@@ -192,7 +194,7 @@ def to_ethos_u(
 
 
 @contextmanager
-def _recorded() -> Iterator[dict[bytes, bytes]]:
+def _recorded(on_vela: Callable[[], None]) -> Iterator[dict[bytes, bytes]]:
     """Records Vela's inputs and outputs.
 
     ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
@@ -202,6 +204,7 @@ def _recorded() -> Iterator[dict[bytes, bytes]]:
     original = EthosUBackend._compile_tosa_flatbuffer
 
     def record(tosa: bytes, spec: EthosUCompileSpec) -> VelaCompileResult:
+        on_vela()
         result = original(tosa, spec)
         graphs[stream_of(result)] = bytes(tosa)
         return result

@@ -90,11 +90,11 @@ class _Stages:
 
     def __init__(self, request: ExportRequest, on_stage: OnStage) -> None:
         self._request = request
-        self._on_stage = on_stage
+        self.announce = on_stage
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        self._on_stage(name)
+        self.announce(name)
         try:
             yield
         except HarnessError:
@@ -259,7 +259,13 @@ def _ethos_u(work: _Work) -> LoweredModel:
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
         quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
-        edge, graphs = lower.to_ethos_u(quantised, sets[0], spec, direct_drive=options.direct_drive)
+        edge, graphs = lower.to_ethos_u(
+            quantised,
+            sets[0],
+            spec,
+            partial(stage.announce, "Vela"),
+            direct_drive=options.direct_drive,
+        )
     with stage("compute the expected outputs"):
         runs, python_outputs, by_design = _both_ways(request, edge, sets, graphs)
         eager = run_eagerly(quantised, sets)
