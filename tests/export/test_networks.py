@@ -9,11 +9,11 @@ import pytest
 
 from harness.config.matrix import default_models
 from harness.config.models import find_model, full_tier, small_models
-from harness.export.child.source import load_model
 from harness.export.request import ExportRequest, content_key
 from tests.late import Late
 
 torch = Late("torch")
+source = Late("harness.export.child.source")
 
 # Parameters of torchvision's models of these names; the last ones are this harness's own.
 PARAMETERS = {
@@ -43,20 +43,20 @@ def test_every_network_is_counted() -> None:
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_it_has_the_parameters_of_its_paper(name: str) -> None:
     with torch.device("meta"):  # shapes alone: drawing weights takes seconds
-        loaded = load_model(find_model(name))
+        loaded = source.load_model(find_model(name))
     assert sum(weight.numel() for weight in loaded.module.parameters()) == PARAMETERS[name]
     assert "x".join(map(str, loaded.examples[0].shape)) in find_model(name).description
     assert loaded.module(*loaded.examples).shape[0] == 1
 
 
 def test_a_changed_definition_is_another_program(tmp_path: Path) -> None:
-    source = find_model("tcn")
-    assert source.definitions is not None
-    changed = tmp_path / source.definitions.name
-    changed.write_text(source.definitions.read_text() + "# changed\n")
+    tcn = find_model("tcn")
+    assert tcn.definitions is not None
+    changed = tmp_path / tcn.definitions.name
+    changed.write_text(tcn.definitions.read_text() + "# changed\n")
     keys = {
         content_key(ExportRequest(each), {})
-        for each in (source, replace(source, definitions=changed))
+        for each in (tcn, replace(tcn, definitions=changed))
     }
     assert len(keys) == 2
 

@@ -11,7 +11,6 @@ from statistics import median, median_low
 
 import numpy as np
 import pytest
-import ruptures
 
 from harness.core.verdict import Verdict
 from harness.nightly.history.case_state import State
@@ -19,8 +18,11 @@ from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.model import Origin, Row
 from harness.nightly.history.steps import Step, _levels, steps_of, with_alarms
 from harness.nightly.history.store import History
+from tests.late import Late
 
 from .made import KNOWN, TARGET, night, row
+
+ruptures = Late("ruptures")
 
 ADD = f"{TARGET}/add"
 FIVE = {"instructions": 0.05}
