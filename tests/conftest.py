@@ -17,6 +17,7 @@ from harness.firmware.step import launchers
 from harness.run import subjects
 from harness.system.paths import state_dir
 from tests.link.workspace import make_workspace
+from tests.thorough import is_named, is_thorough
 
 _OF_CHECKOUTS = "tests/firmware/executorch/"
 _OF_THE_MATRIX = "tests/regression/test_regression.py"
@@ -92,10 +93,16 @@ def guest_home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyP
     return tmp_path
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each worker begins with a part of the matrix: it exports the programs of all its cases in one
-    process, and the other tests, which would start one for each, find them in the cache. xdist's
-    ``worksteal`` gives the first of N workers the first Nth of the tests, and so on."""
+    """What is thorough is left out, where nothing asks for it. Each worker begins with a part of
+    the matrix: it exports the programs of all its cases in one process, and the other tests, which
+    would start one for each, find them in the cache. xdist's ``worksteal`` gives the first of N
+    workers the first Nth of the tests, and so on."""
+    if not (is_thorough() or is_named(config)):
+        thorough = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=thorough)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     matrix = [item for item in items if item.nodeid.startswith(_OF_THE_MATRIX)]
     others = [item for item in items if not item.nodeid.startswith(_OF_THE_MATRIX)]

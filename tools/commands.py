@@ -22,24 +22,37 @@ _WHAT = (
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every combination, random cases by the thousand, long fuzzing: for a night.",
+)
+@click.option(
     "--fuzz-seconds",
-    default=20,
-    show_default=True,
     type=click.IntRange(min=0),
-    help="How long each of the two fuzzers runs; 0 leaves it out.",
+    help="How long each of the two fuzzers runs; 0 leaves it out.  [default: 10; with --all 300]",
 )
 @click.option("--only", multiple=True, help="Only these steps; `--only list` names them.")
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 @verb
-def test(fuzz_seconds: int, only: tuple[str, ...], pytest_args: tuple[str, ...]) -> Answer:
-    """Run the project's whole test suite: style, types, C++ and Python tests, fuzzing.
+def test(
+    everything: bool,
+    fuzz_seconds: int | None,
+    only: tuple[str, ...],
+    pytest_args: tuple[str, ...],
+) -> Answer:
+    """Run the project's test suite: style, types, C++ and Python tests, fuzzing.
 
     \b
     Examples:
       hil test
+      hil test --all
       hil test --only pytest -m cortex_m55
     """
-    return run_steps(only, Options(fuzz_seconds, pytest_args), as_json=wants_json())
+    if fuzz_seconds is None:
+        fuzz_seconds = 300 if everything else 10
+    options = Options(fuzz_seconds, everything, pytest_args)
+    return run_steps(only, options, as_json=wants_json())
 
 
 @click.command()

@@ -226,25 +226,30 @@ def _configure_kernel(tree: Path, output: IO[str]) -> bool:
 
 def _configure_runner(tree: Path, output: IO[str]) -> bool:
     tree.mkdir(parents=True, exist_ok=True)
-    options = {
+    return _run(configure_command(project_root() / "targets" / "runner", tree), output)
+
+
+def sanitized() -> dict[str, str]:
+    """CMake's options of a host runner with ASan, UBSan and what libFuzzer counts. Whoever builds
+    one gives these, so that it is compiled once."""
+    return {
         "HIL_SANITIZE": "ON",
         "HIL_FUZZ": "ON",
+        "HIL_UNITY_BUILD": "OFF",  # each file includes what it needs, and clang-tidy sees each
+        "HIL_PORTABLE_KERNELS": "ON",
         "CMAKE_CXX_COMPILER": str(toolchain.locate("clang++")),
     }
-    return _run(configure_command(project_root() / "targets" / "runner", tree, options), output)
 
 
-def configure_command(sources: Path, tree: Path, options: Mapping[str, str]) -> list[str]:
-    """The CMake command that configures ``tree`` for the host runner and its unit tests."""
+def configure_command(sources: Path, tree: Path) -> list[str]:
+    """The CMake command that configures ``tree`` for the host runner and its unit tests, with
+    sanitizers."""
     settings = {
         "HIL_PORT": "host",
-        "HIL_PORTABLE_KERNELS": "ON",
-        "HIL_UNITY_BUILD": "OFF",  # each file includes what it needs, and clang-tidy sees each
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
-        "CMAKE_CXX_COMPILER": str(toolchain.locate("g++")),
         **launchers("CXX"),
-        **options,
+        **sanitized(),
     }
     return [
         *(str(toolchain.locate("cmake")), "-S", str(sources), "-B", str(tree)),

@@ -30,9 +30,11 @@ WORKFLOWS = (".github/workflows/nightly.yml", PIPELINES[-1])
 
 @dataclass(frozen=True)
 class Options:
-    """What the user gave: seconds for each fuzzer (0: none), and arguments for pytest."""
+    """What the user gave: seconds for each fuzzer (0: none), whether everything is tried, and
+    arguments for pytest."""
 
     fuzz_seconds: int = 0
+    everything: bool = False
     pytest_arguments: tuple[str, ...] = ()
 
 
@@ -95,6 +97,8 @@ def _pytest(output: IO[str], options: Options) -> bool:
         print(f"guests cannot be confined here, so those tests are skipped: {missing}", file=output)
         environment[REQUIRE] = "0"
     junit = state_dir() / "junit.xml"
+    if options.everything:
+        workers.append("--hil-npu-cases=all")
     command = [sys.executable, "-m", "pytest", *workers, f"--junitxml={junit}", *arguments]
     passed = _run(command, output, **environment)
     if arguments or not os.environ.get("CI"):
@@ -138,6 +142,8 @@ def run_steps(
     when it has ended.
     """
     project_root()  # raises UsageError: an installed package has no tests
+    if options.everything:
+        os.environ["HIL_TEST_ALL"] = "1"  # of every step; tests/thorough.py
     known = {step.name: step for step in STEPS}
     if "list" in only:
         for step in () if as_json else STEPS:

@@ -22,6 +22,7 @@ from harness.npu.model import npu
 from tests.direct_drive.programs import Array, program_of
 from tests.npu.tosa_cases import APART, COP2, FAMILIES, TosaCase, results
 from tests.npu.tosa_graph import Graph, compile_tosa
+from tools.cpp import sanitized
 
 SEED = 15
 _BASE, _SIZE = 0x40000000, 64 << 20
@@ -78,7 +79,7 @@ class Ran:
 def runner() -> Path:
     """With AddressSanitizer and UndefinedBehaviorSanitizer."""
     target = load_target("host-u85-256", target_directories({}))
-    return build(target, options={"HIL_SANITIZE": "ON"}).elf
+    return build(target, options=sanitized()).elf
 
 
 def run(case: DirectCase, elf: Path, folder: Path, *, by_runner: bool = True) -> Ran:

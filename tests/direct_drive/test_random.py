@@ -1,20 +1,17 @@
 """Random programs by direct drive: Vela, our backend, the driver library and a driver, the NPU's
 model; with sanitizers, and equal to the TOSA reference model in every byte.
-
-CI runs 60; ``HIL_DIRECT_CASES`` asks for another number (500 is the full run).
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from tests.direct_drive import cases
+from tests.thorough import amount
 
-CASES = int(os.environ.get("HIL_DIRECT_CASES", "60"))
+CASES = amount(20, 500)
 _AT_A_TIME = 15
 
 

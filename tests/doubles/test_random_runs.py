@@ -1,7 +1,4 @@
-"""Many runs of doubles in random order: no wrong verdict, no orphan, nothing left, memory flat.
-
-30 runs per seed here; HIL_RANDOM_RUNS=500 makes it a thousand under ``-n 2``.
-"""
+"""Many runs of doubles in random order: no wrong verdict, no orphan, nothing left, memory flat."""
 
 from __future__ import annotations
 
@@ -13,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.thorough import amount
 from tools.clone import project_root
 
-COUNT = int(os.environ.get("HIL_RANDOM_RUNS", "30"))
+COUNT = amount(30, 500)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -213,6 +213,7 @@ def lines(job: Any) -> Iterator[str]:
             yield text
 
 
+@pytest.mark.thorough
 def test_gitlabs_two_jobs(place: Place, environ: Mapping[str, str]) -> None:
     """One runner; a job is one shell."""
     said, here = read(GITLAB), place("runner")

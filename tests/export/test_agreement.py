@@ -2,12 +2,11 @@
 
 Protects the one check that an operator means to TOSA what it meant to PyTorch: with a pairing that
 misses layouts a right network is EXPORT_ERROR with ExecuTorch blamed, as a deep stack of Conv1d
-was. HIL_AGREEMENT_GRAPHS asks for more random networks, of ranks 1 to 5.
+was. A thorough run has random networks, too, of ranks 1 to 5.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 
@@ -20,12 +19,13 @@ from harness.export.failures import DeadModelError, NothingDelegated, StageFaile
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from tests.late import Late
+from tests.thorough import amount
 
 agreement = Late("harness.export.child.agreement")
 
 Write = Callable[..., ModelSource]
 U55 = "ethos-u55-128"
-GRAPHS = int(os.environ.get("HIL_AGREEMENT_GRAPHS", "0"))
+GRAPHS = amount(0, 300)
 IN_TIME = """
 import torch
 torch.manual_seed(1)

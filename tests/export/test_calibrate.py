@@ -9,6 +9,7 @@ import pytest
 
 from harness.config.models import CalibrationType
 from tests.late import Late
+from tests.thorough import cases
 
 torch = Late("torch")
 observers = Late("torchao.quantization.pt2e.observer")
@@ -78,7 +79,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, -1)
 
 
-@pytest.mark.parametrize("step", [relu, softmax, with_types_of_its_own])
+@pytest.mark.parametrize("step", cases(with_types_of_its_own, thorough=(relu, softmax)))
 def test_scales_come_from_double_precision(step: Step) -> None:
     """Constants of the graph and types that the model names are no obstacle. The scales are nearly
     those of float32, and the graph is as it was."""

@@ -20,6 +20,7 @@ from harness.judge.first_difference import first_disagreement
 from harness.npu.blob import find_blobs
 from harness.npu.model import Network
 from tests.late import Late
+from tests.thorough import cases
 
 torch = Late("torch")
 lower = Late("harness.export.child.lower")
@@ -58,7 +59,7 @@ def test_every_model_exports_and_its_delegates_are_exact(
     assert first_disagreement(program) is None
 
 
-@pytest.mark.parametrize("target", [U55, U85])
+@pytest.mark.parametrize("target", cases(U85, thorough=[U55]))
 def test_activations_of_16_bits(
     user_model: Write, hil_export_process: ExportProcess, target: str
 ) -> None:
@@ -108,7 +109,10 @@ def test_a_memory_mode_is_another_program(exported: Get) -> None:
     assert [s.expected for s in shared.sets] == [s.expected for s in only.sets]
 
 
-@pytest.mark.parametrize("target", ["ethos-u65-256", "ethos-u65-512", "ethos-u85-2048"])
+@pytest.mark.parametrize(
+    "target",
+    cases("ethos-u65-256", thorough=("ethos-u65-512", "ethos-u85-2048")),
+)
 def test_other_sizes(exported: Get, target: str) -> None:
     assert first_disagreement(exported("qlinear", target)) is None
 

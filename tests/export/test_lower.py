@@ -9,6 +9,7 @@ import pytest
 
 from harness.config.models import CalibrationType, find_model
 from tests.late import Late
+from tests.thorough import cases
 
 torch = Late("torch")
 arm_vela = Late("executorch.backends.arm.arm_vela")
@@ -46,7 +47,7 @@ def as_upstream_does(
     return edge.to_executorch(config=exir.ExecutorchBackendConfig(extract_delegate_segments=False))
 
 
-@pytest.mark.parametrize("name", ["resnet8", "qadd2"])
+@pytest.mark.parametrize("name", cases("qadd2", thorough=["resnet8"]))
 def test_same_bytes_as_upstream(name: str) -> None:
     torch.manual_seed(0)
     model = source.load_model(find_model(name))

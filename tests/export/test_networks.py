@@ -55,8 +55,7 @@ def test_a_changed_definition_is_another_program(tmp_path: Path) -> None:
     changed = tmp_path / tcn.definitions.name
     changed.write_text(tcn.definitions.read_text() + "# changed\n")
     keys = {
-        content_key(ExportRequest(each), {})
-        for each in (tcn, replace(tcn, definitions=changed))
+        content_key(ExportRequest(each), {}) for each in (tcn, replace(tcn, definitions=changed))
     }
     assert len(keys) == 2
 

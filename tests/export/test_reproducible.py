@@ -61,7 +61,7 @@ def test_two_processes_write_the_same_bytes(exported: Get, tmp_path: Path) -> No
 
     ``./hil bench programs`` does this for all models and lowerings.
     """
-    names = ("linear", "softmax@xnnpack-int8", "qadd2", "ds_cnn@ethos-u55-128", "ds_cnn")
+    names = ("linear", "softmax@xnnpack-int8", "qadd2", "add@ethos-u55-128")
     child = start(tmp_path, *names, **ANY_CPU)
     for name, (there, cached, _) in zip(names, finish(child), strict=True):
         assert not cached

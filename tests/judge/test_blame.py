@@ -149,6 +149,7 @@ def test_nothing_on_the_npu_nothing_to_blame(exported: Get) -> None:
     assert explain(program, program.pte_path, lambda *_: None) is None
 
 
+@pytest.mark.thorough
 def test_two_explanations_at_once_leave_the_report_its_output(wrong: Program) -> None:
     """Two mismatches of one command: what torch and Vela print goes elsewhere, and the standard
     output and error of the harness are the same all the time."""

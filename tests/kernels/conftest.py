@@ -12,6 +12,7 @@ import pytest
 from harness.config.loading import load_target
 from harness.firmware.source import Arithmetic, build_options
 from harness.firmware.sources.bundled import build
+from tools.cpp import sanitized
 
 LIMIT_SECONDS = 120
 
@@ -50,7 +51,7 @@ def lay_out(pte: bytes, inputs: Sequence[bytes], folder: Path) -> list[str]:
 
 def on_host(**options: str) -> Run:
     """With AddressSanitizer and UndefinedBehaviorSanitizer."""
-    runner = str(build(load_target("host"), options={"HIL_SANITIZE": "ON", **options}).elf)
+    runner = str(build(load_target("host"), options={**sanitized(), **options}).elf)
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         return run_in(work, [runner, *lay_out(pte, inputs, work)], outputs)

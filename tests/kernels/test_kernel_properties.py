@@ -1,12 +1,11 @@
 """Any call drawn by hypothesis gives the definition's bytes in every build.
 
-Protects against what the fixed cases of test_kernels.py happen not to draw. The number of
-examples is bounded for CI; HIL_PROPERTY_EXAMPLES asks for more, with other draws each time.
+Protects against what the fixed cases of test_kernels.py happen not to draw. A run
+of all that is thorough draws others each time.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from tests.kernels.kernel_cases import MAKERS
 from tests.kernels.kernel_cases_portable import PORTABLE
 from tests.kernels.kernel_draw import Draw
 from tests.kernels.kernel_program import Plan, build_each
+from tests.thorough import amount, is_thorough
 
-EXAMPLES = os.environ.get("HIL_PROPERTY_EXAMPLES")
 GROUPS = sorted(set(MAKERS) - {"view_copy", *PORTABLE})  # all builds have these
 CALLS = 12
 
@@ -43,8 +42,8 @@ def runners(
 
 
 @settings(
-    max_examples=int(EXAMPLES or 3),
-    derandomize=EXAMPLES is None,
+    max_examples=amount(3, 100),
+    derandomize=not is_thorough(),
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),

@@ -25,7 +25,12 @@ BUILDS = {
 
 @pytest.mark.parametrize(
     ("build", "name"),
-    [(b, p) for b in BUILDS for p in PROGRAMS if not PROGRAMS[p].fast or b == "fast_scratch"],
+    [
+        pytest.param(b, p, marks=() if b == "fast_scratch" else pytest.mark.thorough)
+        for b in BUILDS
+        for p in PROGRAMS
+        if not PROGRAMS[p].fast or b == "fast_scratch"
+    ],
 )
 def test_the_override_sees_every_copy(
     build: str, name: str, bare_runner: BareRunner, tmp_path: Path

@@ -13,13 +13,16 @@ from harness.sim.simulator import pick
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels
+from tests.thorough import cases
 
 # Two boards, and every placement of weights and arena.
-TARGETS = (
+TARGETS = cases(
     "corstone-300-u55-128",  # Shared_Sram
     "corstone-300-u65-512",  # Dedicated_Sram_384KB
-    "corstone-320-u85-256",  # Sram_Only
-    "corstone-320-u85-256@Dedicated_Sram_384KB",
+    thorough=(
+        "corstone-320-u85-256",  # Sram_Only
+        "corstone-320-u85-256@Dedicated_Sram_384KB",
+    ),
 )
 
 

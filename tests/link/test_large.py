@@ -11,6 +11,8 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from harness.formats.archive import write_archive
 from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
@@ -52,6 +54,7 @@ def _write_link(root: Path, line: str) -> None:
     (root / "build.ninja").write_text(_NINJA.format(line=line, objects=" ".join(loose)))
 
 
+@pytest.mark.thorough
 def test_the_archive_order_is_found_in_a_large_link(tmp_path: Path) -> None:
     root = tmp_path / "build"
     _write_link(root, "@$out.rsp libcore.a -Wl,--whole-archive libwhole.a -Wl,--no-whole-archive")

@@ -10,6 +10,7 @@ import pytest
 from harness.link.check import check
 from tests.link.conftest import BareRunner
 from tests.link.runner_build import ELF
+from tests.thorough import cases
 
 HOOK = "arm_ethos_io_memcpy"
 CHECKS = {
@@ -37,7 +38,10 @@ def _quiet(_message: str) -> None:
     pass
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize(
+    "name",
+    cases("fast_scratch", "registers", thorough=("doorbell", "cortex_m33", "unoptimised")),
+)
 def test_the_default_can_be_overridden(name: str, bare_runner: BareRunner) -> None:
     found = check(bare_runner(*CONFIGURATIONS[name]), [HOOK], _quiet)
     assert found.holds, found.text()

@@ -8,6 +8,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from harness.link.check import check
 from harness.system.paths import executorch_package
 from tests.link.delegate_program import needed_copies
@@ -66,6 +68,7 @@ def _assert_overridable_in_both_passes(build: Path) -> None:
         assert {f.check for f in found.findings if f.program == program} == CHECKS
 
 
+@pytest.mark.thorough
 def test_the_default_can_be_overridden_in_both_passes(small_zephyr: Path, tmp_path: Path) -> None:
     _assert_overridable_in_both_passes(_west_build(small_zephyr, tmp_path, BOARD_320, *_REGISTERS))
 
@@ -106,6 +109,7 @@ def test_an_application_can_override_it(small_zephyr: Path, tmp_path: Path) -> N
     assert run.outputs[0] != what.expected()  # this override spoils what it copies
 
 
+@pytest.mark.thorough
 def test_without_the_backend_there_is_no_hook(small_zephyr: Path, tmp_path: Path) -> None:
     found = check(_west_build(small_zephyr, tmp_path, BOARD_300), [HOOK], _quiet)
     assert {f.check for f in found.findings} == {"in_program"}

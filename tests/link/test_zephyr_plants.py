@@ -16,6 +16,7 @@ from harness.link.reduce import reduce_build
 from tests.link.plants import PLANTS, Plant
 from tests.link.test_plants import _assert_explained
 from tests.link.workspace import ZephyrProject, in_zephyr
+from tests.thorough import cases
 
 # What Zephyr changes is how the link is found and done again: one plant of each kind shows that for
 # logs, for reducing and for the fix. test_plants does all three with every plant.
@@ -57,7 +58,11 @@ def right(wrong: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(wrong.workspace, tmp_path_factory.mktemp("right"))
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+@pytest.mark.parametrize(
+    "plant",
+    cases(*ONE_OF_EACH_KIND, thorough=[p for p in PLANTS if p not in ONE_OF_EACH_KIND]),
+    ids=lambda plant: plant.name,
+)
 def test_it_is_explained_and_reduced_to_three_objects(
     plant: Plant, wrong: Place, tmp_path: Path
 ) -> None:

@@ -1,8 +1,5 @@
 """Protects a night that is killed at any moment: every case once, none twice, none half, and in the
 end the verdicts of a night that nobody disturbed.
-
-``HIL_KILLS`` says at how many moments (CI: few), ``HIL_SEED`` which ones, ``HIL_WRITERS`` how many
-shards write into one PostgreSQL at a time; SQLite has one.
 """
 
 from __future__ import annotations
@@ -25,12 +22,13 @@ import pytest
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import last_tries
 from tests.nightly.history import postgresql
+from tests.thorough import amount, cases
 
 TARGET = "corstone-300-m55"
 MODELS = ("add", "softmax", "linear", "mul", "qadd", "qlinear", "qadd2", "ds_cnn")
-KILLS = int(os.environ.get("HIL_KILLS", "2"))
-WRITERS = int(os.environ.get("HIL_WRITERS", "2"))
-SEED = int(os.environ.get("HIL_SEED", "5"))
+KILLS = amount(2, 50)  # moments
+WRITERS = 2  # shards that write into one PostgreSQL at a time; SQLite has one
+SEED = 5
 MARK = "HIL_TEST_NIGHT"
 
 pytestmark = pytest.mark.skipif(
@@ -39,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", cases("sqlite", thorough=["postgresql"]))
 def test_kills_lose_nothing_and_double_nothing(
     database: str, tmp_path: Path, shared_hil_home: str, request: pytest.FixtureRequest
 ) -> None:

@@ -4,7 +4,6 @@ runs this with one that has ASan and UBSan in it. What they find ends the proces
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 
 import numpy as np
@@ -14,9 +13,10 @@ from harness.npu.errors import EthosUError
 from harness.npu.model import Network
 from tests.npu.recorded import recorded_cases
 from tests.npu.test_npu_fuzz import mutated
+from tests.thorough import amount
 
 SEED = 41
-MUTATIONS = int(os.environ.get("HIL_NPU_SANITIZED", "300"))
+MUTATIONS = amount(300, 10_000)
 
 
 def main(path: str) -> int:

@@ -1,13 +1,10 @@
 """Random operators of every family: exported, compiled by Vela, run, equal to TOSA.
 
-CI runs one seed of each family on alternating NPUs, ``HIL_NPU_EXPORTS`` asks for more: an export
-takes a second. ``test_property`` has the many cases. A failure prints the family and seed that
-reproduce it.
+An ordinary run has eight of them on alternating NPUs: an export takes seconds.
+``test_property`` has the many cases. A failure prints the family and seed that reproduce it.
 """
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 import pytest
@@ -16,8 +13,9 @@ pytest.importorskip("tosa_reference_model", reason="needs torch, ExecuTorch and 
 
 from tests.npu import compiling, families
 from tests.npu.assembling import run
+from tests.thorough import amount
 
-CASES = int(os.environ.get("HIL_NPU_EXPORTS", "15"))
+CASES = amount(8, 150)
 FIRST_SEED = 100
 TARGETS = ("ethos-u55-128", "ethos-u85-256", "ethos-u65-512")
 FAMILIES = {**families.COMMON, **families.U85_ONLY}

@@ -9,13 +9,14 @@ import sys
 
 import pytest
 
+from tests.thorough import cases
 from tools.clone import project_root
 
 MOST = 1 << 20  # KiB beyond what Python and the model take by themselves
 HANG = 240  # seconds, for all of a product: a guard and no measure
 
 
-@pytest.mark.parametrize("product", ["u55", "u65", "u85"])
+@pytest.mark.parametrize("product", cases("u85", thorough=("u55", "u65")))
 def test_a_planted_stream_meets_a_limit_and_says_which(product: str) -> None:
     argv = [sys.executable, "-m", "tests.npu.planted", product]
     done = subprocess.run(

@@ -6,15 +6,14 @@ few dozen on each product; ``HIL_NPU_NETWORKS`` asks for another number (2000 fo
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from tests.npu import tosa_networks
+from tests.thorough import amount
 
-COUNT = int(os.environ.get("HIL_NPU_NETWORKS", "40"))
+COUNT = amount(40, 500)
 
 
 @pytest.mark.parametrize("target", ["ethos-u55-128", "ethos-u65-256", "ethos-u85-256"])

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 
@@ -15,8 +14,9 @@ import pytest
 from harness.npu.errors import EthosUError
 from harness.npu.model import Network
 from tests.npu.recorded import Recorded, recorded_cases
+from tests.thorough import amount
 
-MUTATIONS = int(os.environ.get("HIL_NPU_FUZZ", "500"))
+MUTATIONS = amount(500, 10_000)
 SEED = 20
 SLOW = 60.0  # seconds of processor time for one case: a hang, whatever the machine
 MOST = 1 << 20  # KiB that all of them may add to this process

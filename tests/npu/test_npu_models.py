@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
@@ -30,9 +28,6 @@ MODES = {
     "ethos-u85-256": ("Sram_Only", "Shared_Sram", "Dedicated_Sram_384KB"),
     "ethos-u65-256": ("Sram_Only", "Shared_Sram", "Dedicated_Sram_384KB"),
 }
-every = pytest.mark.skipif(
-    os.environ.get("HIL_NPU_MODELS") != "all", reason="HIL_NPU_MODELS=all runs every model"
-)
 
 
 def compile_live(name: str, target: str) -> list[object]:
@@ -65,7 +60,7 @@ def test_ds_cnn_everywhere(base: str) -> None:
     check_everywhere("ds_cnn", base)
 
 
-@every
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", SIZES)
 @pytest.mark.parametrize("name", [*LARGE, *SMALL])
 def test_model_everywhere(name: str, base: str) -> None:

@@ -1,21 +1,19 @@
 """Random TOSA operators, family by family: compiled by Vela, run, equal to the reference model.
 
 The graphs are written directly, as ExecuTorch lowers them, so that a case costs 50 ms and not a
-second; ``test_families`` has the same families by way of an export. CI runs 500 cases;
-``HIL_NPU_CASES`` asks for another number (10000 is the full run).
+second; ``test_families`` has the same families by way of an export.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from tests.npu import tosa_cases
+from tests.thorough import amount
 
-CASES = int(os.environ.get("HIL_NPU_CASES", "500"))
+CASES = amount(500, 10_000)
 FAMILIES = sorted(tosa_cases.FAMILIES)
 
 

@@ -11,6 +11,7 @@ from harness.npu import model
 from harness.npu.errors import AccessError, EthosUError, StreamError
 from harness.npu.model import Network, Stats
 from tests.npu.assembling import INPUT, U55_128, U85_256, Item, blob, cop1, pool, tensors, words
+from tests.thorough import cases
 
 SEED = 131
 ROOM = 4096  # bytes of the scratch
@@ -162,7 +163,7 @@ def test_a_reader_of_a_chaining_buffer_has_its_own_job() -> None:
     assert output[1024:1280] != output[2048:2304]
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", cases("u85", thorough=["u55"]))
 def test_half_a_million_of_them_are_done(product: str) -> None:
     """What a pixel shuffle of ``backends/arm/test/ops/test_pixel_shuffling.py`` asks for."""
     count, sizes = 564_000, {"OFM_WIDTH_M1": 0, "OFM_HEIGHT_M1": 0, "OFM_DEPTH_M1": 0}

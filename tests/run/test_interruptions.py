@@ -17,6 +17,7 @@ import pytest
 from harness.config.case import Case
 from harness.run.pipeline import RunOptions, run_cases
 from harness.system.artifact_cache import ENTRY
+from tests.thorough import cases
 from tools.clone import project_root
 
 from .interruptions import CASES
@@ -34,7 +35,10 @@ def made(shared_hil_home: str) -> Path:
     return Path(shared_hil_home) / "cache"
 
 
-@pytest.mark.parametrize("how", ["kill-run", "kill-pytest", "kill-part", "pause"])
+@pytest.mark.parametrize(
+    "how",
+    cases("kill-run", "kill-part", thorough=("kill-pytest", "pause")),
+)
 def test_interruptions(how: str, tmp_path: Path, made: Path) -> None:
     cache = tmp_path / ".hil" / "cache"
     cache.mkdir(parents=True)

@@ -108,10 +108,11 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("before", "within", "says"),
     [
         ("static volatile char forgotten[300];", "forgotten[argc] = 1;", "300 B: added forgotten"),
-        (
+        pytest.param(
             "}\n#include <cstdio>\n" + STUBS + "\nnamespace hil {",
             'std::printf("%d", argc);',
             r"\d,?\d\d\d B: .*libc",
+            marks=pytest.mark.thorough,
         ),
     ],
     ids=["buffer", "printf"],

@@ -1,7 +1,6 @@
 """Damaged files end in one clear error or in an anatomy that adds up: no traceback, no hang.
 
-HIL_FUZZ_MUTATIONS sets the number for each file (the default is for every day; 10000 was run by
-hand). The seed is printed; HIL_FUZZ_SEED repeats a run.
+The seed is printed.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ import pytest
 from harness.core.errors import HarnessError
 from harness.size.measure import measure_file
 from tests.size.mutations import mutations
+from tests.thorough import amount
 
-COUNT = int(os.environ.get("HIL_FUZZ_MUTATIONS", "300"))
-SEED = int(os.environ.get("HIL_FUZZ_SEED", "20260822"))
+COUNT = amount(300, 10_000)
+SEED = 20260822
 LONGEST_SECONDS = 20.0  # for a file that takes milliseconds when it is whole: a hang, not slowness
 
 SOURCE = """

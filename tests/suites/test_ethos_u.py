@@ -15,6 +15,7 @@ from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.suites import SUITES
 from harness.system.progress import silent
+from tests.thorough import cases
 
 
 def results(report: SuiteReport) -> list[dict[str, object]]:
@@ -23,7 +24,7 @@ def results(report: SuiteReport) -> list[dict[str, object]]:
     return [{**asdict(test), "seconds": 0, "from_store": None} for test in tests]
 
 
-@pytest.mark.parametrize("name", ["ethos-u65", "ethos-u85"])
+@pytest.mark.parametrize("name", cases("ethos-u85", thorough=["ethos-u65"]))
 def test_add(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Suite, stand-in, doorbell, NPU model and runner together, for both boards; and the same
     results again from stored programs, where torch is not started."""

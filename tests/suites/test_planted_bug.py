@@ -48,6 +48,7 @@ def built_with_a_bug(directory: Path) -> Path:
     return tree / "executor_runner"
 
 
+@pytest.mark.thorough
 def test_a_bug_in_quantized_add_fails_what_uses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

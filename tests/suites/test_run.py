@@ -149,6 +149,7 @@ def test_equal_outputs_are_not_enough(world: World, other: dict[str, object]) ->
     assert world.ran == SIMULATING
 
 
+@pytest.mark.thorough
 def test_a_test_whose_recording_is_damaged_runs_and_is_recorded_again(world: World) -> None:
     world.run()
     recording = ExportStore.of("own", export_key(world.suite, None)).recording(
@@ -168,6 +169,7 @@ def test_without_the_cache_every_test_is_exported(world: World) -> None:
     assert (report.simulated_again, report.not_repeated) == (0, 0)
 
 
+@pytest.mark.thorough
 def test_random_inputs_are_drawn_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_SEED", "RANDOM")
     for _ in range(2):
@@ -208,6 +210,7 @@ def test_a_run_that_was_killed_is_continued(world: World, monkeypatch: pytest.Mo
     assert results(again) == results(world.first)
 
 
+@pytest.mark.thorough
 def test_a_change_in_the_middle_of_a_run_stores_nothing(world: World) -> None:
     file = world.test_file("b")
     text = file.read_text()

@@ -10,6 +10,7 @@ from harness.core.verdict import ExitCode
 from tools.bench.plugin import PluginCost, Session, alike, measure_plugin, session, suite
 
 
+@pytest.mark.thorough
 def test_a_suite_of_others(tmp_path: Path) -> None:
     """Passing, failing and left out, so that there is something to differ in."""
     suite(tmp_path / "suite", 120)
@@ -19,6 +20,7 @@ def test_a_suite_of_others(tmp_path: Path) -> None:
     assert alike(tmp_path / "suite")
 
 
+@pytest.mark.thorough
 def test_a_plugin_that_does_something_is_seen(tmp_path: Path) -> None:
     """A planted one, which looks whether ours is there."""
     suite(tmp_path / "suite", 3)
@@ -33,6 +35,7 @@ def test_a_plugin_that_does_something_is_seen(tmp_path: Path) -> None:
     assert not alike(tmp_path / "suite")
 
 
+@pytest.mark.thorough
 def test_it_measures() -> None:
     found = measure_plugin(lambda _text: None, pairs=1, tests=20)
     assert found.same

@@ -22,6 +22,7 @@ ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
 """
 
 
+@pytest.mark.thorough
 def test_a_program_that_depends_on_the_machine_is_found(tmp_path: Path) -> None:
     """And a model that is nowhere exported has not the same bytes everywhere."""
     planted, broken = tmp_path / "planted.py", tmp_path / "broken.py"

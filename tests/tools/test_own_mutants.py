@@ -73,6 +73,7 @@ def results_of(project: Path, jobs: int, *mutants: OwnMutant) -> Sequence[Mutant
     return rows
 
 
+@pytest.mark.thorough
 def test_bugs_of_both_kinds_are_caught_and_a_change_that_is_none_is_not(project: Path) -> None:
     rows = results_of(
         project,
@@ -103,6 +104,7 @@ def test_bugs_of_both_kinds_are_caught_and_a_change_that_is_none_is_not(project:
     assert rows[4].text == "assert 6 == 5"
 
 
+@pytest.mark.thorough
 def test_the_room_is_asked_when_a_bug_s_own_tests_notice_nothing(project: Path) -> None:
     """And only then: the order within one run would be pytest's, that of the file."""
     own = f"{SUM}::test_two_and_two"

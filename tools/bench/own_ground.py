@@ -214,7 +214,7 @@ class OwnGround:
         if not (self._tree / "build.ninja").is_file():
             self._tree.mkdir(parents=True, exist_ok=True)
             sources = self.project / "targets" / "runner"
-            self._must_build(configure_command(sources, self._tree, {"HIL_SANITIZE": "ON"}))
+            self._must_build(configure_command(sources, self._tree))
         if (ended := self._run(ninja)).status != 0:
             return Noticed(Fate.NOT_BUILT, "build", _how(ended), self._said(b"error:"))
         found = sorted(path for path in self._tree.rglob(program) if path.is_file())

@@ -362,4 +362,4 @@ def _cmake_options(plan: BuildPlan) -> dict[str, str]:
     }
     if plan.toolchain_file is not None:
         return {**options, "CMAKE_TOOLCHAIN_FILE": str(plan.toolchain_file)}
-    return {**options, "CMAKE_CXX_COMPILER": str(toolchain.locate("g++"))}
+    return {"CMAKE_CXX_COMPILER": str(toolchain.locate("g++")), **options}

@@ -39,6 +39,7 @@ from tests.firmware.executorch.products import (
 )
 from tests.firmware.executorch.small import KERNEL, OPS, edit, git, sdk_platform
 from tests.firmware.sealed import load_firmware
+from tests.thorough import cases
 
 Home = Callable[[str], Path]
 
@@ -204,7 +205,7 @@ def reference(small: Source, home: Home) -> Firmware:
     return firmware
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", cases(0, thorough=[1]))
 def test_a_build_killed_at_any_moment(small: Source, home: Home, seed: int) -> None:
     """It is never taken for a whole one, and the next build succeeds."""
     randomness = random.Random(seed)
@@ -241,6 +242,7 @@ def test_two_processes_on_one_checkout(small: Source) -> None:
     assert sum("waiting" in line for one in found for line in one["told"]) <= 1
 
 
+@pytest.mark.thorough
 def test_two_processes_on_equal_checkouts(small: Source) -> None:
     """Two trees, one key: both come out, and neither breaks what the other puts there."""
     git(small.folder, "clone", "-q", str(small.root), "clone")
@@ -257,6 +259,7 @@ def test_two_processes_on_equal_checkouts(small: Source) -> None:
     assert {path.name for path in paths.cache_dir("firmware").iterdir() if path.is_dir()} == keys
 
 
+@pytest.mark.thorough
 def test_a_second_harness_in_another_place(small: Source, home: Home) -> None:
     """Two state directories on one checkout at the same time."""
     processes = []

@@ -79,6 +79,7 @@ def test_an_edit_that_keeps_the_files_time(editable: Source) -> None:
     assert not marked(second, "<first>")
 
 
+@pytest.mark.thorough
 def test_an_old_file_is_moved_over_a_new_one(small: Source) -> None:
     """As an editor's backup is brought back: the content is older than the objects."""
     kernel = small.root / KERNEL

@@ -1,10 +1,9 @@
 """A board through labgrid, with QEMU's STM32F405 as the board: its results, and what becomes of
-each fault that only hardware has. ``HIL_BOARD_RUNS``: how many runs with noise.
+each fault that only hardware has.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import threading
@@ -35,11 +34,12 @@ from harness.sim.transcript import Transcript
 from harness.system.paths import state_dir
 from harness.system.process import Stop
 from harness.system.settings import in_ci
+from tests.thorough import amount
 from tools.clone import project_root
 
 EXAMPLE = project_root() / "examples" / "lab"
 PROGRAM = project_root() / "targets/runner/ports/zephyr/sample/qlinear.bpte"  # our exporter's
-RUNS = int(os.environ.get("HIL_BOARD_RUNS", "3"))
+RUNS = amount(3, 100)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -258,6 +258,7 @@ def test_a_model_that_does_not_answer(
 MODULES = ("virtio_mmio", "9pnet_virtio", "9p")  # the boards': their kernel is there already
 
 
+@pytest.mark.thorough
 def test_the_module_is_the_same_twice(guest_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever and whenever it is built."""
     parts = packages()
