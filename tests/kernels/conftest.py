@@ -59,7 +59,7 @@ def on_host(**options: str) -> Run:
     return run
 
 
-ALL_OPERATORS = {"HIL_PORTABLE_KERNELS": "ON"}
+ALL_OPERATORS = {"HIL_PORTABLE_KERNELS": "ON", "HIL_VALUE_DIGESTS": "ON"}
 
 
 @pytest.fixture(scope="session")

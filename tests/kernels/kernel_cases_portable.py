@@ -107,6 +107,18 @@ def full(draw: Draw) -> Case:
     return Case(f"full {shape} {value}", "aten.full", (shape, value), {"dtype": kind})
 
 
+def scalar_tensor(draw: Draw) -> Case:
+    kind, value = draw.random.choice(
+        [
+            (torch.float32, 0.3),
+            (torch.float32, float("-inf")),
+            (torch.int64, -7),
+            (torch.bool, True),
+        ]
+    )
+    return Case(f"scalar_tensor {value}", "aten.scalar_tensor", (value,), {"dtype": kind})
+
+
 def full_like(draw: Draw) -> Case:
     x = image_or_not(draw, any_tensor(draw, *shape_of(draw)))
     value = draw.random.choice([0, 1, -128])
@@ -243,6 +255,25 @@ def layer_norm(draw: Draw) -> Case:
     return Case(name, "aten.native_layer_norm", arguments, tolerance=2e-4, output=output)
 
 
+def batch_norm(draw: Draw) -> Case:
+    """Torch folds mean and deviation into a factor and an offset; the portable kernel does not."""
+    r = draw.random
+    shape = [r.randint(1, 2), r.randint(1, 5), *r.choice([[], [7], [3, 4], [1, 1], [2, 3, 2]])]
+    x = image_or_not(draw, torch.randn(shape, generator=draw.torch) * r.choice([0.1, 1.0, 10.0]))
+
+    def each(low: float, high: float) -> Constant:
+        values = torch.rand(shape[1], generator=draw.torch)
+        return Constant(values * (high - low) + low)
+
+    weight = each(-2.0, 2.0) if r.random() < 0.7 else None
+    bias = each(-1.0, 1.0) if r.random() < 0.7 else None
+    eps = r.choice([1e-5, 1e-3, 0.5])
+    arguments = (Activation(x), weight, bias, each(-1.0, 1.0), each(0.1, 4.0), 0.1, eps)
+    name = f"batch_norm {shape} {tuple(x.stride())} {eps}"
+    operator = "aten._native_batch_norm_legit_no_training"
+    return Case(name, operator, arguments, tolerance=1e-5)
+
+
 MAKERS: Makers = {
     "sigmoid": (curve("sigmoid"), 20),
     "tanh": (curve("tanh"), 20),
@@ -252,6 +283,7 @@ MAKERS: Makers = {
     "logical_not": (logical_not, 20),
     "eq": (eq, 30),
     "full": (full, 15),
+    "scalar_tensor": (scalar_tensor, 8),
     "full_like": (full_like, 15),
     "expand_copy": (expand, 25),
     "split_with_sizes_copy": (split, 25),
@@ -264,5 +296,6 @@ MAKERS: Makers = {
     "mean": (mean, 25),
     "any": (any_of, 20),
     "layer_norm": (layer_norm, 20),
+    "batch_norm": (batch_norm, 25),
 }
 PORTABLE = tuple(MAKERS)  # groups that need a runner with HIL_PORTABLE_KERNELS

@@ -18,6 +18,7 @@ from tests.late import Late
 
 torch = Late("torch")
 
+_BATCH_NORM = "_native_batch_norm_legit_no_training"
 PLACES = (2, 1, 3)  # found among the inputs by its bytes
 
 
@@ -39,6 +40,7 @@ def good_cases() -> list[Case]:
         Case("logical_not", "aten.logical_not", (floats,)),
         Case("eq", "aten.eq.Scalar", (floats, 1.0)),
         Case("full", "aten.full", ([2, 3], 7), {"dtype": torch.int8}),
+        Case("scalar", "aten.scalar_tensor", (7,), {"dtype": torch.int64}),
         Case("full_like", "aten.full_like", (whole, 7)),
         Case("expand", "aten.expand_copy", (vector, [3, 2, 8])),
         Case("split", "aten.split_with_sizes_copy", (floats, [1, 3], 1)),
@@ -51,7 +53,16 @@ def good_cases() -> list[Case]:
         Case("mean", "aten.mean.dim", (floats, [2, 3], True)),
         Case("any", "aten.any.dim", (floats, 1, True)),
         Case("norm", "aten.native_layer_norm", (vector, [8], eight, eight, 1e-5), tolerance=1e-4),
+        _batch_norm(),
     ]
+
+
+def _batch_norm() -> Case:
+    parameters = (Constant(torch.full((4,), value)) for value in (1.5, 2.5, 3.5, 4.5))
+    arguments = (Activation(torch.ones(1, 4, 5, 5)), *parameters, 0.1, 1e-5)
+    return Case(
+        "batch_norm", "aten._native_batch_norm_legit_no_training", arguments, tolerance=1e-5
+    )
 
 
 @functools.cache
@@ -69,6 +80,7 @@ ROWS: list[Row] = [
     ("full", 0, [3, 2], "out does not have the size"),
     ("full", 1, 128, "the value does not fit the element type"),
     ("full", 1, 0.5, "the value does not fit the element type"),
+    ("scalar_tensor", 1, Reshaped((1,)), "out has dimensions"),
     ("full_like", 0, Reshaped((3, 1)), "self and out differ in shape or dim order"),
     ("expand_copy", 1, [3, 2, 7], "out is not self expanded to the size"),
     ("expand_copy", 1, [-1, 2, 8], "out is not self expanded to the size"),
@@ -95,6 +107,12 @@ ROWS: list[Row] = [
     ("any", 2, False, "out is not self without the reduced dimensions"),
     ("native_layer_norm", 1, [2], "normalized_shape is not the end of input's shape"),
     ("native_layer_norm", 2, Other(0), "weight has 16 elements, expected 8"),
+    (_BATCH_NORM, 0, Reshaped((100,)), "input has no channels"),
+    (_BATCH_NORM, 0, Reshaped((1, 4, 25)), "input and out differ in shape or dim order"),
+    (_BATCH_NORM, 1, Other(0), "weight has 100 elements, expected 4"),
+    (_BATCH_NORM, 2, Other(0), "bias has 100 elements, expected 4"),
+    (_BATCH_NORM, 3, Other(0), "running_mean has 100 elements, expected 4"),
+    (_BATCH_NORM, 4, Other(0), "running_var has 100 elements, expected 4"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/digest.h"
 #include "core/log.h"
 
 namespace hil {
@@ -114,6 +115,10 @@ Error Method::execute() {
               static_cast<unsigned>(error));
       return error;
     }
+#ifdef HIL_VALUE_DIGESTS
+    const Span<Value*> args = instructions_[current].args;
+    if (!args.empty()) log_digest(current, *args[args.size() - 1]);
+#endif
   }
   return Error::Ok;
 }
