@@ -305,9 +305,9 @@ def tree_is_ready(pid: int, proc: Path = Path("/proc")) -> bool:
     return any(fields[_STATE] in _READY for _, fields in _tree(pid, proc))
 
 
-def tree_processes(pid: int, proc: Path = Path("/proc")) -> list[int]:
-    """``pid`` and its living descendants."""
-    return [number for number, _ in _tree(pid, proc)]
+def tree_processes(pid: int, proc: Path = Path("/proc")) -> Iterator[int]:
+    """``pid`` and its living descendants; /proc is read when the first is asked for."""
+    return (number for number, _ in _tree(pid, proc))
 
 
 def _tree(pid: int, proc: Path) -> Iterator[tuple[int, list[bytes]]]:
