@@ -46,7 +46,7 @@ On a Cortex-M, ExecuTorch's explicit layout (`layout` in the catalogue) is chose
 whose `Conv1d` is quantised in no other, and for unet, whose concatenations meet a known defect in
 the other. The `Conv1d` of the other networks stay float32 there.
 
-The explicit layout does not help two networks as torchvision has them. ExecuTorch 1.5.1 refuses
+The explicit layout does not help two networks as torchvision has them. ExecuTorch refuses
 squeezenet in it: no max pool may have `ceil_mode`, even one whose windows fit exactly, as here.
 Without `ceil_mode`, which changes no value, it is a PASS on corstone-300-m55 (98,382,390
 instructions). The channel shuffle of shufflenet_v2 is a transposition of five dimensions in it,

@@ -113,14 +113,15 @@ def run(board: Board, job: BoardJob) -> int:
     try:
         return _listen(board, job)
     except LineDamaged as damage:
-        print(f"hil: the serial line was damaged, {damage}: the board runs once more", flush=True)
+        first = damage
+        print(f"hil: the serial line was damaged, {first}: the board runs once more", flush=True)
     board.restart()
     try:
         return _listen(board, job)
     except LineDamaged as damage:
         raise LabProblem(
-            f"the board's console was damaged twice, {damage}; look at cable, ground and speed "
-            f"({SERIAL_LOG} has the bytes)"
+            f"the board's console was damaged twice, {first}, then {damage}; look at cable, ground "
+            f"and speed ({SERIAL_LOG} has the bytes)"
         ) from damage
 
 
