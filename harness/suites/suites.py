@@ -43,8 +43,8 @@ _ROOMY = {
 # Networks of ImageNet size, also with float32 weights: nearly all of the board's 256 MiB of DDR.
 _WHOLE_NETWORKS = {
     **_ROOMY,
-    "HIL_METHOD_POOL_BYTES": str(72 * _MIB),
-    "HIL_TEMP_POOL_BYTES": str(40 * _MIB),
+    "HIL_METHOD_POOL_BYTES": str(76 * _MIB),
+    "HIL_TEMP_POOL_BYTES": str(36 * _MIB),
     "HIL_FILE_POOL_BYTES": str(140 * _MIB),
     "HIL_PORTABLE_KERNELS": "ON",
 }
