@@ -1,5 +1,5 @@
-"""Writes a Program as ExecuTorch's BundledProgram (``.bpte``), a seed for the runner's fuzzer:
-``python -m tools.bundled_program DIRECTORY FILE``.
+"""Writes Programs as ExecuTorch's BundledPrograms (``.bpte``), seeds for the runner's fuzzer:
+``python -m tools.bundled_program FOLDER DIRECTORY...``, with the name of each one's model.
 
 ExecuTorch's own bundler stores every tensor in NCHW order, even when the method takes NHWC
 (executorch/devtools/bundled_program/core.py, 1.5.1), so the tables are filled here, with the
@@ -68,10 +68,11 @@ def _values(
     ]
 
 
-def main(directory: str, file: str) -> None:
-    program = load_program(Path(directory))
-    assert program is not None, f"no program in {directory}"
-    Path(file).write_bytes(bundled(program))
+def main(folder: str, *directories: str) -> None:
+    for directory in directories:
+        program = load_program(Path(directory))
+        assert program is not None, f"no program in {directory}"
+        (Path(folder) / f"{program.model}.bpte").write_bytes(bundled(program))
 
 
 if __name__ == "__main__":

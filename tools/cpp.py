@@ -180,13 +180,16 @@ def _empty_folder(tree: Path, name: str) -> Path:
 
 
 def _collect_programs(folder: Path) -> None:
-    for result in export([ExportRequest(find_model(name)) for name in SEED_MODELS]):
-        program = result.unwrap()
+    results = export([ExportRequest(find_model(name)) for name in SEED_MODELS])
+    programs = [result.unwrap() for result in results]
+    for program in programs:
         shutil.copyfile(program.pte_path, folder / f"{program.model}.pte")
-        bundle = [str(program.directory), str(folder / f"{program.model}.bpte")]
-        subprocess.run(
-            [sys.executable, "-m", "tools.bundled_program", *bundle], check=True, cwd=project_root()
-        )
+    folders = [str(program.directory) for program in programs]
+    subprocess.run(
+        [sys.executable, "-m", "tools.bundled_program", str(folder), *folders],
+        check=True,
+        cwd=project_root(),
+    )
 
 
 def _collect_streams(folder: Path) -> None:
