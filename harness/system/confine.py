@@ -269,9 +269,12 @@ def filter_program(forks: bool) -> bytes:
     refuse = seccomp.ERRNO(errno.EPERM)
     made = seccomp.SyscallFilter(seccomp.ALLOW)
     try:
-        for line in _REFUSED.read_text().splitlines():
-            if line and not line.startswith("#"):
-                made.add_rule(refuse, line)
+        lines = _REFUSED.read_text().splitlines()
+        names = [line for line in lines if line and not line.startswith("#")]
+        if not names:
+            raise NoFilter(f"{_REFUSED} names no system call")
+        for name in names:
+            made.add_rule(refuse, name)
         for number in _UNKNOWN_HERE.values():
             made.add_rule(seccomp.ERRNO(errno.ENOSYS), number)
         for bit in _SPECIAL_BITS:

@@ -320,13 +320,13 @@ def test_system_calls_that_no_simulator_needs_are_refused(work: Path) -> None:
 
 
 @needs_filter
-@pytest.mark.parametrize("damage", ["", "mount\nno such call\n"])
+@pytest.mark.parametrize("damage", [None, "", "mount\nno such call\n"])
 def test_a_table_of_refused_calls_that_is_damaged_makes_no_filter(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damage: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Missing, or with what is no system call: else a run would count as confined."""
+    """Missing, empty, or with what is no system call: else a run would count as confined."""
     table = tmp_path / "refused_calls.txt"
-    if damage:
+    if damage is not None:
         table.write_text(damage)
     monkeypatch.setattr(confine, "_REFUSED", table)
     with pytest.raises(confine.NoFilter):

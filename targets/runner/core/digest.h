@@ -5,9 +5,6 @@
 
 namespace hil {
 
-/// CRC-32 as zlib and Python's `zlib.crc32` define it.
-uint32_t crc32(Span<const uint8_t> bytes);
-
 /// Logs "value_crc32: INSTRUCTION PLACE BYTES CRC" for the tensor that an instruction has written;
 /// for a list of tensors a line for each, with its place in the list. Nothing for other values.
 void log_digest(size_t instruction, const Value& written);

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "ports/serial_frames.h"
+#include "core/crc32.h"
 
 namespace hil {
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/crc32.h"
 #include "core/format.h"
 
 namespace hil {
@@ -17,15 +18,6 @@ Span<const uint8_t> bytes_of(const char* text, size_t length) {
 }
 
 }  // namespace
-
-uint32_t crc32(uint32_t crc, Span<const uint8_t> bytes) {
-  crc = ~crc;
-  for (const uint8_t byte : bytes) {
-    crc ^= byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320u : 0u);
-  }
-  return ~crc;
-}
 
 void FrameWriter::send(FrameKind kind, const char* content, size_t length) {
   static char line[kHead + kMaxContent + kTail + 1];

@@ -11,9 +11,6 @@ namespace hil {
 
 enum class FrameKind : char { Begin = 'B', Log = 'L', File = 'F', Exit = 'X' };
 
-/// CRC-32 of `bytes` after those that gave `crc`; 0 at the start.
-uint32_t crc32(uint32_t crc, Span<const uint8_t> bytes);
-
 class FrameWriter {
  public:
   using Put = void (*)(const char* text, size_t length);

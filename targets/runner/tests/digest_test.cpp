@@ -25,14 +25,6 @@ std::string logged(const hil::Value& value) {
 
 }  // namespace
 
-TEST_CASE("the checksum is zlib's") {
-  uint8_t digits[] = {'1', '2', '3', '4', '5', '6', '7', '8', '9'};
-  CHECK(hil::crc32({digits, 9}) == 0xcbf43926U);  // the check value of CRC-32/ISO-HDLC
-  CHECK(hil::crc32({}) == 0);
-  digits[4] ^= 1;
-  CHECK(hil::crc32({digits, 9}) != 0xcbf43926U);
-}
-
 TEST_CASE("a tensor is one line, a list of tensors one for each, anything else none") {
   uint8_t digits[] = {'1', '2', '3', '4', '5', '6', '7', '8', '9'};
   hil::Value tensor = tensor_of(digits, 9);
