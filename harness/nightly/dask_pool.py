@@ -28,6 +28,7 @@ from harness.system.progress import Progress
 from harness.system.toolchain import find_fvp
 from harness.system.unexpected import as_harness_error
 
+_ANSWER_SECONDS = 10.0  # in which a scheduler has to answer
 _START = "`dask scheduler` prints its URL, tcp://HOST:8786; a worker is `dask worker --nthreads 1`"
 
 
@@ -142,7 +143,7 @@ def _connected(url: str, patience: float, fvps: Sequence[str]) -> Client:
     try:
         get_backend(parse_address(url, strict=True)[0])  # Client would retry a wrong one for ever
         parse_host_port(parse_address(url)[1])
-        client = Client(url, timeout=min(10.0, patience), set_as_default=False)
+        client = Client(url, timeout=_ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise SchedulerFailed(url, f"does not answer: {error}") from error
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
+from harness.nightly import dask_pool
 from harness.nightly.dask_pool import DaskPool, SchedulerFailed
 from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Planned, Row
@@ -261,9 +262,10 @@ def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
     assert history.left(night)
 
 
-def test_a_scheduler_that_is_not_there(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_pool, "_ANSWER_SECONDS", 0.3)
     with pytest.raises(SchedulerFailed, match="does not answer"):
-        pool("tcp://127.0.0.1:1", suite(("m", "qemu")), remote_doubles.who, tmp_path, patience=0.3)
+        pool("tcp://127.0.0.1:1", suite(("m", "qemu")), remote_doubles.who, tmp_path)
 
 
 def test_a_scheduler_without_the_harness(tmp_path: Path) -> None:
