@@ -100,7 +100,7 @@ def test_bugs_of_both_kinds_are_caught_and_a_change_that_is_none_is_not(project:
         (Fate.STALE, ""),
     ]
     assert rows[0].text == "0 == 4"
-    assert "was not declared" in rows[3].text
+    assert "undeclared identifier" in rows[3].text
     assert rows[4].text == "assert 6 == 5"
 
 
