@@ -11,8 +11,11 @@ import pytest
 
 from executorch_hil import RunRecord
 from harness.config.case import Case
+from harness.config.loading import load_target
 from harness.config.models import full_tier
+from harness.firmware.sources.bundled import build
 from harness.judge.reference import load_reference
+from harness.run.gate import hold_measured, measure_firmware
 from harness.system.paths import references_dir
 from tools.networks import KEPT, TARGETS
 
@@ -44,3 +47,14 @@ def test_the_networks_that_are_used_most_have_an_accepted_run(case: Case) -> Non
     assert accepted is not None
     assert len({digest for outputs in accepted.outputs for digest in outputs}) == 3
     assert accepted.program["pte_bytes"] == ROWS[case.target][case.model]["metrics"]["pte_bytes"]
+
+
+@pytest.mark.parametrize("model", ["mobilenet_v2", "kws_gru"])
+def test_their_runner_has_the_accepted_size(model: str) -> None:
+    """Without and with the portable kernels: a kernel more is accepted for these networks, too,
+    which otherwise only the full run would see."""
+    target, portable = load_target("corstone-300-m55"), model == "kws_gru"
+    firmware = build(target, options={"HIL_PORTABLE_KERNELS": "ON"} if portable else {})
+    gate = hold_measured(measure_firmware(Case(target.name, model), firmware))
+    assert gate.findings
+    assert not gate.failed, gate.message()
