@@ -39,7 +39,7 @@ from harness.sim.simulator import Chosen, pick
 from harness.suites.suites import SUITES
 from harness.system.process import Stop
 from harness.system.progress import Progress
-from tools.float_sums import IN_ORDER
+from tools.float_sums import in_order
 
 _SUITE = SUITES["models-cortex-m"]
 _DIGESTS = {"HIL_VALUE_DIGESTS": "ON"}
@@ -74,8 +74,8 @@ class _Recording(Kernels):
     ) -> Any:
         result = super().__call__(target, args, kwargs, python)
         schema = getattr(target, "_schema", None)
-        if schema is not None and (in_order := IN_ORDER.get(schema.name)) is not None:
-            result = in_order(result, *args, **kwargs)
+        if schema is not None:
+            result = in_order(schema.name, result, *args, **kwargs)
         results = result if isinstance(result, list | tuple) else (result,)
         if schema is not None and all(isinstance(r, torch.Tensor) for r in results):
             self.values.append(Value(schema.name, tuple(r.clone() for r in results)))

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.kernels.conftest import run_on_host
 from tests.kernels.kernel_program import Activation, Case, Constant, build, plain, resolve
 from tests.late import Late
-from tools.float_sums import IN_ORDER
+from tools import float_sums
+from tools.float_sums import in_order
 
 __all__ = ["run_on_host"]
 
@@ -44,7 +47,7 @@ def cases() -> Iterator[Case]:
 def by_definition(case: Case) -> Any:
     values = [plain(argument) for argument in case.arguments]
     operator = resolve(case.operator)
-    result = IN_ORDER[case.operator.replace(".", "::")](operator(*values), *values)
+    result = in_order(case.operator.replace(".", "::"), operator(*values), *values)
     return result[case.output] if isinstance(result, tuple) else result
 
 
@@ -67,5 +70,18 @@ def test_the_runner_gives_each_bit_of_them(run_on_host: Callable[..., Any], tmp_
 def test_a_transposed_convolution_stays_as_torch_has_it() -> None:
     like = torch.zeros(1)
     x = torch.ones(1, 1, 2, 2)
-    given = IN_ORDER["aten::convolution"](like, x, x, None, [1], [0], [1], True, [0], 1)
+    given = in_order("aten::convolution", like, x, x, None, [1], [0], [1], True, [0], 1)
     assert given is like
+
+
+def test_a_definition_that_is_more_than_rounded_otherwise_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a runner with the same mistake would be exact."""
+    x, y = torch.rand(1, 3, 4), torch.rand(1, 4, 2)
+    torchs = torch.bmm(x, y)
+    assert torch.allclose(in_order("aten::bmm", torchs, x, y), torchs)
+    wrong = {"aten::bmm": lambda like, *_: like * 1.001}
+    monkeypatch.setattr(float_sums, "IN_ORDER", wrong)
+    with pytest.raises(ValueError, match="not only rounded otherwise"):
+        in_order("aten::bmm", torchs, x, y)
