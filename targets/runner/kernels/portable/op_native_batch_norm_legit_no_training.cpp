@@ -6,6 +6,7 @@
 
 #include "kernels/arithmetic.h"
 #include "kernels/operator.h"
+#include "kernels/portable/norm_parameter.h"
 
 namespace hil {
 
@@ -35,16 +36,6 @@ void Statistics::normalise(const Channels& channels, const float* x, float* y) c
       }
     }
   }
-}
-
-/// The elements of a parameter with one for each channel; null when it is absent.
-Error read_parameter(KernelContext& ctx, const char* name, const Tensor* t, size_t channels,
-                     const float** elements) {
-  if (t == nullptr) return Error::Ok;
-  HIL_TRY(check_tensor(ctx, name, *t, ScalarType::Float));
-  HIL_TRY(check_numel(ctx, name, *t, channels));
-  *elements = t->as<float>();
-  return Error::Ok;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "kernels/arithmetic.h"
 #include "kernels/operator.h"
+#include "kernels/portable/norm_parameter.h"
 
 namespace hil {
 
@@ -51,16 +52,6 @@ Error measure(KernelContext& ctx, Args args, const Tensor& input, Norm* norm) {
   return ctx.fail(Error::InvalidArgument, "normalized_shape is not the end of input's shape");
 }
 
-/// The elements of an optional parameter, null when it is absent.
-Error read_parameter(KernelContext& ctx, const char* name, const Tensor* t, const Norm& norm,
-                     const float** elements) {
-  if (t == nullptr) return Error::Ok;
-  HIL_TRY(check_tensor(ctx, name, *t, ScalarType::Float));
-  HIL_TRY(check_numel(ctx, name, *t, norm.width));
-  *elements = t->as<float>();
-  return Error::Ok;
-}
-
 }  // namespace
 
 Error op_native_layer_norm(KernelContext& ctx, Args args) {
@@ -78,8 +69,8 @@ Error op_native_layer_norm(KernelContext& ctx, Args args) {
     HIL_TRY(check_tensor(ctx, "a tensor", *t, ScalarType::Float));
     if (!is_contiguous(*t)) return ctx.fail(Error::InvalidArgument, "a tensor is not contiguous");
   }
-  HIL_TRY(read_parameter(ctx, "weight", weight, norm, &norm.weight));
-  HIL_TRY(read_parameter(ctx, "bias", bias, norm, &norm.bias));
+  HIL_TRY(read_parameter(ctx, "weight", weight, norm.width, &norm.weight));
+  HIL_TRY(read_parameter(ctx, "bias", bias, norm.width, &norm.bias));
   if (!same_shape(input, out) || mean.numel != norm.rows || inverse.numel != norm.rows) {
     return ctx.fail(Error::InvalidArgument, "the outputs do not have the shape of the norm");
   }
