@@ -319,20 +319,6 @@ def test_system_calls_that_no_simulator_needs_are_refused(work: Path) -> None:
     assert lines[-1].split() == ["Seccomp:", "2"]
 
 
-@needs_filter
-@pytest.mark.parametrize("damage", [None, "", "mount\nno such call\n"])
-def test_a_table_of_refused_calls_that_is_damaged_makes_no_filter(
-    damage: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Missing, empty, or with what is no system call: else a run would count as confined."""
-    table = tmp_path / "refused_calls.txt"
-    if damage is not None:
-        table.write_text(damage)
-    monkeypatch.setattr(confine, "_REFUSED", table)
-    with pytest.raises(confine.NoFilter):
-        filter_program.__wrapped__(True)
-
-
 @needs_bwrap
 def test_it_reads_nothing_of_the_hosts_processes(
     work: Path, monkeypatch: pytest.MonkeyPatch
