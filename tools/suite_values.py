@@ -164,7 +164,7 @@ def _tests_with(test: str) -> Any:
 
 
 def _physical(tensor: torch.Tensor, order: Sequence[int]) -> bytes:
-    raw: bytes = tensor.detach().permute(*order).contiguous().numpy().tobytes()
+    raw: bytes = tensor.detach().permute(tuple(order)).contiguous().numpy().tobytes()
     return raw
 
 

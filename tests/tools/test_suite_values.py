@@ -24,8 +24,8 @@ torch = Late("torch")
 
 @dataclass(frozen=True)
 class Ran:
-    """A program of a relu, a split whose first piece is copied, and a full; the values of its
-    graph; the runner's console."""
+    """A program of a relu, a split whose first piece is copied, and a full of one value without a
+    dimension; the values of its graph; the runner's console."""
 
     program: CuttableProgram
     values: list[Value]
@@ -42,7 +42,7 @@ def ran(run_on_host: Callable[..., Any], tmp_path_factory: pytest.TempPathFactor
     cases = [
         Case("relu", "aten.relu", (Activation(image),)),
         Case("split", "aten.split_with_sizes_copy", (Activation(x), [1, 3], 1)),
-        Case("full", "aten.full", ([2, 3], 7), {"dtype": torch.int8}),
+        Case("full", "aten.full", ([], 7), {"dtype": torch.int8}),
     ]
     program, folder = build(cases), tmp_path_factory.mktemp("values")
     result = run_on_host(program.pte, program.inputs, len(program.expected), folder)
@@ -51,7 +51,7 @@ def ran(run_on_host: Callable[..., Any], tmp_path_factory: pytest.TempPathFactor
         Value("aten::relu", (torch.relu(x),)),
         Value("aten::split_with_sizes_copy", (x[:, :1], x[:, 1:])),
         Value("dim_order_ops::_clone_dim_order", (x[:, :1],)),
-        Value("aten::full", (torch.full((2, 3), 7, dtype=torch.int8),)),
+        Value("aten::full", (torch.full((), 7, dtype=torch.int8),)),
     ]
     return Ran(CuttableProgram(folder / "model.pte"), values, result.log.encode())
 
