@@ -39,7 +39,7 @@ from harness.sim.simulator import Chosen, pick
 from harness.suites.suites import SUITES
 from harness.system.process import Stop
 from harness.system.progress import Progress
-from tools.float_sums import in_order
+from tools.float_definitions import as_the_runner
 
 _SUITE = SUITES["models-cortex-m"]
 _DIGESTS = {"HIL_VALUE_DIGESTS": "ON"}
@@ -75,7 +75,7 @@ class _Recording(Kernels):
         result = super().__call__(target, args, kwargs, python)
         schema = getattr(target, "_schema", None)
         if schema is not None:
-            result = in_order(schema.name, result, *args, **kwargs)
+            result = as_the_runner(schema.name, result, *args, **kwargs)
         results = result if isinstance(result, list | tuple) else (result,)
         if schema is not None and all(isinstance(r, torch.Tensor) for r in results):
             self.values.append(Value(schema.name, tuple(r.clone() for r in results)))

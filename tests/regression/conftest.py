@@ -7,30 +7,31 @@ import re
 import pytest
 
 from harness.config.case import Case
-from harness.config.loading import load_target
-from harness.plugin.options import option_value
-from harness.run.gate import is_allowed
 from tests.thorough import is_named, is_thorough
 
-# A board that follows another one has no references (hil_allow_new), but programs of its own, which
-# differ from the other's in the sizes of scratch. One network shows that they fit, on one board of
-# each instruction set; what the kernels compute for each core is in tests/kernels.
 NETWORK = "ds_cnn"
-_SAME_INSTRUCTIONS = ("mps2-m3", "mps2-m4", "mps2-m7")  # as mps2-m0plus, and as mps2-m33
-# Boards that differ in the NPU's MAC count have one firmware and programs that Vela scheduled
-# otherwise. What the NPU computes with each count, and in each memory mode, is in
-# tests/npu/test_npu_models; that a board is right with another count, one shows, and in another
-# mode one of each placement.
-_OTHER_COUNTS = ("corstone-300-u55-256",)
-_OTHER_MODES = (
-    "corstone-300-u55-128@Sram_Only",
-    "corstone-320-u85-256@Shared_Sram",
-    "corstone-320-u85-256@Dedicated_Sram",
+# One board with Helium, one of each generation of NPU that schedules otherwise, and the host: each
+# operator is lowered, compiled and run for each of them.
+_EVERY_NETWORK = (
+    "corstone-300-m55",
+    "corstone-300-u55-128",
+    "corstone-320-u85-256",
+    "host",
 )
-# The host runs the programs of another board, and direct drive's for the Linux board, which takes
-# longer, but for these: no operator of theirs is theirs alone, and each takes a long time.
-_OTHERS = ("mobilenet_v1_025", "deep_autoencoder", "resnet8")
-_EVERY_CASE = ("test_model", "test_program")
+# That each other kind of runner works on its board, one network shows. What is left has an
+# instruction set of one of these (tests/kernels has what is computed with each), or differs in the
+# NPU's MAC count or memory mode (tests/npu has these).
+_ONE_NETWORK = (
+    "corstone-300-m85",
+    "corstone-300-u65-256",
+    "corstone-1000-a320",
+    "corstone-1000-u85-256",
+    "host-u85-256",
+    "mps2-m0plus",
+    "mps2-m33",
+)
+_ZEPHYR = "zephyr"  # run where there is a workspace
+_OF_CASES = ("test_model", "test_program", "test_runner")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -40,23 +41,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     full = {item for item in items if item.get_closest_marker("full")}
     left_out = set() if re.search(r"\bfull\b", chosen) else full
     if not (is_thorough() or is_named(config)):
-        allowed = option_value(config, "allow-new") or []
-        left_out |= {item for item in items if _is_left_out(item, allowed)}
+        left_out |= {item for item in items if _is_left_out(item)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
 
-def _is_left_out(item: pytest.Item, allowed: list[str]) -> bool:
-    if not isinstance(item, pytest.Function) or item.originalname not in _EVERY_CASE:
+def _is_left_out(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or item.originalname not in _OF_CASES:
         return False
     case = item.callspec.params.get("hil_case")
-    if not isinstance(case, Case) or not is_allowed(case, allowed):
+    if not isinstance(case, Case) or case.target.startswith(_ZEPHYR):
         return False
-    npu = load_target(case.target).npu
-    if case.target.startswith("host"):
-        return case.model in _OTHERS or "@" in case.target
-    if "@" in case.target:
-        return case.target not in _OTHER_MODES or case.model != NETWORK
-    if npu is not None and not npu.has_default_macs:
-        return case.target not in _OTHER_COUNTS or case.model != NETWORK
-    return case.target in _SAME_INSTRUCTIONS or case.model != NETWORK
+    one = case.target in _ONE_NETWORK and case.model == NETWORK
+    return not (one or case.target in _EVERY_NETWORK)

@@ -1,5 +1,5 @@
-"""Protects the definitions of float sums: bit for bit what the runner's kernels compute, on the
-runner itself, and within rounding what torch does."""
+"""Protects the definitions of float operators: bit for bit what the kernels compute, on the runner
+itself, and within rounding what torch does."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from tests.kernels.conftest import run_on_host
 from tests.kernels.kernel_program import Activation, Case, Constant, build, plain, resolve
 from tests.late import Late
-from tools import float_sums
-from tools.float_sums import in_order
+from tools import float_definitions
+from tools.float_definitions import as_the_runner
 
 __all__ = ["run_on_host"]
 
@@ -38,6 +38,8 @@ def cases() -> Iterator[Case]:
     plain_options = ([3], [4], [1], False, [0], 1)
     yield Case("conv1d", "aten.convolution", (line, Constant(draw(5, 40, 7)), None, *plain_options))
     yield Case("bmm", "aten.bmm", (line, Activation(draw(2, 30, 11))))
+    yield Case("softmax", "aten._softmax", (Activation(100 * draw(2, 30, 11)), 1, False))
+    yield Case("sigmoid", "aten.sigmoid", (Activation(20 * image),))
     for weight in (None, Constant(draw(30))):
         arguments = (line, [30], weight, weight, 1e-5)
         for output in range(3):
@@ -47,7 +49,7 @@ def cases() -> Iterator[Case]:
 def by_definition(case: Case) -> Any:
     values = [plain(argument) for argument in case.arguments]
     operator = resolve(case.operator)
-    result = in_order(case.operator.replace(".", "::"), operator(*values), *values)
+    result = as_the_runner(case.operator.replace(".", "::"), operator(*values), *values)
     return result[case.output] if isinstance(result, tuple) else result
 
 
@@ -70,7 +72,7 @@ def test_the_runner_gives_each_bit_of_them(run_on_host: Callable[..., Any], tmp_
 def test_a_transposed_convolution_stays_as_torch_has_it() -> None:
     like = torch.zeros(1)
     x = torch.ones(1, 1, 2, 2)
-    given = in_order("aten::convolution", like, x, x, None, [1], [0], [1], True, [0], 1)
+    given = as_the_runner("aten::convolution", like, x, x, None, [1], [0], [1], True, [0], 1)
     assert given is like
 
 
@@ -80,8 +82,8 @@ def test_a_definition_that_is_more_than_rounded_otherwise_is_refused(
     """Else a runner with the same mistake would be exact."""
     x, y = torch.rand(1, 3, 4), torch.rand(1, 4, 2)
     torchs = torch.bmm(x, y)
-    assert torch.allclose(in_order("aten::bmm", torchs, x, y), torchs)
+    assert torch.allclose(as_the_runner("aten::bmm", torchs, x, y), torchs)
     wrong = {"aten::bmm": lambda like, *_: like * 1.001}
-    monkeypatch.setattr(float_sums, "IN_ORDER", wrong)
+    monkeypatch.setattr(float_definitions, "DEFINITIONS", wrong)
     with pytest.raises(ValueError, match="not only rounded otherwise"):
-        in_order("aten::bmm", torchs, x, y)
+        as_the_runner("aten::bmm", torchs, x, y)

@@ -1,9 +1,10 @@
 """Operators that ExecuTorch's definitions leave open in the last bits of floats, as the bundled
-runner computes them: each sum one product after the other, each step rounded to float32.
+runner computes them: each sum one product after the other, exp() as a series of its own, each step
+rounded to float32.
 
-PyTorch sums in blocks of its choice, and folds a norm into a factor and an offset. An int8 value
-that is made of such a float may come out one step away, and a program with one would not be exact
-although every kernel does what its file says.
+PyTorch sums in blocks of its choice, folds a norm into a factor and an offset, and has an exp() of
+its own. An int8 value that is made of such a float may come out one step away, and a program with
+one would not be exact although every kernel does what its file says.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ import numpy as np
 import torch
 
 Tensors = tuple[torch.Tensor, ...]
+
+_LOWEST_EXPONENT = -87.0
+_LN2_HIGH = 0.693359375
+_ROUNDER = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer
 
 
 def _convolution(
@@ -107,6 +112,36 @@ def _batch_norm(
     return _in_layout(result, like[0]), *like[1:]
 
 
+def _softmax(like: torch.Tensor, x: torch.Tensor, dim: int, _half_to_float: bool) -> torch.Tensor:
+    lines = x.movedim(dim, -1)
+    powers = _decay(lines - lines.amax(-1, keepdim=True))
+    total = torch.zeros(powers.shape[:-1])
+    for i in range(powers.shape[-1]):
+        total = total + powers[..., i]
+    return _in_layout((powers / total.unsqueeze(-1)).movedim(-1, dim), like)
+
+
+def _sigmoid(like: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    power = _decay(-x.abs())
+    return _in_layout(torch.where(x > 0, torch.ones(()), power) / (1 + power), like)
+
+
+def _decay(x: torch.Tensor) -> torch.Tensor:
+    """exp() of what is at most 0, as targets/runner/kernels/exponential.cpp has it: 2^n times a
+    series in what is left, ln 2 in two parts."""
+    bounded = x.clamp(min=_LOWEST_EXPONENT)
+    n = (bounded * _single(1.44269504) + _ROUNDER) - _ROUNDER
+    rest = (bounded - n * _LN2_HIGH) - n * _single(-2.12194440e-4)
+    power = torch.full_like(x, 1 / 5040)
+    for factor in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1.0, 1.0):
+        power = power * rest + _single(factor)
+    return torch.where(x < _LOWEST_EXPONENT, torch.zeros(()), torch.ldexp(power, n))
+
+
+def _single(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float32)
+
+
 def _sqrt(value: torch.Tensor) -> torch.Tensor:
     """Rounded to the nearest; torch's own root of a float32 is not always (2.13)."""
     return torch.from_numpy(np.sqrt(value.numpy()))
@@ -126,20 +161,22 @@ def _in_layout(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 # Each takes torch's result, and then what the operator takes.
-IN_ORDER: Mapping[str, Callable[..., Any]] = {
+DEFINITIONS: Mapping[str, Callable[..., Any]] = {
     "aten::convolution": _convolution,
     "aten::bmm": _bmm,
     "aten::native_layer_norm": _layer_norm,
     "aten::_native_batch_norm_legit_no_training": _batch_norm,
+    "aten::_softmax": _softmax,
+    "aten::sigmoid": _sigmoid,
 }
 
 
-def in_order(operator: str, torchs: Any, *arguments: Any, **options: Any) -> Any:
+def as_the_runner(operator: str, torchs: Any, *arguments: Any, **options: Any) -> Any:
     """What the runner computes of an operator; torch's result where it is not one of these. Raises
     ValueError where the two differ by more than rounding: then a definition here is wrong."""
-    if operator not in IN_ORDER:
+    if operator not in DEFINITIONS:
         return torchs
-    result = IN_ORDER[operator](torchs, *arguments, **options)
+    result = DEFINITIONS[operator](torchs, *arguments, **options)
     for ours, theirs in zip(_several(result), _several(torchs), strict=True):
         finite = theirs[theirs.isfinite()].abs()
         most = 1e-4 * float(finite.max()) + 1e-6 if finite.numel() else 0.0
