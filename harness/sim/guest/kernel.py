@@ -170,6 +170,9 @@ class _Apt:
             "Dir::State": self.folder,
             "Dir::State::status": self.folder / "status",
             "Dir::Cache": self.folder,
+            # Debian's images for containers keep no caches: each call would read all lists anew
+            "Dir::Cache::pkgcache": "pkgcache.bin",
+            "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
             "Acquire::Languages": "none",
         }
         options = [w for name, value in settings.items() for w in ("-o", f"{name}={value}")]
