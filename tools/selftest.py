@@ -25,7 +25,11 @@ from tools.skips import unexpected_skips
 from tools.systems import systems
 
 PIPELINES = ("action.yml", ".github/workflows", "examples/pipelines/github.yml")
-WORKFLOWS = (".github/workflows/nightly.yml", PIPELINES[-1])
+WORKFLOWS = (
+    ".github/workflows/nightly.yml",
+    ".github/workflows/thorough.yml",
+    PIPELINES[-1],
+)
 
 
 @dataclass(frozen=True)
