@@ -15,7 +15,7 @@ from harness.formats.pte_cut import CuttableProgram
 from tests.kernels.conftest import run_on_host
 from tests.kernels.kernel_program import Activation, Case, build
 from tests.late import Late
-from tools.suite_values import Compared, Value, compare
+from tools.suite_values import Compared, Value, compare, in_memory
 
 __all__ = ["run_on_host"]
 
@@ -106,3 +106,10 @@ def test_a_run_that_did_not_end_well_is_not_exact() -> None:
     compared = Compared(0, (), 0, (), trouble="did not end well")
     assert not compared.exact
     assert str(compared) == "did not end well"
+
+
+def test_a_nan_of_either_sign_is_the_one_of_arm() -> None:
+    """An attention of which everything is masked is -inf less -inf throughout: the conformer's."""
+    made = torch.tensor([0x7FC00000, -0x400000], dtype=torch.int32).view(torch.float32)
+    assert in_memory(made, (0,)) == bytes.fromhex("0000c07f" * 2)
+    assert in_memory(torch.tensor([-1.0, -0.0]), (0,)) == bytes.fromhex("000080bf00000080")
