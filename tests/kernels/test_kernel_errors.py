@@ -19,6 +19,7 @@ from tests.kernels.kernel_damage import Other, Reshaped, Row, check_refused
 from tests.kernels.kernel_draw import Draw
 from tests.kernels.kernel_program import Activation, Case, Constant, Plan, Scratch, build
 from tests.late import Late
+from tests.thorough import cases as thorough_cases
 
 torch = Late("torch")
 schema = Late("executorch.exir.schema")
@@ -389,7 +390,7 @@ def test_index_tensors_that_do_not_fit_are_refused(
     assert message in result.log
 
 
-@pytest.mark.parametrize("backend", ["DSP", "SCALAR"])
+@pytest.mark.parametrize("backend", thorough_cases("SCALAR", thorough=["DSP"]))
 def test_scratch_planned_for_another_core_is_refused(
     backend: str, run_on_qemu: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_the_default_can_be_overridden_in_both_passes(small_zephyr: Path, tmp_pa
     _assert_overridable_in_both_passes(_west_build(small_zephyr, tmp_path, BOARD_320, *_REGISTERS))
 
 
+@pytest.mark.thorough
 def test_the_override_sees_every_copy(small_zephyr: Path, tmp_path: Path) -> None:
     """Of programs that use fast scratch, and of those that do not."""
     fast = ("-DCONFIG_HIL_ETHOSU_FAST_SCRATCH_BYTES=393216", "-DHIL_FAST_SCRATCH_PLACE=DDR")

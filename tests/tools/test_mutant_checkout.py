@@ -36,6 +36,7 @@ def mutant(file: str | Path, find: str, put: str, part: str | None = None) -> Ch
     )
 
 
+@pytest.mark.thorough
 def test_bugs_in_a_kernel_and_in_a_part(firmware: FirmwareChoice) -> None:
     """Each is alone in what is built: after one comes a change that no run can notice."""
     assert firmware.root is not None

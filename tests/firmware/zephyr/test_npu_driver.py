@@ -48,7 +48,13 @@ class With:
     alone: str
 
 
-@pytest.fixture(params=["ARM_ETHOS_U", "ETHOS_U", pytest.param("real", marks=needs_real_zephyr)])
+@pytest.fixture(
+    params=[
+        pytest.param("ARM_ETHOS_U", marks=pytest.mark.thorough),
+        "ETHOS_U",
+        pytest.param("real", marks=needs_real_zephyr),
+    ]
+)
 def module(
     request: pytest.FixtureRequest,
     small_zephyr: Path,
