@@ -90,10 +90,10 @@ def _imports(output: IO[str], _options: Options) -> bool:
 
 def _pytest(output: IO[str], options: Options) -> bool:
     arguments = options.pytest_arguments
-    # Two more than there are processors: a test waits half of its time, for simulators, limits,
-    # locks and what it fetches. worksteal: a folder's fixtures are made once, by the worker that
-    # has it.
-    workers = ["-n", str((os.cpu_count() or 1) + 2), "--dist", "worksteal"]
+    # One more than there are processors: tests wait for simulators, limits and locks a fifth of
+    # their time. With a second one more the whole takes longer. worksteal: a folder's fixtures are
+    # made once, by the worker that has it.
+    workers = ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
     if any(argument.startswith("-n") for argument in arguments):
         workers = []
     # Containers often set it; then each of a thousand processes compiles what it imports.
