@@ -7,25 +7,17 @@ import re
 import pytest
 
 from harness.config.case import Case
+from harness.config.loading import load_target
 from tests.thorough import is_named, is_thorough
 
 NETWORK = "ds_cnn"
 # One board with Helium and one of each generation of NPU that schedules otherwise: each operator is
 # lowered, compiled and run for each of them.
 _EVERY_NETWORK = ("corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256")
-# That each other kind of runner works on its board, one network shows. What is left has an
-# instruction set of one of these (tests/kernels has what is computed with each), or differs in the
-# NPU's MAC count or memory mode (tests/npu has these).
-_ONE_NETWORK = (
-    "corstone-300-m85",
-    "corstone-300-u65-256",
-    "corstone-1000-a320",
-    "corstone-1000-u85-256",
-    "host",
-    "host-u85-256",
-    "mps2-m0plus",
-    "mps2-m33",
-)
+# That the runner works on every other board, one network shows, but for those that differ from
+# another one in little: of an instruction set that it has (tests/kernels has what is computed with
+# each), or in the NPU's MAC count or memory mode (tests/npu has these).
+_SAME_INSTRUCTIONS = ("mps2-m3", "mps2-m4", "mps2-m7")  # as mps2-m0plus, and as mps2-m33
 _ZEPHYR = "zephyr"  # run where there is a workspace
 _OF_CASES = ("test_model", "test_program", "test_runner")
 
@@ -48,5 +40,9 @@ def _is_left_out(item: pytest.Item) -> bool:
     case = item.callspec.params.get("hil_case")
     if not isinstance(case, Case) or case.target.startswith(_ZEPHYR):
         return False
-    one = case.target in _ONE_NETWORK and case.model == NETWORK
-    return not (one or case.target in _EVERY_NETWORK)
+    if case.target in _EVERY_NETWORK:
+        return False
+    npu = load_target(case.target).npu
+    if "@" in case.target or (npu is not None and not npu.has_default_macs):
+        return True
+    return case.target in _SAME_INSTRUCTIONS or case.model != NETWORK
