@@ -60,7 +60,13 @@ class Value:
 
     @property
     def varies(self) -> bool:
-        return any(bool((t != t.flatten()[0]).any()) for t in self.tensors if t.numel() > 1)
+        return any(_varies(t.flatten()) for t in self.tensors if t.numel() > 1)
+
+
+def _varies(values: torch.Tensor) -> bool:
+    """A NaN differs from itself, but one throughout is as constant as a number."""
+    first = values[0]
+    return not bool(((values == first) | (values.isnan() & first.isnan())).all())
 
 
 class _Recording(Kernels):

@@ -113,3 +113,10 @@ def test_a_nan_of_either_sign_is_the_one_of_arm() -> None:
     made = torch.tensor([0x7FC00000, -0x400000], dtype=torch.int32).view(torch.float32)
     assert in_memory(made, (0,)) == bytes.fromhex("0000c07f" * 2)
     assert in_memory(torch.tensor([-1.0, -0.0]), (0,)) == bytes.fromhex("000080bf00000080")
+
+
+def test_nan_throughout_does_not_vary() -> None:
+    nan = torch.full((3,), float("nan"))
+    assert not Value("aten::_softmax", (nan,)).varies
+    assert Value("aten::_softmax", (torch.cat([nan, torch.zeros(1)]),)).varies
+    assert not Value("aten::full", (torch.full((4,), 7, dtype=torch.int8),)).varies
