@@ -13,7 +13,7 @@ from tests.thorough import is_named, is_thorough
 NETWORK = "ds_cnn"
 # One board with Helium and one of each generation of NPU that schedules otherwise: each operator is
 # lowered, compiled and run for each of them.
-_EVERY_NETWORK = ("corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256")
+EVERY_NETWORK = ("corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256")
 # That the runner works on every other board, one network shows, but for those that differ from
 # another one in little: of an instruction set that it has (tests/kernels has what is computed with
 # each), or in the NPU's MAC count or memory mode (tests/npu has these).
@@ -40,7 +40,7 @@ def _is_left_out(item: pytest.Item) -> bool:
     case = item.callspec.params.get("hil_case")
     if not isinstance(case, Case) or case.target.startswith(_ZEPHYR):
         return False
-    if case.target in _EVERY_NETWORK:
+    if case.target in EVERY_NETWORK:
         return False
     npu = load_target(case.target).npu
     if "@" in case.target or (npu is not None and not npu.has_default_macs):

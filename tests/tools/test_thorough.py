@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from harness.system.paths import references_dir
+from tests.regression.conftest import EVERY_NETWORK, NETWORK
 from tests.thorough import VARIABLE, amount
 from tools.clone import project_root
 
@@ -27,13 +29,31 @@ FILE = "tests/npu/test_limits.py"  # one of three products in every run
 def test_what_is_thorough_is_run_where_it_is_asked_for(
     asked: list[str], everything: str, collected: list[str]
 ) -> None:
+    assert [test.rpartition("[")[2] for test in collected_by(*asked, everything=everything)] == [
+        f"{name}]" for name in collected
+    ]
+
+
+def collected_by(*asked: str, everything: str) -> list[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *asked]
     environment = {**os.environ, VARIABLE: everything}
     done = subprocess.run(
         command, cwd=project_root(), env=environment, capture_output=True, text=True, check=True
     )
-    found = [line.rpartition("[")[2] for line in done.stdout.splitlines() if "::" in line]
-    assert found == [f"{name}]" for name in collected]
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_a_push_runs_each_board_that_has_references() -> None:
+    """One network, and on three boards every network of the matrix."""
+    tests = collected_by("tests/regression/test_regression.py", everything="0")
+    run = {tuple(test.rpartition("[")[2].rstrip("]").split("/")) for test in tests}
+    boards = {folder.name for folder in references_dir().iterdir()}
+    without_zephyr = {name for name in boards if not name.startswith("zephyr")}
+    assert without_zephyr
+    assert {(board, NETWORK) for board in without_zephyr} <= run
+    networks = {network for _, network in run}
+    assert len(networks) > 4
+    assert {(board, network) for board in EVERY_NETWORK for network in networks} <= run
 
 
 def test_a_number_of_random_cases(monkeypatch: pytest.MonkeyPatch) -> None:
