@@ -104,7 +104,7 @@ def module_of(cases: Sequence[Case]) -> torch.nn.Module:
             for i, case in enumerate(cases):
                 for j, argument in enumerate(case.arguments):
                     if isinstance(argument, Constant):
-                        self.register_buffer(f"c{i}_{j}", argument.tensor)
+                        setattr(self, f"c{i}_{j}", argument.tensor)
 
         def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
             feed = iter(inputs)

@@ -97,7 +97,7 @@ def test_the_unharmed_program_passes_and_its_npu_worked() -> None:
 
 
 def test_a_program_for_another_mac_count_fails_as_the_driver_does() -> None:
-    record = run(exported(OTHER_MACS, "ds_cnn"))  # which test_regression runs there, too
+    record = run(exported(OTHER_MACS))
     assert record.verdict.name == "FAULT"
     assert "NPU config mismatch. npu.macs_per_cc=7, optimizer.macs_per_cc=8" in text(record)
     assert record.npu is not None

@@ -44,7 +44,7 @@ def collected_by(*asked: str, everything: str) -> list[str]:
 
 
 def test_a_push_runs_each_board_that_has_references() -> None:
-    """One network, and on three boards every network of the matrix."""
+    """One network, and on a CPU and an NPU every network of the matrix."""
     tests = collected_by("tests/regression/test_regression.py", everything="0")
     run = {tuple(test.rpartition("[")[2].rstrip("]").split("/")) for test in tests}
     boards = {folder.name for folder in references_dir().iterdir()}
