@@ -12,12 +12,11 @@ import pytest
 from tests.kernels.conftest import run_on_host
 from tests.kernels.kernel_program import Activation, Case, Constant, build, plain, resolve
 from tests.late import Late
-from tools import float_definitions
-from tools.float_definitions import as_the_runner
 
 __all__ = ["run_on_host"]
 
 torch = Late("torch")
+float_definitions = Late("tools.float_definitions")  # imports torch
 
 
 def cases() -> Iterator[Case]:
@@ -49,7 +48,9 @@ def cases() -> Iterator[Case]:
 def by_definition(case: Case) -> Any:
     values = [plain(argument) for argument in case.arguments]
     operator = resolve(case.operator)
-    result = as_the_runner(case.operator.replace(".", "::"), operator(*values), *values)
+    result = float_definitions.as_the_runner(
+        case.operator.replace(".", "::"), operator(*values), *values
+    )
     return result[case.output] if isinstance(result, tuple) else result
 
 
@@ -72,7 +73,9 @@ def test_the_runner_gives_each_bit_of_them(run_on_host: Callable[..., Any], tmp_
 def test_a_transposed_convolution_stays_as_torch_has_it() -> None:
     like = torch.zeros(1)
     x = torch.ones(1, 1, 2, 2)
-    given = as_the_runner("aten::convolution", like, x, x, None, [1], [0], [1], True, [0], 1)
+    given = float_definitions.as_the_runner(
+        "aten::convolution", like, x, x, None, [1], [0], [1], True, [0], 1
+    )
     assert given is like
 
 
@@ -82,8 +85,8 @@ def test_a_definition_that_is_more_than_rounded_otherwise_is_refused(
     """Else a runner with the same mistake would be exact."""
     x, y = torch.rand(1, 3, 4), torch.rand(1, 4, 2)
     torchs = torch.bmm(x, y)
-    assert torch.allclose(as_the_runner("aten::bmm", torchs, x, y), torchs)
+    assert torch.allclose(float_definitions.as_the_runner("aten::bmm", torchs, x, y), torchs)
     wrong = {"aten::bmm": lambda like, *_: like * 1.001}
     monkeypatch.setattr(float_definitions, "DEFINITIONS", wrong)
     with pytest.raises(ValueError, match="not only rounded otherwise"):
-        as_the_runner("aten::bmm", torchs, x, y)
+        float_definitions.as_the_runner("aten::bmm", torchs, x, y)

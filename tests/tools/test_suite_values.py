@@ -15,11 +15,11 @@ from harness.formats.pte_cut import CuttableProgram
 from tests.kernels.conftest import run_on_host
 from tests.kernels.kernel_program import Activation, Case, build
 from tests.late import Late
-from tools.suite_values import Compared, Value, compare, in_memory
 
 __all__ = ["run_on_host"]
 
 torch = Late("torch")
+suite_values = Late("tools.suite_values")  # imports torch and ExecuTorch
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,13 @@ class Ran:
     dimension; the values of its graph; the runner's console."""
 
     program: CuttableProgram
-    values: list[Value]
+    values: list[suite_values.Value]
     console: bytes
 
-    def compared(self, values: list[Value] | None = None, console: bytes | None = None) -> Compared:
-        return compare(self.program, values or self.values, console or self.console)
+    def compared(
+        self, values: list[suite_values.Value] | None = None, console: bytes | None = None
+    ) -> suite_values.Compared:
+        return suite_values.compare(self.program, values or self.values, console or self.console)
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +50,17 @@ def ran(run_on_host: Callable[..., Any], tmp_path_factory: pytest.TempPathFactor
     result = run_on_host(program.pte, program.inputs, len(program.expected), folder)
     assert result.status == 0, result.log
     values = [
-        Value("aten::relu", (torch.relu(x),)),
-        Value("aten::split_with_sizes_copy", (x[:, :1], x[:, 1:])),
-        Value("dim_order_ops::_clone_dim_order", (x[:, :1],)),
-        Value("aten::full", (torch.full((), 7, dtype=torch.int8),)),
+        suite_values.Value("aten::relu", (torch.relu(x),)),
+        suite_values.Value("aten::split_with_sizes_copy", (x[:, :1], x[:, 1:])),
+        suite_values.Value("dim_order_ops::_clone_dim_order", (x[:, :1],)),
+        suite_values.Value("aten::full", (torch.full((), 7, dtype=torch.int8),)),
     ]
     return Ran(CuttableProgram(folder / "model.pte"), values, result.log.encode())
 
 
 def test_values_are_compared_in_the_programs_memory_order(ran: Ran) -> None:
     compared = ran.compared()
-    assert compared == Compared(4, (), 1, (), (True, False))
+    assert compared == suite_values.Compared(4, (), 1, (), (True, False))
     assert compared.exact
     assert str(compared) == "4 of 4 values exact, 1 constant; the last is exact, constant"
 
@@ -72,7 +74,7 @@ def test_values_are_compared_in_the_programs_memory_order(ran: Ran) -> None:
     ],
 )
 def test_one_wrong_value_is_seen(
-    ran: Ran, index: int, tensors: Callable[[Value], tuple[Any, ...]], wrong: str
+    ran: Ran, index: int, tensors: Callable[[suite_values.Value], tuple[Any, ...]], wrong: str
 ) -> None:
     values = list(ran.values)
     values[index] = replace(values[index], tensors=tensors(values[index]))
@@ -98,12 +100,12 @@ def test_a_value_that_the_console_or_the_graph_lacks_is_not_exact(ran: Ran) -> N
 
 
 def test_values_that_are_all_constant_prove_nothing() -> None:
-    assert not Compared(2, (), 2, (), (True, False)).exact
-    assert Compared(2, (), 1, (), (True, False)).exact
+    assert not suite_values.Compared(2, (), 2, (), (True, False)).exact
+    assert suite_values.Compared(2, (), 1, (), (True, False)).exact
 
 
 def test_a_run_that_did_not_end_well_is_not_exact() -> None:
-    compared = Compared(0, (), 0, (), trouble="did not end well")
+    compared = suite_values.Compared(0, (), 0, (), trouble="did not end well")
     assert not compared.exact
     assert str(compared) == "did not end well"
 
@@ -111,12 +113,14 @@ def test_a_run_that_did_not_end_well_is_not_exact() -> None:
 def test_a_nan_of_either_sign_is_the_one_of_arm() -> None:
     """An attention of which everything is masked is -inf less -inf throughout: the conformer's."""
     made = torch.tensor([0x7FC00000, -0x400000], dtype=torch.int32).view(torch.float32)
-    assert in_memory(made, (0,)) == bytes.fromhex("0000c07f" * 2)
-    assert in_memory(torch.tensor([-1.0, -0.0]), (0,)) == bytes.fromhex("000080bf00000080")
+    assert suite_values.in_memory(made, (0,)) == bytes.fromhex("0000c07f" * 2)
+    assert suite_values.in_memory(torch.tensor([-1.0, -0.0]), (0,)) == bytes.fromhex(
+        "000080bf00000080"
+    )
 
 
 def test_nan_throughout_does_not_vary() -> None:
     nan = torch.full((3,), float("nan"))
-    assert not Value("aten::_softmax", (nan,)).varies
-    assert Value("aten::_softmax", (torch.cat([nan, torch.zeros(1)]),)).varies
-    assert not Value("aten::full", (torch.full((4,), 7, dtype=torch.int8),)).varies
+    assert not suite_values.Value("aten::_softmax", (nan,)).varies
+    assert suite_values.Value("aten::_softmax", (torch.cat([nan, torch.zeros(1)]),)).varies
+    assert not suite_values.Value("aten::full", (torch.full((4,), 7, dtype=torch.int8),)).varies
