@@ -87,6 +87,6 @@ def test_a_definition_that_is_more_than_rounded_otherwise_is_refused(
     torchs = torch.bmm(x, y)
     assert torch.allclose(float_definitions.as_the_runner("aten::bmm", torchs, x, y), torchs)
     wrong = {"aten::bmm": lambda like, *_: like * 1.001}
-    monkeypatch.setattr(float_definitions, "DEFINITIONS", wrong)
+    monkeypatch.setattr("tools.float_definitions.DEFINITIONS", wrong)
     with pytest.raises(ValueError, match="not only rounded otherwise"):
         float_definitions.as_the_runner("aten::bmm", torchs, x, y)
