@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from harness.core.errors import InfraError, MalformedFile
@@ -16,7 +16,7 @@ from harness.formats.elf import ElfFile
 from harness.link.command import LinkerCall, run
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.failure import Failure, FailureKind, LinkCause
-from harness.link.index import load
+from harness.link.index import LinkIndex, load
 from harness.link.log.parse import parse
 from harness.system.files import text_of
 
@@ -61,19 +61,19 @@ class Goal:
     phrase: str
 
 
-def goal_of(failures: Sequence[Failure], call: LinkerCall, text: str) -> Goal:
+def goal_of(failures: Sequence[Failure], index: LinkIndex, text: str) -> Goal:
     """Fails like the first failure. Other failures may vanish; no new one may appear."""
     phrase = rf"region .{re.escape(failures[0].region or '')}. overflowed by"
     phrase = phrase if re.search(phrase, text) else ""
-    cause = _cause_on_the_line(failures[0], call)
+    cause = _cause_on_the_line(failures[0], lambda: index)
     return Goal(key(failures[0]), frozenset(map(key, failures)), cause, phrase)
 
 
-def _cause_on_the_line(failure: Failure, call: LinkerCall) -> LinkCause | None:
+def _cause_on_the_line(failure: Failure, index: Callable[[], LinkIndex]) -> LinkCause | None:
     """The cause from the files of the link alone, because candidates have no build tree."""
     if failure.kind is not FailureKind.UNDEFINED_SYMBOL:
         return None
-    cause = explain_undefined(failure, load(call), None).cause_kind
+    cause = explain_undefined(failure, index(), None).cause_kind
     return cause if cause in _ON_THE_LINE else None
 
 
@@ -146,7 +146,8 @@ class CandidateLinker:
                 same = not new and self.goal.wanted in keys and re.search(self.goal.phrase, text)
                 if not same:
                     return None
-                cause = _cause_on_the_line(keys[self.goal.wanted], self._call(pieces, stubs))
+                index = partial(load, self._call(pieces, stubs))
+                cause = _cause_on_the_line(keys[self.goal.wanted], index)
                 return stubs if cause == self.goal.cause_kind else None
             if any(not re.fullmatch(r"[\w.$]+", name) for name in more):
                 more = self._mangled(pieces, stubs)

@@ -134,10 +134,13 @@ def units_of(path: Path, word: str) -> list[ElfFile]:
 
 
 def load(call: LinkerCall) -> LinkIndex:
-    """Reads every input that exists."""
+    """Reads every input that exists, and once what is on the line twice, as the C library is."""
     units = []
+    read: dict[tuple[Path, str], list[ElfFile]] = {}
     for each in call.inputs:
         if each.path is not None:
-            word = each.path.name if each.word.startswith("-l") else each.word
-            units += [LinkedObject(each, unit) for unit in units_of(each.path, word)]
+            file = each.path, each.path.name if each.word.startswith("-l") else each.word
+            if file not in read:
+                read[file] = units_of(*file)
+            units += [LinkedObject(each, unit) for unit in read[file]]
     return LinkIndex(call, tuple(units))

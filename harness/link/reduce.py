@@ -29,7 +29,7 @@ from harness.link.candidate import (
     write_members,
 )
 from harness.link.command import run
-from harness.link.diagnose.explain import diagnose
+from harness.link.diagnose.explain import explain_failure
 from harness.link.diagnose.tree import Tree
 from harness.link.failure import Failure, FailureKind, archive_of, file_name
 from harness.link.index import load
@@ -107,8 +107,9 @@ class _Reducer:
     def __init__(self, again: FailedLink, build: Path, work: Path, progress: Progress) -> None:
         self.again, self.progress, self.work = again, progress, work
         failures = parse(again.text, failed=True).failures
-        self.target = diagnose(failures, again.call, Tree(build))[0]
-        goal = goal_of(failures, again.call, again.text)
+        self.index = load(again.call)
+        self.target = explain_failure(failures[0], self.index, Tree(build))
+        goal = goal_of(failures, self.index, again.text)
         self.linker = CandidateLinker(work, again.call, goal, Path(again.command.output).name)
 
     def run(self, out: Path) -> Reduced:
@@ -155,7 +156,7 @@ class _Reducer:
     def _pulling(self) -> list[LinePiece]:
         """The option that makes the linker load the archive member that needs the symbol."""
         users = {place.object for place in self.target.places[:1]}
-        for unit in load(self.again.call).units:
+        for unit in self.index.units:
             if unit.name in users and unit.is_member:
                 own = [s.name for s in unit.object.globals if s.defined]
                 return [LinePiece(("-u", name)) for name in own[:1]]

@@ -19,7 +19,7 @@ from tests.link.workspace import ZephyrProject, in_zephyr
 from tests.thorough import cases
 
 # What Zephyr changes is how the link is found and done again: one plant of each kind shows that for
-# logs, for reducing and for the fix. test_plants does all three with every plant.
+# the fix, and one plant for logs and for reducing. test_plants does all three with every plant.
 ONE_OF_EACH_KIND = list({plant.kind: plant for plant in reversed(PLANTS)}.values())
 
 
@@ -63,17 +63,23 @@ def right(wrong: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
     cases(*ONE_OF_EACH_KIND, thorough=[p for p in PLANTS if p not in ONE_OF_EACH_KIND]),
     ids=lambda plant: plant.name,
 )
-def test_it_is_explained_and_reduced_to_three_objects(
-    plant: Plant, wrong: Place, tmp_path: Path
-) -> None:
-    """From the build directory; for one of each kind from west's log, too, and reduced."""
-    project, text = wrong.broken(plant)
+def test_the_build_directory_is_explained(plant: Plant, wrong: Place) -> None:
+    project, _ = wrong.broken(plant)
     explanation = explain(project.build, _quiet)
     assert explanation.command is not None
     assert Path(explanation.command.output).name == "zephyr_pre0.elf"
     _assert_explained(explanation.failures[0], project.plant)
-    if plant not in ONE_OF_EACH_KIND:
-        return
+
+
+@pytest.mark.parametrize(
+    "plant",
+    cases(PLANTS[0], thorough=[p for p in ONE_OF_EACH_KIND if p != PLANTS[0]]),
+    ids=lambda plant: plant.name,
+)
+def test_wests_log_is_explained_and_the_link_reduced_to_three_objects(
+    plant: Plant, wrong: Place, tmp_path: Path
+) -> None:
+    project, text = wrong.broken(plant)
     log = tmp_path / "west.log"
     log.write_text(text)
     _assert_explained(explain(log, _quiet).failures[0], project.plant)

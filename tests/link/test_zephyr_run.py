@@ -29,6 +29,11 @@ from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.link.workspace import copy_workspace, enter, needs_real_zephyr
 from tools.clone import project_root
 
+OF_ADD = (  # its operators, and what these need
+    *("op_quantize_per_tensor", "op_quantized_add", "op_dequantize_per_tensor"),
+    *("checks", "elements", "layout"),
+)
+
 
 def _quiet(_message: str) -> None:
     pass
@@ -58,16 +63,14 @@ def home(tmp_path: Path, shared_hil_home: str) -> Path:
     return tmp_path / "hil"
 
 
-def test_a_run_builds_with_west_and_passes(
+@pytest.mark.thorough
+def test_every_kernel_is_built_with_west_and_passes(
     small_zephyr: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter(small_zephyr, monkeypatch)
     done = _hil_run("zephyr-corstone-300", "add", env={**os.environ, "HIL_HOME": str(home)})
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "PASS"
-    firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
-    assert json.loads(firmware.read_text())["build_id"]
-    assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
 
 
 @pytest.fixture
@@ -80,15 +83,33 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "app"
 
 
+def _kernels_of_add(folder: Path) -> Path:
+    folder.mkdir()
+    for file in (project_root() / "targets" / "runner" / "kernels").iterdir():
+        if file.suffix != ".cpp" or file.stem in OF_ADD:
+            (folder / file.name).symlink_to(file)
+    return folder
+
+
 def test_an_application_of_ones_own_is_built_and_run(
-    small_zephyr: Path, application: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path,
+    application: Path,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another firmware than the sample's, and a new one after an edit."""
+    """With the kernels of one program, whose folder the target names. Another firmware than the
+    sample's, and a new one after an edit."""
     enter(small_zephyr, monkeypatch)
+    with (application.parent / "boards" / "my-zephyr.yaml").open("a") as file:
+        file.write(f"cmake: {{HIL_KERNELS_DIR: {_kernels_of_add(tmp_path / 'kernels')}}}\n")
     environ = {**os.environ, "HIL_HOME": str(home)}
     done = _hil_run("my-zephyr", "add", env=environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "PASS"
+    firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
+    assert json.loads(firmware.read_text())["build_id"]
+    assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
     request = BuildRequest(load_target("my-zephyr"), SimulatorName.QEMU)
     key = SOURCE.key(request)
     assert key != SOURCE.key(replace(request, target=load_target("zephyr-corstone-300")))
