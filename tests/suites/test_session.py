@@ -1,7 +1,7 @@
-"""Where a suite finds what it needs, and pytest as a child: shards cover the suite once, samples
-are seeded, and wrong options are errors.
+"""Where a suite finds what it needs, and pytest as a child: it runs what is selected, and wrong
+options are errors.
 
-A small suite of its own stands for ExecuTorch's, so that no torch is imported.
+A small suite of its own stands for ExecuTorch's, so that torch is imported by one test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.suites.results import Phase, Selection, StandinMissing, results_of
 from harness.suites.session import Workspace, prepare, require_standins, run_session
 from harness.suites.suites import SUITES
 from harness.system.progress import silent
-from tests.suites.conftest import OWN, store
+from tests.suites.conftest import OWN, SUITE, store
 
 COMPARED = """
 import sys, torch, types
@@ -37,10 +37,10 @@ def test_live(): compare(([0.0, 0.0], [0.0, 0.0]), ([1.0, 2.0], [1.0, 2.5]))
 """
 
 
-def run(workspace: Workspace, selection: Selection) -> list[Phase]:
+def run(workspace: Workspace, selection: Selection, workers: int = 1) -> list[Phase]:
     return [
         Phase.from_json(phase)
-        for phase in run_session(workspace, store(workspace), selection, 2, silent)
+        for phase in run_session(workspace, store(workspace), selection, workers, silent)
     ]
 
 
@@ -49,7 +49,9 @@ def names(phases: list[Phase]) -> set[str]:
 
 
 def test_results_come_through_the_workers(workspace: Workspace) -> None:
-    phases = run(workspace, Selection())
+    """And the files of a failure, which must be examined; two thousand passes must not fill the
+    disk."""
+    phases = run(workspace, Selection(), workers=2)
     verdicts = {v.id.split("::")[-1]: v for v in results_of(phases)}
     assert verdicts["test_number[3]"].result == "passed"
     assert verdicts["test_skipped"].cause == "hangs"
@@ -62,40 +64,30 @@ def test_results_come_through_the_workers(workspace: Workspace) -> None:
     )
     (console,) = [c for p in phases if p.test.endswith("[3]") for c in p.consoles]
     assert console == b"run of 3"
-
-
-def test_only_what_did_not_pass_is_kept(workspace: Workspace) -> None:
-    """A failure must be examined, and two thousand passes must not fill the disk."""
-    run(workspace, Selection())
     (kept,) = workspace.kept.glob("*/1/program.pte")
     assert "test_broken" in str(kept)
 
 
 def test_only_the_suites_own_tests_are_run(workspace: Workspace) -> None:
     """The product is in a test's name, before its parameters."""
-    for chosen in (replace(OWN, only="skip"), replace(OWN, marker="skip")):
-        some = replace(workspace, suite=chosen)
-        assert names(run(some, Selection())) == {"ops/test_own.py::test_skipped"}
+    some = replace(workspace, suite=replace(OWN, only="kn", marker="not xfail"))
+    (workspace.root / "ops" / "test_own.py").write_text(
+        f"{SUITE}\n@pytest.mark.parametrize('n', ['kn'])\ndef test_of_others(n): pass\n"
+        "def test_knee(): pass\n"
+    )
+    assert names(run(some, Selection())) == {"ops/test_own.py::test_knee"}
 
 
-def test_shards_are_a_partition_and_samples_repeat(workspace: Workspace) -> None:
-    """Two halves run every test once; the same seed gives the same tests."""
-    halves = [names(run(workspace, Selection("number", shard=(i, 2)))) for i in (1, 2)]
-    assert halves[0] | halves[1] == {f"ops/test_own.py::test_number[{n}]" for n in range(12)}
-    assert not halves[0] & halves[1]
-    first, again = (names(run(workspace, Selection("number", sample=4, seed=7))) for _ in range(2))
-    assert len(first) == 4
-    assert first == again
+def test_the_workers_run_the_sample_of_the_shard(workspace: Workspace) -> None:
+    chosen = Selection("number", shard=(2, 2), sample=4, seed=7)
+    numbers = [f"ops/test_own.py::test_number[{n}]" for n in range(12)]
+    assert names(run(workspace, chosen, workers=2)) == set(chosen.choose(numbers))
 
 
 def test_selecting_nothing_is_an_error(workspace: Workspace) -> None:
-    with pytest.raises(UsageError, match="no test of the suite was selected"):
-        run(workspace, Selection("no_such_test_anywhere"))
-
-
-def test_what_was_not_collected_is_said_when_nothing_is_selected(workspace: Workspace) -> None:
-    """All models of a suite need torchvision: -k is not what to look at."""
-    with pytest.raises(UsageError) as caught:
+    """All models of a suite need torchvision: -k is not what to look at, and what was not collected
+    is said."""
+    with pytest.raises(UsageError, match="no test of the suite was selected") as caught:
         run(workspace, Selection("absent"))
     assert caught.value.hint == (
         "look at -k, --shard, --sample; ops/test_absent.py: ModuleNotFoundError: No module named "
@@ -103,8 +95,10 @@ def test_what_was_not_collected_is_said_when_nothing_is_selected(workspace: Work
     )
 
 
-def test_a_torchvision_without_its_operators_imports(workspace: Workspace, tmp_path: Path) -> None:
-    """As that of the package index beside a torch for the CPU alone."""
+def test_with_torch(workspace: Workspace, tmp_path: Path) -> None:
+    """A torchvision without its operators imports, as that of the package index beside a torch for
+    the CPU alone. And what was compared comes through the workers: of outputs that are one value
+    throughout the report has to know."""
     package = tmp_path / "packages" / "torchvision"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(
@@ -114,22 +108,21 @@ def test_a_torchvision_without_its_operators_imports(workspace: Workspace, tmp_p
     (workspace.root / "ops" / "test_vision.py").write_text(
         "import torchvision\ndef test_vision(): pass\n"
     )
+    (workspace.root / "ops" / "test_compared.py").write_text(COMPARED)
     folders = f"{package.parent}{os.pathsep}{workspace.environment['PYTHONPATH']}"
     with_package = replace(workspace, environment={**workspace.environment, "PYTHONPATH": folders})
-    phases = run(with_package, Selection("test_vision"))
-    assert names(phases) == {"ops/test_vision.py::test_vision"}
-
-
-def test_what_was_compared_comes_through_the_workers(workspace: Workspace) -> None:
-    """Of outputs that are one value throughout the report has to know."""
-    (workspace.root / "ops" / "test_compared.py").write_text(COMPARED)
-    phases = run(workspace, Selection("dead or live"))
+    phases = run(with_package, Selection("test_vision or dead or live"))
     compared = {
         phase.test.partition("::")[2]: (phase.difference, phase.constant)
         for phase in phases
         if phase.when == "call"
     }
-    assert compared == {"test_dead": (0.0, True), "test_live": (0.5, False)}
+    assert compared == {
+        "test_vision": (None, False),
+        "test_dead": (0.0, True),
+        "test_live": (0.5, False),
+    }
+    assert {test.result for test in results_of(phases) if "absent" not in test.id} == {"passed"}
 
 
 def test_a_suite_that_does_not_end_is_ended(
@@ -169,7 +162,6 @@ def test_a_stand_in_that_cannot_be_started_is_an_error(
     workspace: Workspace, damage: Callable[[Path], object], said: str
 ) -> None:
     """The suite would expect every test to fail, and the run would end with exit 0."""
-    require_standins(workspace)
     damage(workspace.directory / "bin" / "FVP_Corstone_SSE-320")
     with pytest.raises(StandinMissing, match=said) as e:
         require_standins(workspace)
