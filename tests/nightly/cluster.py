@@ -65,6 +65,9 @@ class Farm:
         until(lambda: address_file.exists() and address_file.read_text().endswith("}"))
         self.url: str = json.loads(address_file.read_text())["address"]
 
+    def home(self, name: str) -> Path:
+        return self.folder / f"home-{name}"
+
     def worker(self, name: str, **environment: str) -> Process:
         """One that has answered the scheduler."""
         one = self._start(
@@ -90,7 +93,7 @@ class Farm:
         self, kind: str, words: tuple[object, ...], name: str = "", **environment: str
     ) -> Process:
         name = name or kind
-        home = self.folder / f"home-{name}"
+        home = self.home(name)
         log = self.folder / f"{name}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(

@@ -75,40 +75,26 @@ def rows(place: Path) -> list[Row]:
         history.close()
 
 
-def test_what_one_machine_made_another_takes(own_farm: Farm, night: Night, place: Path) -> None:
-    """The second machine exports nothing (it never loads torch) and builds nothing: its firmware
-    has the first one's time of build."""
-    first = own_farm.worker("a")
-    words = ("--scheduler", own_farm.url, "--store", place / "store", "--json")
-    assert night(*words).code == 0
-    first.kill()
-    second = own_farm.worker("b")
-    answer = night(*words)
-    assert answer.code == 0, answer
-    assert {case["verdict"] for case in answer.json["cases"]} == {"PASS"}
-    assert not second.has_mapped("libtorch_cpu")
-    stamps = {
-        file.read_text()
-        for member in (first, second)
-        for file in (member.home / "cache" / "firmware").glob("*/firmware.json")
-    }
-    assert len(stamps) == 1
-
-
-def test_a_worker_that_is_killed_in_a_case(
+def test_what_one_machine_made_others_take_and_one_of_them_is_killed(
     own_farm: Farm, night: Night, place: Path, shared_hil_home: str
 ) -> None:
-    """With a store that a night on one machine has filled. The simulator of one worker never ends;
-    when the worker is killed, the other runs the case again."""
+    """The first machine has the session's program and builds. The others export nothing (they never
+    load torch) and build nothing: their firmware has the first one's time of build. The simulator
+    of one of them never ends; when it is killed, the other runs the case again."""
     store = place / "store"
-    filling = night("--store", store, "-j", 1)
+    programs = own_farm.home("first") / "cache" / "programs"
+    programs.parent.mkdir(parents=True)
+    programs.symlink_to(Path(shared_hil_home) / "cache" / "programs")
+    first = own_farm.worker("first")
+    filling = night("--scheduler", own_farm.url, "--store", store)
     assert filling.code == 0, filling
+    first.kill()
     slow = place / "bin" / "qemu-system-arm"
     slow.parent.mkdir()
     slow.write_text(SLOW.format(real=shutil.which("qemu-system-arm")))
     slow.chmod(0o755)
     doomed = own_farm.worker("doomed", PATH=f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    own_farm.worker("other")
+    other = own_farm.worker("other")
     running = subprocess.Popen(
         [
             sys.executable,
@@ -150,7 +136,13 @@ def test_a_worker_that_is_killed_in_a_case(
             (kept, 1, "PASS", None),
         ]
     )
-    assert not any(one.has_mapped("libtorch_cpu") for one in own_farm.members[-1:])
+    assert not other.has_mapped("libtorch_cpu")
+    stamps = [
+        file.read_text()
+        for member in (first, doomed, other)
+        for file in (member.home / "cache" / "firmware").glob("*/firmware.json")
+    ]
+    assert stamps == stamps[:1] * 3
 
 
 def test_dask_is_imported_where_it_is_asked_for() -> None:

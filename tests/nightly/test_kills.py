@@ -26,7 +26,7 @@ from tests.thorough import amount, cases
 
 TARGET = "corstone-300-m55"
 MODELS = ("add", "softmax", "linear", "mul", "qadd", "qlinear", "qadd2", "ds_cnn")
-KILLS = amount(2, 50)  # moments
+KILLS = amount(1, 50)  # moments
 WRITERS = 2  # shards that write into one PostgreSQL at a time; SQLite has one
 SEED = 5
 MARK = "HIL_TEST_NIGHT"

@@ -83,7 +83,7 @@ def asked(hil: Hil, place: Path) -> Callable[..., Result]:
     def call(*arguments: str | Path, planted: Sequence[str] = (), **environment: str) -> Result:
         return hil(
             *arguments,
-            prefix=("env", "-C", str(project_root()), *planted),
+            prefix=tuple(planted),
             HIL_HISTORY=f"sqlite:///{place}/history.db",
             HIL_PROJECT=str(place / "hil.toml"),
             **environment,

@@ -163,7 +163,7 @@ def test_many_writers_of_which_some_are_killed(
     record_property("seed", seed)
     print(f"seed {seed}")
     draw = random.Random(seed)
-    cases, writers = 40, 8 if url.startswith("postgresql") else 3
+    cases, writers = 40, 4 if url.startswith("postgresql") else 3
 
     def begun(index: int) -> subprocess.Popen[str]:
         argv = [sys.executable, "-c", _WRITER, url, str(index * cases // writers), str(cases)]
@@ -199,11 +199,11 @@ more = (
 history = open_history(url)
 for day in range(1, 5):
     id = f"w{writer}-{day}"
-    begun = night(day, *(f"t/{n}" for n in range(20)), **more)
+    begun = night(day, *(f"t/{n}" for n in range(6)), **more)
     begun = type(begun)(**{**vars(begun), "id": id})
     history.begin(begun)
     verdict = ("PASS", "MISMATCH", "INFRA")[writer]
-    for n in range(20):
+    for n in range(6):
         history.append([row(day, verdict, f"t/{n}", night=id, **more)])
     for case in compare(history, begun).cases:
         assert {r.night[:2] for r in (*case.earlier, *case.tries)} == {id[:2]}, case
@@ -224,7 +224,7 @@ def test_two_suites_and_a_branch_write_at_once_and_see_their_own_alone(url: str)
         _, said = writer.communicate(timeout=120)
         assert writer.returncode == 0, said
     history = open_history(url)
-    assert len(list(history.every())) == 3 * 4 * 20
+    assert len(list(history.every())) == 3 * 4 * 6
     assert len(history.nights(suite="every night", branch="main")) == 4
     history.close()
 
