@@ -161,13 +161,13 @@ def _operator_changes(
     before: Sequence[Operator], after: Sequence[Operator], *, named: bool = True
 ) -> Iterator[OperatorChange]:
     old_names, new_names = _numbered(before), _numbered(after)
-    for old, new in _pairs(before, after):
+    for number, (old, new) in enumerate(_pairs(before, after)):
         if old is None and new is not None:
             yield OperatorChange(new_names[new], "added")
         elif new is None and old is not None:
             yield OperatorChange(old_names[old], "removed")
         elif old is not None and new is not None:
-            parts = _parts(before[old], after[new]) if named else ()
+            parts = _parts(before[old], after[new]) if named and number < _MOST_KEPT else ()
             yield OperatorChange(new_names[new], "changed", parts)
 
 

@@ -64,13 +64,12 @@ def test_a_program_changed_in_the_cache_is_not_passed_off_as_exported(
     hil: Hil, exported: Exported, tmp_path: Path, shared_hil_home: str
 ) -> None:
     """Same outputs, other file: it is not used, the right one is made again, and that is said."""
-    home = tmp_path / "home"
-    shutil.copytree(
-        Path(shared_hil_home) / "cache",
-        home / "cache",
-        ignore=shutil.ignore_patterns("cpp", "executorch", "ccache", "*.lock"),
-    )
-    program = home / "cache/programs" / exported("add").directory.name / "program.pte"
+    home, entry = tmp_path / "home", exported("add").directory
+    shutil.copytree(entry, home / "cache" / "programs" / entry.name)
+    for folder in (Path(shared_hil_home) / "cache").iterdir():
+        if folder.name != "programs":
+            (home / "cache" / folder.name).symlink_to(folder)
+    program = home / "cache" / "programs" / entry.name / "program.pte"
     right = program.read_bytes()
     program.write_bytes(right + b"\0")
     result = hil("run", TARGET, "add", "--json", HIL_HOME=str(home))

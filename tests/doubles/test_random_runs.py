@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.thorough import amount
+from tests.thorough import amount, cases
 from tools.clone import project_root
 
 COUNT = amount(30, 500)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", cases(1, thorough=[2]))
 def test_random_endings(seed: int, tmp_path: Path) -> None:
     script = Path(__file__).with_name("random_runs.py")
     environment = {**os.environ, "PYTHONPATH": str(project_root()), "TMPDIR": str(tmp_path)}

@@ -26,11 +26,11 @@ agreement = Late("harness.export.child.agreement")
 Write = Callable[..., ModelSource]
 U55 = "ethos-u55-128"
 GRAPHS = amount(0, 300)
-IN_TIME = """
+IN_TIME = f"""
 import torch
 torch.manual_seed(1)
 layers = [torch.nn.Conv1d(13, 24, 9, stride=2, padding=4), torch.nn.ReLU()]
-for _ in range(8):
+for _ in range({amount(2, 8)}):
     layers += [torch.nn.Conv1d(24, 24, 7, padding=3), torch.nn.ReLU()]
 ModelUnderTest = torch.nn.Sequential(*layers, torch.nn.Conv1d(24, 29, 1)).eval()
 ModelInputs = (torch.randn(1, 13, 48),)

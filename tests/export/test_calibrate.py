@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import pytest
 
-from harness.config.models import CalibrationType
+from harness.config.models import CalibrationType, Layout, Quantization
 from tests.late import Late
 from tests.thorough import cases
 
@@ -15,7 +15,6 @@ torch = Late("torch")
 observers = Late("torchao.quantization.pt2e.observer")
 pt2e = Late("torchao.quantization.pt2e")
 quantize_pt2e = Late("torchao.quantization.pt2e.quantize_pt2e")
-xnnpack = Late("executorch.backends.xnnpack.quantizer.xnnpack_quantizer")
 lower = Late("harness.export.child.lower")
 calibrating = Late("harness.export.child.calibrate")
 
@@ -41,7 +40,7 @@ def prepared(step: Step) -> torch.fx.GraphModule:
             return step(self.linear(x)) + x
 
     graph = lower.capture(Network().eval().requires_grad_(False), samples()[0])
-    quantizer = xnnpack.XNNPACKQuantizer().set_global(xnnpack.get_symmetric_quantization_config())
+    quantizer = lower.cortex_m_quantizer(Quantization.A8W8, Layout.EXPLICIT)
     return quantize_pt2e.prepare_pt2e(graph, quantizer)
 
 

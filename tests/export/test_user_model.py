@@ -272,6 +272,7 @@ def test_one_bad_model_does_not_lose_the_others(
         results[0].unwrap()
 
 
+@pytest.mark.thorough
 def test_the_untrained_network_that_the_wheel_ships_is_refused(
     user_model: Write, failure: Failure
 ) -> None:

@@ -29,6 +29,7 @@ from harness.judge.executorch_defects import VIEW, _Tensor, defects_in
 from tests.kernels.kernel_cases import MAKERS
 from tests.kernels.kernel_draw import Draw
 from tests.kernels.kernel_program import Case, activations_of, build
+from tests.thorough import amount
 
 DEFECTIVE = """
 import torch
@@ -47,7 +48,7 @@ ModelUnderTest = Network().eval()
 ModelInputs = (torch.randn(1, 3, 8, 8),)
 """
 SEED = int(os.environ.get("HIL_RUNTIME_SEED", "20261124"))
-CASES = int(os.environ.get("HIL_RUNTIME_CASES", "40"))
+CASES = int(os.environ.get("HIL_RUNTIME_CASES", amount(20, 100)))
 AT_ONCE = 20
 # Not those that round in another way than torch, or take no such sizes.
 KEEPING = tuple(
@@ -126,7 +127,7 @@ def test_no_edit_of_a_program_ends_the_search_with_another_error(tmp_path: Path)
     r = random.Random(SEED)
     whole, file = build(_cases(SEED)).pte, tmp_path / "edited.pte"
     ends: Counter[str] = Counter()
-    for _ in range(400):
+    for _ in range(amount(150, 1000)):
         content = bytearray(whole)
         for _ in range(r.choice([1, 2, 8])):
             content[r.randrange(8, len(content))] = r.choice([0, 1, 127, 255])

@@ -11,7 +11,7 @@ from harness.npu import model
 from harness.npu.errors import AccessError, EthosUError, StreamError
 from harness.npu.model import Network, Stats
 from tests.npu.assembling import INPUT, U55_128, U85_256, Item, blob, cop1, pool, tensors, words
-from tests.thorough import cases
+from tests.thorough import amount, cases
 
 SEED = 131
 ROOM = 4096  # bytes of the scratch
@@ -164,9 +164,11 @@ def test_a_reader_of_a_chaining_buffer_has_its_own_job() -> None:
 
 
 @pytest.mark.parametrize("product", cases("u85", thorough=["u55"]))
-def test_half_a_million_of_them_are_done(product: str) -> None:
-    """What a pixel shuffle of ``backends/arm/test/ops/test_pixel_shuffling.py`` asks for."""
-    count, sizes = 564_000, {"OFM_WIDTH_M1": 0, "OFM_HEIGHT_M1": 0, "OFM_DEPTH_M1": 0}
+def test_a_hundred_thousand_of_them_are_done(product: str) -> None:
+    """In a thorough run as many as a pixel shuffle of
+    ``backends/arm/test/ops/test_pixel_shuffling.py`` asks for."""
+    count = amount(100_000, 564_000)
+    sizes = {"OFM_WIDTH_M1": 0, "OFM_HEIGHT_M1": 0, "OFM_DEPTH_M1": 0}
     pattern = [("IFM_BASE0", 100), ("OFM_BASE0", 1024), ("POOL", 1)]
     pattern += [("IFM_BASE0", 200), ("OFM_BASE0", 1025), ("POOL", 1)]
     body = words(product, *pattern) * (count // 2)

@@ -27,25 +27,32 @@ SEED = int(os.environ.get("HIL_INTERRUPTIONS_SEED", "1"))
 
 
 @pytest.fixture(scope="module")
-def made(shared_hil_home: str) -> Path:
-    """The cache with programs and firmware of the cases."""
+def made(shared_hil_home: str) -> list[Path]:
+    """Folders of the shared cache: programs and firmware of the cases, and what a run needs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HIL_HOME", shared_hil_home)
-        run_cases([Case(*case.split("/")) for case in CASES], RunOptions(strict=False))
-    return Path(shared_hil_home) / "cache"
+        records = run_cases([Case(*case.split("/")) for case in CASES], RunOptions(strict=False))
+    files = []
+    for record in records:
+        assert record.program is not None, record.cause
+        assert record.firmware is not None, record.cause
+        files += [record.program.pte, record.firmware.elf]
+    cache = Path(shared_hil_home) / "cache"
+    # A folder without its entry is one that another test is filling just now.
+    others = [
+        e.parent for kind in ("npu-kernel", "schemas") for e in cache.glob(f"{kind}/*/{ENTRY}")
+    ]
+    return [*(Path(file).parent for file in files), *others]
 
 
 @pytest.mark.parametrize(
     "how",
     cases("kill-run", "kill-part", thorough=("kill-pytest", "pause")),
 )
-def test_interruptions(how: str, tmp_path: Path, made: Path) -> None:
+def test_interruptions(how: str, tmp_path: Path, made: list[Path]) -> None:
     cache = tmp_path / ".hil" / "cache"
-    cache.mkdir(parents=True)
-    for kind in ("programs", "firmware", "npu-kernel", "schemas"):
-        # A folder without its entry is one that another test is filling just now.
-        for entry in (made / kind).glob(f"*/{ENTRY}"):
-            shutil.copytree(entry.parent, cache / kind / entry.parent.name, symlinks=True)
+    for folder in made:
+        shutil.copytree(folder, cache / folder.parent.name / folder.name, symlinks=True)
     environment = {
         **os.environ,
         "PYTHONPATH": str(project_root()),

@@ -10,6 +10,7 @@ from harness.config.case import Case
 from harness.firmware.sources.bundled import SOURCE
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
+from tests.thorough import is_thorough
 from tools.clone import project_root
 
 HEAD = """
@@ -26,7 +27,7 @@ class Network(nn.Module):
     def forward(self, x):
         return self.scores(self.recurrent(x)[0][:, -1])
 ModelUnderTest = Network().eval()
-ModelInputs = (torch.randn(1, 4, 8),)
+ModelInputs = (torch.randn(1, 2, 8),)
 """
 MODELS = {
     "lstm": RECURRENT.format(kind="LSTM"),
@@ -73,7 +74,9 @@ def records(shared_hil_home: str, tmp_path_factory: pytest.TempPathFactory) -> l
     folder = tmp_path_factory.mktemp("models")
     for name, text in MODELS.items():
         (folder / f"{name}.py").write_text(HEAD + text)
-    models = [*(str(folder / f"{name}.py") for name in MODELS), "qadd"]
+    recurrent = ["lstm", "gru"] if is_thorough() else ["lstm"]
+    names = [*recurrent, "convolutions", "transformer", "activations"]
+    models = [*(str(folder / f"{name}.py") for name in names), "qadd"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HIL_HOME", shared_hil_home)
         cases = [Case("corstone-300-m55", model) for model in models]

@@ -39,7 +39,7 @@ from tools.clone import project_root
 
 EXAMPLE = project_root() / "examples" / "lab"
 PROGRAM = project_root() / "targets/runner/ports/zephyr/sample/qlinear.bpte"  # our exporter's
-RUNS = amount(3, 100)
+RUNS = amount(1, 100)
 
 
 @pytest.fixture(scope="module", autouse=True)
