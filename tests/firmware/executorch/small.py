@@ -1,9 +1,9 @@
 """A small checkout in the shape of ExecuTorch, and its parts: what CI builds for the real one.
 
-Its CMake files, its runner's program and its parts are those beside this file; its engine, kernels
-and backend are copies of ``targets/runner``, so that real programs run on it and a bug planted in
-a kernel shows. Two things that this project only installs are taken from where they are: the
-schemas of ExecuTorch's wheel, and FlatBuffers' headers.
+Its CMake files, its runner's program and its parts are those beside this file; its engine, backend
+and a few kernels are copies of ``targets/runner``, so that real programs run on it and a bug
+planted in a kernel shows. Two things that this project only installs are taken from where they
+are: the schemas of ExecuTorch's wheel, and FlatBuffers' headers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ PORTABLE = Path("kernels/portable/cpu")
 STAGE = Path("backends/arm/runtime/stage.cpp")  # of inputs, under Linux
 BATCH = Path("backends/arm/runtime/ethosu/linux/batch.cpp")  # their places
 PLATFORM = Path("ethosu/linux/platform_cortex_a.cpp")
-KERNEL = OPS / "op_quantized_add.cpp"  # one that tests edit
+KERNEL = OPS / "op_quantized_add.cpp"  # one that tests plant bugs in
+CHECKS = OPS / "checks.cpp"  # in every program, and compiled in no time: one that tests mark
+# What the programs need that tests run (qadd, deep_autoencoder, resnet8), and one portable kernel:
+# every build of a test's own compiles all of it.
+KERNELS = (
+    *("broadcast", "checks", "conv", "conv_arguments", "elements", "layout", "matmul", "move"),
+    *("pooling", "window", "op_add", "op_et_view", "op_transpose", "op_quantized_add"),
+    *("op_dequantize_per_tensor", "op_quantize_per_tensor", "op_quantized_avg_pool2d"),
+    *("op_quantized_conv2d", "op_quantized_linear"),
+)
 SUBMODULES = ("flatbuffers", "flatcc", "gflags", "json")
 PARTS = (*SUBMODULES, "core_driver", "cmsis_6", "cmsis-nn")
 _OPERATOR = re.compile(r'^HIL_OPERATOR\("([\w:.]+)", (\w+)\)', re.MULTILINE)
@@ -53,7 +62,7 @@ def small_checkout(folder: Path) -> tuple[Path, Mapping[str, Path]]:
 def copied_checkout(made: Path, folder: Path) -> tuple[Path, Mapping[str, Path]]:
     """What ``small_checkout(made)`` made, in another folder; its .gitmodules names the parts in the
     first one."""
-    shutil.copytree(made, folder, symlinks=True)
+    subprocess.run(["cp", "-a", str(made), str(folder)], check=True)  # half of what copytree takes
     root, parts = folder / "checkout", {name: folder / "parts" / name for name in PARTS}
     for copy in (root, *parts.values()):
         git(copy, "update-index", "-q", "--refresh")  # the files' inodes are others
@@ -110,7 +119,7 @@ def head(folder: Path) -> str:
 
 def repository(folder: Path, submodules: Mapping[str, Path] | None = None) -> None:
     """Make all of a folder the first commit of a repository."""
-    git(folder, "init", "-q", "-b", "main")
+    git(folder, "init", "-q", "-b", "main", "--template=")
     modules = ""
     for name, source in (submodules or {}).items():
         place = f"third-party/{name}"
@@ -205,16 +214,16 @@ def _kernels(root: Path) -> None:
     for folder in (PORTABLE, OPS, Path("kernels/quantized")):
         (root / folder).mkdir(parents=True, exist_ok=True)
     for source in sorted((_runner() / "kernels").iterdir()):
-        if source.suffix not in (".h", ".cpp") or source.name in _IN_NN:
+        wanted = source.suffix == ".h" or (source.suffix == ".cpp" and source.stem in KERNELS)
+        if not wanted or source.name in _IN_NN:
             continue
         entries = _OPERATOR.findall(source.read_text())
         spaces = {name.partition("::")[0] for name, _ in entries}
-        portable = spaces and spaces <= {"aten", "dim_order_ops"}
+        portable = spaces == {"aten"}
         shutil.copy(source, root / (PORTABLE if portable else OPS))
         for name, kernel in entries:
             lists.setdefault(name.partition("::")[0], []).append((name, kernel))
-    portable_list = [*lists["aten"], *lists["dim_order_ops"]]
-    _write(root / "kernels" / "portable" / "functions.yaml", portable_list)
+    _write(root / "kernels" / "portable" / "functions.yaml", lists["aten"])
     _write(root / "kernels" / "quantized" / "quantized.yaml", lists["quantized_decomposed"])
     _write(root / OPS / "operators.yaml", lists["cortex_m"])
     _write(root / "runtime" / "primitive.yaml", lists["executorch_prim"])

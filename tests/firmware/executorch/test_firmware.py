@@ -37,7 +37,7 @@ from tests.firmware.executorch.products import (
     marked,
     stack_limit,
 )
-from tests.firmware.executorch.small import KERNEL, OPS, edit, git, sdk_platform
+from tests.firmware.executorch.small import CHECKS, KERNEL, edit, git, sdk_platform
 from tests.firmware.sealed import load_firmware
 from tests.thorough import cases
 
@@ -49,7 +49,28 @@ pytestmark = pytest.mark.usefixtures("home")
 # --- What comes out --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", [M55, U55, U85])
+QEMU_MEMORY = (
+    (0x10000000, 0x80000),
+    (0x11000000, 0x200000),
+    (0x30000000, 0x80000),
+    (0x31000000, 0x400000),
+    (0x70000000, 0x10000000),
+)
+
+
+def segments(firmware: Firmware) -> list[tuple[int, int]]:
+    """Address and size of what is loaded."""
+    found = read_elf(firmware.elf).segments
+    return [(one.load, one.size) for one in found if one.size]
+
+
+def assert_in_qemus_memory(firmware: Firmware) -> None:
+    """A Corstone-320 has other memory, and so has its linker script."""
+    for address, size in segments(firmware):
+        assert any(a <= address and address + size <= a + n for a, n in QEMU_MEMORY), hex(address)
+
+
+@pytest.mark.parametrize("target", cases(M55, U85, thorough=[U55]))
 def test_a_checkouts_runner(source: Source, target: str) -> None:
     told: list[str] = []
     firmware = built(source, target, told.append)
@@ -65,6 +86,8 @@ def test_a_checkouts_runner(source: Source, target: str) -> None:
     names = {symbol.name for symbol in read_elf(firmware.elf).symbols}
     assert {"main", "_start", "Reset_Handler", "ethosu_invoke_v3"} <= names
     assert ("ethosu_init" in names) == (target != M55), "its NPU, if it has one, is initialised"
+    if target == U85:
+        assert_in_qemus_memory(firmware)
     del told[:]
     again = built(source, target, told.append)
     assert (again, told) == (firmware, [])
@@ -74,18 +97,17 @@ def test_a_checkouts_runner(source: Source, target: str) -> None:
 def test_firmware_of_a_checkout_elsewhere_says_where(small: Source) -> None:
     """The program is the same; the record names the checkout that was asked for."""
     first = built(small)
+    assert not any("two values" in note for note in noted(first))
     git(small.folder, "clone", "-q", str(small.root), "clone")
-    git(small.folder / "clone", "checkout", "-q", "-b", "mine")
-    other = built(Source(small.folder / "clone", small.parts, small.folder))
+    clone = Source(small.folder / "clone", small.parts, small.folder)
+    git(clone.root, "checkout", "-q", "-b", "mine")
+    other = built(clone)
     assert other.key == first.key
     assert other.checkout is not None
-    assert (other.checkout.path, other.checkout.branch) == (str(small.folder / "clone"), "mine")
+    assert (other.checkout.path, other.checkout.branch) == (str(clone.root), "mine")
 
-
-def test_a_copy_without_a_repository_is_built(small: Source) -> None:
-    first = built(small)
-    shutil.rmtree(small.root / ".git")
-    other = built(small)
+    shutil.rmtree(clone.root / ".git")  # as an archive of it, whose content is its name
+    other = built(clone)
     assert other.checkout is not None
     assert other.checkout.short.startswith("content ")
     assert other.key != first.key
@@ -216,7 +238,7 @@ def test_a_build_killed_at_any_moment(small: Source, home: Home, seed: int) -> N
     for attempt in range(3):
         moment = randomness.uniform(0, whole)
         print("killed after", moment, "of", whole)
-        mark(small.root / OPS / "move.cpp", f"x{seed}{attempt}")
+        mark(small.root / CHECKS, f"x{seed}{attempt}")
         process = builder.start(small)
         assert process.stdout is not None
         process.stdout.readline()
@@ -273,27 +295,6 @@ def test_a_second_harness_in_another_place(small: Source, home: Home) -> None:
 # --- Other boards ----------------------------------------------------------------------------
 
 
-QEMU_MEMORY = (
-    (0x10000000, 0x80000),
-    (0x11000000, 0x200000),
-    (0x30000000, 0x80000),
-    (0x31000000, 0x400000),
-    (0x70000000, 0x10000000),
-)
-
-
-def segments(firmware: Firmware) -> list[tuple[int, int]]:
-    """Address and size of what is loaded."""
-    found = read_elf(firmware.elf).segments
-    return [(one.load, one.size) for one in found if one.size]
-
-
-def test_a_320_is_linked_for_qemus_memory(source: Source) -> None:
-    firmware = built(source, U85)
-    for address, size in segments(firmware):
-        assert any(a <= address and address + size <= a + n for a, n in QEMU_MEMORY), hex(address)
-
-
 def test_a_script_without_a_region_to_be_moved(small: Source) -> None:
     script = small.root / "examples/arm/executor_runner/Corstone-320.ld"
     text = script.read_text()
@@ -315,7 +316,9 @@ def test_an_edited_script_of_a_320(small: Source) -> None:
     before = built(small, U85)
     script = small.root / "examples/arm/executor_runner/Corstone-320.ld"
     edit(script, "#define STACK_SIZE 0x5000", "#define STACK_SIZE 0x4000")
-    assert stack_limit(built(small, U85)) == stack_limit(before) + 0x1000
+    after = built(small, U85)
+    assert stack_limit(after) == stack_limit(before) + 0x1000
+    assert_in_qemus_memory(after)
 
 
 def test_an_fvps_runner_is_started_by_the_sdk(small: Source) -> None:
@@ -349,7 +352,6 @@ def test_parts_of_the_checkout_itself(small: Source) -> None:
 def test_two_values_of_a_definition_are_told(small: Source) -> None:
     """A compiler only warns; the record has to say it, and from the cache no less."""
     definition = "target_compile_definitions(ethosu_target_common INTERFACE ETHOSU_ARENA=9)\n"
-    assert not any("two values" in note for note in noted(built(small)))
     with (small.root / "examples/arm/executor_runner/CMakeLists.txt").open("a") as file:
         file.write(definition)
     for _ in range(2):

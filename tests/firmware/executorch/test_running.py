@@ -97,5 +97,3 @@ def test_a_bug_in_a_kernel_is_run(
     edit(small.root / KERNEL, "pairs.out + r * pairs.row, pairs.row)", "pairs.out, pairs.row - 1)")
     _, outputs = run(built(small, target), program)
     assert outputs != expected(program)
-    edit(small.root / KERNEL, "pairs.out, pairs.row - 1)", "pairs.out + r * pairs.row, pairs.row)")
-    assert run(built(small, target), program)[1] == expected(program)

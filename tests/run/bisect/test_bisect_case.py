@@ -35,10 +35,10 @@ def test_the_commit_that_broke_a_kernel(options: RunOptions) -> None:
     good = git(root, "rev-parse", "HEAD")
     (root / "docs" / "README.md").write_text("more\n")
     commit(root, "docs")
-    softmax = root / OPS / "op_softmax.cpp"
-    softmax.write_text(softmax.read_text() + "#error unfinished\n")
+    other = root / OPS / "op_transpose.cpp"
+    other.write_text(other.read_text() + "#error unfinished\n")
     commit(root, "unfinished")
-    edit(softmax, "#error unfinished\n", "")
+    edit(other, "#error unfinished\n", "")
     commit(root, "finished")
     edit(root / KERNEL, "pairs.out + r * pairs.row, pairs.row)", "pairs.out, pairs.row - 1)")
     broken = commit(root, "add: tidied up")

@@ -16,3 +16,8 @@ add_link_options(-mcpu=${cpu} -mthumb -mfloat-abi=hard LINKER:--nmagic,--gc-sect
 if(SEMIHOSTING)
   add_link_options(--specs=rdimon.specs)
 endif()
+# Not tried out: that would take as long as all else of a configuration.
+foreach(language C CXX)
+  set(CMAKE_${language}_COMPILER_WORKS TRUE)
+  set(CMAKE_${language}_ABI_COMPILED TRUE)
+endforeach()
