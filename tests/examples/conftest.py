@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.case import Case
+from harness.config.loading import load_target
+from harness.export.process import ExportProcess
+from harness.run.subjects import export_cases
 from tools.clone import project_root
 
 EXAMPLES = project_root() / "examples"
@@ -18,11 +22,17 @@ Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository(
+    tmp_path_factory: pytest.TempPathFactory, hil_export_process: ExportProcess
+) -> Path:
+    """Its programs are in the session's cache: each process that exports imports torch."""
     folder = tmp_path_factory.mktemp("user") / "my-models"
     state = shutil.ignore_patterns(".hil", "__pycache__", ".pytest_cache")
     shutil.copytree(EXAMPLES / "repository", folder, ignore=state)
     subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+    board = load_target(str(folder / "boards" / "my-board.yaml"))
+    cases = [Case(board.name, str(model)) for model in (folder / "models").glob("*.py")]
+    export_cases(cases, {board.name: board}, process=hil_export_process)
     return folder
 
 
