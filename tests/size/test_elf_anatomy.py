@@ -56,9 +56,12 @@ class Built:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    folder = tmp_path_factory.mktemp("elf")
+    return linked(tmp_path_factory.mktemp("elf"), SOURCE)
+
+
+def linked(folder: Path, source: str) -> Built:
     (folder / "layout.ld").write_text(SCRIPT)
-    (folder / "main.cpp").write_text(SOURCE)
+    (folder / "main.cpp").write_text(source)
     result = Built(folder / "program", folder / "program.map")
     run = [
         "arm-none-eabi-g++",

@@ -25,6 +25,7 @@ from harness.size.difference import difference, sentences
 from harness.size.elf_anatomy import LOAD_IMAGE, section_parts
 from harness.size.measure import measure_file
 from harness.system import paths
+from tests.size.test_elf_anatomy import REGIONS, SOURCE, linked
 from tools.clone import project_root
 
 TARGET = "corstone-300-m55"
@@ -104,15 +105,15 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sources
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("before", "within", "says"),
     [
         ("static volatile char forgotten[300];", "forgotten[argc] = 1;", "300 B: added forgotten"),
-        pytest.param(
+        (
             "}\n#include <cstdio>\n" + STUBS + "\nnamespace hil {",
             'std::printf("%d", argc);',
             r"\d,?\d\d\d B: .*libc",
-            marks=pytest.mark.thorough,
         ),
     ],
     ids=["buffer", "printf"],
@@ -133,11 +134,26 @@ def test_planted_growth(
     monkeypatch.setattr(paths, "data_root", lambda: copied)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     firmware = build(load_target(TARGET))
-    found = difference(anatomy, measure_file(firmware.elf, regions(), firmware.map))
-    said = sentences([c for c in found.parts if c.delta > 0])
+    assert_growth_is_named(anatomy, measure_file(firmware.elf, regions(), firmware.map), says)
+
+
+def test_growth_of_a_small_program(tmp_path: Path) -> None:
+    """The same of a program of one file."""
+    anatomies = []
+    planted = "static volatile char forgotten[300]; forgotten[1] = 1;"
+    grown = SOURCE.replace("main() {", f"main() {{ {planted}")
+    for name, source in (("before", SOURCE), ("after", grown)):
+        (tmp_path / name).mkdir()
+        program = linked(tmp_path / name, source)
+        anatomies.append(measure_file(program.elf, REGIONS, program.map))
+    assert_growth_is_named(*anatomies, "300 B: added forgotten")
+
+
+def assert_growth_is_named(before: Anatomy, after: Anatomy, says: str) -> None:
+    said = sentences([c for c in difference(before, after).parts if c.delta > 0])
     print("\n".join(said[:8]))
     assert re.search(says, "\n".join(said[:3]))
-    gate = gated(anatomy, measure_file(firmware.elf, regions(), firmware.map))
+    gate = gated(before, after)
     assert gate.failed
     assert re.search(says, gate.message())
 
@@ -150,7 +166,7 @@ def gated(accepted: Anatomy, now: Anatomy) -> Gate:
 
 
 def measured(anatomy: Anatomy) -> Measured:
-    names = [region.name for region in regions()]
+    names = sorted({part.path[0] for part in anatomy.parts})
     figures = figures_of_firmware(anatomy.parts, names)
     return Measured(Case(TARGET, RUNNER), "firmware", "gcc", anatomy, figures)
 
