@@ -22,9 +22,7 @@ Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def repository(
-    tmp_path_factory: pytest.TempPathFactory, hil_export_process: ExportProcess
-) -> Path:
+def repository(tmp_path_factory: pytest.TempPathFactory, hil_export_process: ExportProcess) -> Path:
     """Its programs are in the session's cache: each process that exports imports torch."""
     folder = tmp_path_factory.mktemp("user") / "my-models"
     state = shutil.ignore_patterns(".hil", "__pycache__", ".pytest_cache")
