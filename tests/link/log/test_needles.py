@@ -16,6 +16,7 @@ from harness.link.facts import read_facts
 from harness.link.failure import FailureKind
 from harness.link.log import messages, parse, statements
 from harness.link.log.lines import Lines, lines_of
+from tests.thorough import amount
 
 _SIGNS = read_facts(messages._Sign, Path(messages.__file__).with_name("signs.yaml"))
 _OF_STATEMENTS = ("_CMAKE", "_PARAGRAPH", "RAISED")
@@ -25,7 +26,7 @@ _LOG_TEXT = st.characters(min_codepoint=32, max_codepoint=126)
 
 def _words_are_in_what_is_found(words: Collection[str], pattern: re.Pattern[str]) -> None:
     @settings(
-        max_examples=20,
+        max_examples=amount(13, 50),
         derandomize=True,
         database=None,
         phases=[Phase.generate],

@@ -14,6 +14,7 @@ import pytest
 from harness.suites.standin.install import start_code
 from harness.system.confine import REQUIRE
 from tests.sim.gdbstub.guests import NPU_GUEST
+from tests.thorough import cases
 
 from .conftest import SSE_320, U55, U65, Fvp, Guest, semihosting
 
@@ -25,7 +26,7 @@ SSE_320_SEMIHOSTING = (
 )
 
 
-@pytest.mark.parametrize("place", [DDR, SRAM, DTCM])
+@pytest.mark.parametrize("place", cases(DDR, DTCM, thorough=[SRAM]))
 def test_a_unknown_tests_driver_works_wherever_its_buffers_are(
     fvp: Fvp, guest: Guest, place: str
 ) -> None:
@@ -79,14 +80,16 @@ def test_a_job_that_is_released_is_waited_for(fvp: Fvp, guest: Guest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "macs", "config"),
-    [
-        *((U55, macs, config) for macs, config in ((32, 0x1005), (64, 0x1006), (256, 0x3008))),
-        *((U65, macs, config) for macs, config in ((256, 0x10003008), (512, 0x10006009))),
-    ],
+    "npu",
+    cases(
+        (U55, 32, 0x1005),
+        (U65, 256, 0x10003008),
+        thorough=((U55, 64, 0x1006), (U55, 256, 0x3008), (U65, 512, 0x10006009)),
+    ),
 )
-def test_every_mac_count(fvp: Fvp, guest: Guest, model: str, macs: int, config: int) -> None:
+def test_every_mac_count(fvp: Fvp, guest: Guest, npu: tuple[str, int, int]) -> None:
     """A stream runs on the NPU that it was compiled for, and on no other."""
+    model, macs, config = npu
     right = guest(source=NPU_GUEST, CONFIG=hex(config))
     count = ("-C", f"ethosu.num_macs={macs}")
     assert "copied 16" in fvp("-a", right, *count, *semihosting(), model=model).stdout
@@ -97,16 +100,14 @@ def test_every_mac_count(fvp: Fvp, guest: Guest, model: str, macs: int, config: 
 
 
 @pytest.mark.parametrize(
-    ("macs", "config"),
-    [
-        (128, 0x20000117),
-        (256, 0x20000118),
+    "npu",
+    cases(
         (512, 0x20001119),
-        (1024, 0x2000251A),
-        (2048, 0x2000261B),
-    ],
+        thorough=((128, 0x20000117), (256, 0x20000118), (1024, 0x2000251A), (2048, 0x2000261B)),
+    ),
 )
-def test_every_mac_count_of_the_u85(fvp: Fvp, guest: Guest, macs: int, config: int) -> None:
+def test_every_mac_count_of_the_u85(fvp: Fvp, guest: Guest, npu: tuple[int, int]) -> None:
+    macs, config = npu
     elf = guest(source=NPU_GUEST, CONFIG=hex(config), ID="0x20007000")
     count = ("-C", f"mps4_board.subsystem.ethosu.num_macs={macs}")
     done = fvp("-a", elf, *count, *SSE_320_SEMIHOSTING, model=SSE_320)
