@@ -38,23 +38,37 @@ stamped() {
 if stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then exit 0; fi
 : >"$log"
 
-# --- system packages ---------------------------------------------------------------------
+# --- Python, and the system packages --------------------------------------------------------
 # What a target with Linux or a checkout of ExecuTorch needs comes when one is first used
 # (harness/system/packages.py).
 case $purpose in
   dev) purposes="run linux executorch dev" ;;
   *) purposes=run ;;
 esac
-# shellcheck disable=SC2086
-sh "$root/scripts/install-packages.sh" "$root" "$log" $purposes
-
-# --- Python ------------------------------------------------------------------------------
+# $1: its log; $2: a pattern of their names.
+packages() {
+  # shellcheck disable=SC2086
+  sh "$root/scripts/install-packages.sh" "$root" "$1" "$2" $purposes
+}
 usable() {
   "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
     >/dev/null 2>&1
 }
 # A distribution builds its Python with profiles (PGO); pyenv's default and others do not, and a
 # suite then takes about a tenth longer.
+if ! usable "${HIL_PYTHON:-/usr/bin/python3}" && [ "${HIL_NO_SYSTEM_PACKAGES:-}" != 1 ] &&
+  command -v apt-get >/dev/null 2>&1; then
+  packages "$log" '^(python3|ca-certificates)'
+fi
+# apt works beside pip, unless it would ask for a password; this script ends no sooner than apt.
+beside=
+if [ "$(id -u)" -eq 0 ] || sudo -n true >/dev/null 2>&1; then
+  packages "$state/packages.log" . &
+  beside=$!
+  trap 'wait "$beside" || :' EXIT
+else
+  packages "$log" .
+fi
 python=
 for candidate in "${HIL_PYTHON:-/usr/bin/python3}" /usr/bin/python3 python3 python3.11 python3.12 \
   python3.13 python3.10; do
@@ -150,6 +164,7 @@ import_once() {
   env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -c \
     "import harness.cli.run, harness.export.child.worker" || : # an old ExecuTorch may lack some
 }
+[ -z "$beside" ] || wait "$beside" || exit # it has said why
 [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || step "compiling the modules that a run imports" import_once
 for held in run "$purpose"; do stamped "$held" >"$venv/.hil-stamp-$held"; done
 say "ready"

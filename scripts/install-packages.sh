@@ -1,19 +1,21 @@
 #!/bin/sh
-# Installs the system packages of docker/packages.txt for some purposes:
-#   install-packages.sh PROJECT LOG PURPOSE...
+# Installs the system packages of docker/packages.txt for some purposes, those whose names match an
+# extended regular expression:
+#   install-packages.sh PROJECT LOG NAMES PURPOSE...
 # Called by bootstrap.sh, and by the harness when a target first needs more. With
 # HIL_NO_SYSTEM_PACKAGES=1 it only names what is missing.
 set -eu
 root=$1
 log=$2
-shift 2
+names=$3
+shift 3
 purposes=$*
 . "$root/scripts/steps.sh"
 
 # $1: the column of this system.
 listed() {
-  awk -v column="$1" -v purposes=" $purposes " '
-    /^#/ || NF == 0 || $column == "-" { next }
+  awk -v column="$1" -v purposes=" $purposes " -v names="$names" '
+    /^#/ || NF == 0 || $column == "-" || $column !~ names { next }
     index(purposes, " " $1 " ") { print $column }
   ' "$root/docker/packages.txt" | sort -u
 }

@@ -78,7 +78,7 @@ def install(debian: str) -> bool:
         return False
     log = paths.state_dir() / "bootstrap.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = ["sh", str(script), str(root), str(log), purpose]
+    command = ["sh", str(script), str(root), str(log), ".", purpose]  # all names of the purpose
     return subprocess.run(command, stdout=sys.stderr, check=False).returncode == 0
 
 

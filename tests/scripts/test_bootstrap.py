@@ -222,6 +222,82 @@ def test_missing_system_packages_are_named(checkout: Path) -> None:
         assert "no-such-package-anywhere" in done.stderr
 
 
+APT = """#!/bin/sh
+# Of `install`, waits for what is to come first, and writes down what is there at its end, and
+# whether another bootstrap could begin.
+[ "$1" = install ] || exit 0
+for _ in $(seq 300); do
+  if {come}; then
+    sleep 0.3
+    ls "{root}" > "{root}/apt.log"
+    flock -n "{root}/.hil/bootstrap.lock" true && touch "{root}/unlocked"
+    exit {status}
+  fi
+  sleep 0.1
+done
+exit 9
+"""
+
+
+def with_apt(
+    checkout: Path, tmp_path: Path, come: str, *, status: int = 0, **stand_ins: str
+) -> dict[str, str]:
+    """An environment in which a package is missing; nothing is installed."""
+    (checkout / "docker/packages.txt").write_text("run no-such-package no-such-package -\n")
+    folder = tmp_path / "stand-ins"
+    folder.mkdir()
+    scripts = {"apt-get": APT.format(come=come, root=checkout, status=status)}
+    scripts |= {"dpkg-query": "#!/bin/sh\nexit 1\n", "id": "#!/bin/sh\necho 0\n"} | stand_ins
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return {"HIL_NO_SYSTEM_PACKAGES": "", "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_system_packages_come_beside_pythons(checkout: Path, tmp_path: Path) -> None:
+    """apt here ends after pip has begun: one after the other, it would fail."""
+    environment = with_apt(checkout, tmp_path, f"[ -e '{checkout}/pip.log' ]")
+    done = bootstrap(checkout, plan=["torch"], **environment)
+    assert (done.returncode, done.stdout) == (0, "hil got: doctor --json\n"), done.stderr
+    assert "system packages to install: no-such-package" in done.stderr
+
+
+def test_a_failing_apt_is_not_taken_for_done(checkout: Path, tmp_path: Path) -> None:
+    """Also where all that pip does went well before."""
+    last = f"grep -qs -e '-e {checkout}' '{checkout}/pip.log'"
+    done = bootstrap(checkout, plan=["torch"], **with_apt(checkout, tmp_path, last, status=7))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "apt-get install failed" in done.stderr
+    assert f"the whole output is in {checkout}/.hil/packages.log" in done.stderr
+    assert "ready" not in done.stderr
+    assert not list(checkout.glob(".venv/.hil-stamp*"))
+
+
+def test_apt_is_waited_for_where_pip_fails(checkout: Path, tmp_path: Path) -> None:
+    last = f"grep -qs -e '-e {checkout}' '{checkout}/pip.log'"
+    environment = with_apt(checkout, tmp_path, last)
+    done = bootstrap(checkout, plan=["torch"], project_status=1, **environment)
+    assert done.returncode == 3
+    assert "installing the project failed" in done.stderr
+    assert (checkout / "apt.log").exists()
+    assert not (checkout / "unlocked").exists()
+
+
+def test_a_password_is_asked_for_before_anything_else_is_said(
+    checkout: Path, tmp_path: Path
+) -> None:
+    environment = with_apt(
+        checkout,
+        tmp_path,
+        "true",
+        id="#!/bin/sh\necho 1000\n",
+        sudo='#!/bin/sh\n[ "$1" != -n ] || exit 1\nexec "$@"\n',
+    )
+    done = bootstrap(checkout, plan=["torch"], **environment)
+    assert done.returncode == 0, done.stderr
+    assert "pip.log" not in (checkout / "apt.log").read_text().split("\n")
+
+
 # Makes an environment with no more in it than the first one had.
 VENV = """#!/bin/sh
 if [ "$1 $2" = "-m venv" ]; then

@@ -97,7 +97,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_clone_installs_what_linux_needs_on_first_use(clone: Path) -> None:
     assert packages.install("qemu-user-static")
-    assert (clone / "called").read_text() == f"{clone} {clone}/.hil/bootstrap.log linux\n"
+    assert (clone / "called").read_text() == f"{clone} {clone}/.hil/bootstrap.log . linux\n"
 
 
 @pytest.mark.parametrize("package", ["cmake", "chromium", "gperf"])
