@@ -10,12 +10,13 @@ import click
 import pytest
 
 from harness.cli.main import main
-from tests.examples.conftest import Call, call, repository
+from tests.cli.conftest import Hil, hil
+from tests.examples.conftest import repository
 from tools.commands import main as tools
 
 from .blocks import Block, blocks, fits, shown, verbs
 
-__all__ = ["call", "repository"]  # fixtures
+__all__ = ["hil", "repository"]  # fixtures
 
 BLOCKS = {block.id: block for block in blocks()}
 _RUN = {name: block for name, block in BLOCKS.items() if block.kind == "console"}
@@ -39,6 +40,13 @@ def folder(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return mine
 
 
+@pytest.fixture
+def _any_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that pages speak of are not here."""
+    monkeypatch.setattr(click.Path, "convert", lambda _type, value, _parameter, _context: value)
+
+
+@pytest.mark.usefixtures("_any_path")
 @pytest.mark.parametrize("name", [n for n, block in BLOCKS.items() if list(verbs(block))])
 def test_every_command_is_one(name: str) -> None:
     """Its verb and its options exist, and it has the arguments it needs."""
@@ -60,17 +68,18 @@ def parse(words: list[str]) -> None:
     command.make_context(words[0], rest)
 
 
-@pytest.fixture(autouse=True)
-def _any_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files that pages speak of are not here."""
-    monkeypatch.setattr(click.Path, "convert", lambda _type, value, _parameter, _context: value)
-
-
 @pytest.mark.parametrize("name", [n for n, block in _RUN.items() if block.why_not is None])
-def test_a_command_prints_what_the_page_says(name: str, folder: Path, call: Call) -> None:
+def test_a_command_prints_what_the_page_says(
+    name: str, folder: Path, hil: Hil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    for variable in ("HIL_PROJECT", "HIL_REFERENCES"):
+        monkeypatch.delenv(variable, raising=False)
     for command, said in shown(_RUN[name]):
-        done = call(shlex.split(command), folder, COLUMNS="100")
-        assert fits(said, on_any_machine(done.stdout)), f"$ {command}\n{done.stdout}{done.stderr}"
+        program, *words = shlex.split(command)
+        assert program == "hil"
+        done = hil(*words, COLUMNS="100")
+        assert fits(said, on_any_machine(done.out)), f"$ {command}\n{done.out}{done.err}"
 
 
 def on_any_machine(printed: str) -> str:
@@ -98,6 +107,7 @@ def test_the_reader(said: str, printed: str, ok: bool) -> None:
     assert fits(said, printed) is ok
 
 
+@pytest.mark.usefixtures("_any_path")
 def test_what_is_planted_is_noticed() -> None:
     block = Block("page.md", 1, "", "hil run host add --profil\n", None)
     (words,) = verbs(block)
