@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +98,26 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def west_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def west_environment() -> Iterator[None]:
     """No workspace of the user's."""
-    monkeypatch.delenv("ZEPHYR_BASE", raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ZEPHYR_BASE", raising=False)
+        yield
 
 
-@pytest.fixture
-def made(remote: Path, tmp_path: Path, west_environment: None) -> Path:
-    folder = tmp_path / "ws"
+@pytest.fixture(scope="module")
+def made(remote: Path, tmp_path_factory: pytest.TempPathFactory, west_environment: None) -> Path:
+    """For who changes nothing in it: fetched by west once."""
+    folder = tmp_path_factory.mktemp("made") / "ws"
     init(plan_init(folder, "4.1.0", remote.as_uri(), packages=False), _quiet)
     return folder
+
+
+@pytest.fixture
+def own(made: Path, tmp_path: Path) -> Path:
+    """A copy to change."""
+    return Path(shutil.copytree(made, tmp_path / "ws", symlinks=True))
 
 
 def _environ(base: Path) -> dict[str, str]:
@@ -130,13 +139,13 @@ def test_what_init_made_is_a_workspace_that_a_target_is_built_in(made: Path) -> 
     assert done.returncode == 0
 
 
-def test_init_again_goes_on_where_it_ended(remote: Path, made: Path) -> None:
-    shutil.rmtree(made / "modules/picolibc")
-    plan = plan_init(made, "4.1.0", remote.as_uri(), packages=False)
+def test_init_again_goes_on_where_it_ended(remote: Path, own: Path) -> None:
+    shutil.rmtree(own / "modules/picolibc")
+    plan = plan_init(own, "4.1.0", remote.as_uri(), packages=False)
     assert list(plan.steps()) == ["fetching"]
     said: list[str] = []
     init(plan, said.append)
-    assert (made / "modules/picolibc/README").is_file()
+    assert (own / "modules/picolibc/README").is_file()
     assert any("fetching picolibc" in line for line in said)
 
 
@@ -258,12 +267,12 @@ def test_the_doctor_finds_nothing_missing_in_what_init_made(made: Path) -> None:
 
 
 def test_the_doctor_names_what_is_missing_with_the_command_that_gets_it(
-    made: Path, monkeypatch: pytest.MonkeyPatch
+    own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = made / "zephyr"
-    shutil.rmtree(made / "modules/cmsis_6")
-    own = made / "hil-manifest/west.yml"
-    own.write_text(own.read_text().replace("          - picolibc\n", ""))
+    base = own / "zephyr"
+    shutil.rmtree(own / "modules/cmsis_6")
+    manifest = own / "hil-manifest/west.yml"
+    manifest.write_text(manifest.read_text().replace("          - picolibc\n", ""))
     (base / "scripts/west-commands.yml").write_text("west-commands: []\n")
     (base / "scripts/requirements-base.txt").write_text("west>=0.14\njsonschema\ncanopen\n")
     monkeypatch.setattr("harness.firmware.zephyr.examine._MISSING", "print('jsonschema')")
