@@ -176,7 +176,7 @@ def _alone(ground: Ground, rows: dict[str, dict[str, Any]]) -> Iterator[Attempt]
 
 
 def _limits(expected: str) -> Limits:
-    host = 3.0 if "HANG deadline" in expected else 120.0
+    host = 2.0 if "HANG deadline" in expected else 120.0
     return Limits(host=host, stall=2.0 if "HANG stall" in expected else 60.0)
 
 

@@ -62,7 +62,8 @@ def test_a_copy_that_bypasses_the_hook_is_noticed(tmp_path: Path) -> None:
     planted = tmp_path / source.name
     planted.write_text("#include <cstring>\n" + direct)
     what = PROGRAMS["two_inputs"]
-    run = what.run(built(tmp_path, *COUNTING, planted=(planted, source)) / ELF, tmp_path / "w")
+    build = built(tmp_path, *COUNTING, FAST_SCRATCH, planted=(planted, source))
+    run = what.run(build / ELF, tmp_path / "w")
     assert run.status == 0, run.console
     assert counted(run.console) == [Copies(1, 20)] * 2  # the output's only
     assert needed_copies(what.program()) != [Copies(1, 20)]

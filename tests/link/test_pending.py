@@ -11,6 +11,7 @@ from harness.link.build import pending_steps
 from harness.link.build_failure import BuildFailureKind
 from harness.link.diagnose.explain import Explanation, explain
 
+GENERATORS = ("Ninja", "Unix Makefiles")
 LISTS = """\
 cmake_minimum_required(VERSION 3.20)
 project(planted C)
@@ -30,9 +31,12 @@ class Build:
     def __init__(self, root: Path, generator: str) -> None:
         self.source, self.directory = root / "source", root / "build"
         self.source.mkdir()
+        self.restore()
+        self._run(["cmake", "-S", str(self.source), "-B", str(self.directory), "-G", generator])
+
+    def restore(self) -> None:
         for name, text in FILES.items():
             (self.source / name).write_text(text)
-        self._run(["cmake", "-S", str(self.source), "-B", str(self.directory), "-G", generator])
 
     def build(self) -> int:
         return self._run(["cmake", "--build", str(self.directory)])
@@ -45,11 +49,16 @@ class Build:
         return subprocess.run(argv, capture_output=True, check=False).returncode
 
 
-@pytest.fixture(params=["Ninja", "Unix Makefiles"])
-def built(request: pytest.FixtureRequest, tmp_path: Path) -> Build:
-    build = Build(tmp_path, request.param)
-    assert build.build() == 0
-    return build
+@pytest.fixture(scope="module", params=GENERATORS)
+def configured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return Build(tmp_path_factory.mktemp("pending"), request.param)
+
+
+@pytest.fixture
+def built(configured: Build) -> Build:
+    configured.restore()
+    assert configured.build() == 0
+    return configured
 
 
 def test_a_build_that_ended_has_nothing_left(built: Build) -> None:
@@ -82,7 +91,12 @@ def test_a_build_that_was_killed_is_unfinished(built: Build) -> None:
     assert built.explained().well
 
 
-def test_a_failed_link_is_explained_though_others_are_out_of_date(built: Build) -> None:
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_failed_link_is_explained_though_others_are_out_of_date(
+    generator: str, tmp_path: Path
+) -> None:
+    built = Build(tmp_path, generator)
+    assert built.build() == 0
     lists = f"{LISTS}add_executable(other other.c)\n"
     (built.source / "CMakeLists.txt").write_text(lists)
     (built.source / "other.c").write_text("int gone(void);\nint main(void) { return gone(); }\n")
@@ -110,7 +124,10 @@ def test_a_missing_header_is_the_cause_unless_the_build_generates_it(tmp_path: P
     assert stopped.where == f"{main}:1"
 
 
-def test_what_cannot_be_made_is_told(built: Build) -> None:
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_what_cannot_be_made_is_told(generator: str, tmp_path: Path) -> None:
+    built = Build(tmp_path, generator)
+    assert built.build() == 0
     (built.source / "core.c").unlink()
     explained = built.explained()
     assert not explained.well
