@@ -14,26 +14,20 @@ import pytest
 import executorch_hil
 
 SUITES = {
-    "a fixture called case": """
+    "names as ours once were": """
         import pytest
         @pytest.fixture
         def case(): return 1
-        def test_it(case): assert case == 1
-        """,
-    "fixtures called as ours once were": """
-        import pytest
+        def test_fixture(case): assert case == 1
+        @pytest.mark.parametrize("case", [1, 2])
+        def test_parameter(case): assert case
         @pytest.fixture
         def run(): return 1
         @pytest.fixture
         def target(): return 2
         @pytest.fixture
         def program(run, target): return run + target
-        def test_it(program): assert program == 3
-        """,
-    "a parameter called case": """
-        import pytest
-        @pytest.mark.parametrize("case", [1, 2])
-        def test_it(case): assert case
+        def test_fixtures(program): assert program == 3
         """,
     "only skips": """
         import pytest

@@ -5,7 +5,14 @@ The inner runs are real pytest sessions; those that need a simulator use the rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+
+from tests.export.conftest import double
+from tests.thorough import cases
+
+__all__ = ["double"]
 
 
 def test_markers_come_from_the_targets(pytester: pytest.Pytester) -> None:
@@ -13,7 +20,7 @@ def test_markers_come_from_the_targets(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["@pytest.mark.cortex_m55: cases on corstone-300-m55"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_typo_in_m_is_an_error(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     """In a repository that has settings of ours, before anything is collected."""
     (pytester.path / "hil.toml").touch()
@@ -23,7 +30,7 @@ def test_a_typo_in_m_is_an_error(pytester: pytest.Pytester, workers: tuple[str, 
     result.stderr.fnmatch_lines(["*no marker is named 'cortx_m55'; did you mean cortex_m55?*"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_typo_in_m_is_an_error_where_a_test_asks_for_a_case(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
@@ -41,7 +48,7 @@ def test_expressions_of_known_markers_are_fine(pytester: pytest.Pytester) -> Non
     result.assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_run_in_which_nothing_ran_is_an_error(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
@@ -90,14 +97,13 @@ def test_fixtures_in_a_users_own_tests_under_two_workers(
 
 
 def test_a_test_waits_for_no_program_but_its_own(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, double: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session ends at the first test, and nothing was exported for the second."""
+    double()
     monkeypatch.setenv("HIL_HOME", str(pytester.path / "home"))
     for name in ("first", "second"):
-        (pytester.path / f"{name}.py").write_text(
-            "import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = (torch.rand(1, 4),)\n"
-        )
+        (pytester.path / f"{name}.py").write_text("ModelUnderTest = ModelInputs = None\n")
     pytester.makepyfile(
         """
         import pytest
@@ -203,10 +209,10 @@ def test_an_npu_that_m_names_has_all_its_cases(pytester: pytest.Pytester) -> Non
     ("arguments", "sampled"),
     [
         ((), True),
-        (("-m", "not u85"), True),
         (("-m", "u55 or u85"), False),
-        (("--hil-npu-cases=all",), False),
         (("-m", "u55", "--hil-npu-cases=sample"), True),
+        pytest.param(("-m", "not u85"), True, marks=pytest.mark.thorough),
+        pytest.param(("--hil-npu-cases=all",), False, marks=pytest.mark.thorough),
     ],
 )
 def test_a_sample_of_the_npu_cases_says_so(
@@ -276,7 +282,7 @@ def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize("factor", ["nan", "0", "x"])
+@pytest.mark.parametrize("factor", cases("nan", thorough=["0", "x"]))
 def test_a_limit_factor_that_is_no_number(pytester: pytest.Pytester, factor: str) -> None:
     (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
@@ -292,7 +298,9 @@ def test_a_limit_factor_that_is_no_number(pytester: pytest.Pytester, factor: str
     result.stderr.fnmatch_lines(["*hil.toml: limit_factor is not a number above 0*"])
 
 
-@pytest.mark.parametrize("option", ["fvp_missing", "firmware", "exporter", "npu_cases"])
+@pytest.mark.parametrize(
+    "option", cases("fvp_missing", thorough=["firmware", "exporter", "npu_cases"])
+)
 def test_a_word_in_the_ini_file_that_is_none(pytester: pytest.Pytester, option: str) -> None:
     pytester.makepyfile("def test_model(hil_case): pass")
     result = pytester.runpytest_subprocess("-o", f"hil_{option}=nonsense")

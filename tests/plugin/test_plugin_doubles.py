@@ -54,7 +54,13 @@ def doubles(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param((), id="alone"),
+        pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.thorough),
+    ],
+)
 def test_each_ending_is_told(
     pytester: pytest.Pytester, doubles: Path, workers: tuple[str, ...]
 ) -> None:

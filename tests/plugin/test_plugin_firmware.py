@@ -48,6 +48,10 @@ TESTS = """
         pass
 """
 CASE = "corstone-300-m55/add"
+ALONE_OR_NOT = [
+    pytest.param((), id="alone"),
+    pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.thorough),
+]
 
 
 @pytest.fixture
@@ -65,13 +69,17 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.mark.parametrize(
     ("arguments", "of_model"),
     [
-        ((), [""]),
+        pytest.param((), [""], marks=pytest.mark.thorough),
         (("--hil-executorch", "src/checkout"), ["-executorch"]),
         (
             ("--hil-executorch", "src/checkout", "--hil-firmware", "both"),
             ["-bundled", "-executorch"],
         ),
-        (("--hil-executorch", "src/checkout", "--hil-firmware", "bundled"), [""]),
+        pytest.param(
+            ("--hil-executorch", "src/checkout", "--hil-firmware", "bundled"),
+            [""],
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_the_id_says_whose_firmware(
@@ -84,7 +92,7 @@ def test_the_id_says_whose_firmware(
 
 
 @needs_qemu
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", ALONE_OR_NOT)
 def test_each_is_a_test_of_its_own(
     pytester: pytest.Pytester, checkout: Path, workers: tuple[str, ...]
 ) -> None:
@@ -117,7 +125,7 @@ def test_the_environment_names_a_checkout_and_asks_for_nothing(
     assert f"test_model[{CASE}-executorch]" in both.stdout.str()
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", ALONE_OR_NOT)
 def test_without_a_checkout_it_is_wrong_usage(
     pytester: pytest.Pytester, checkout: Path, workers: tuple[str, ...]
 ) -> None:

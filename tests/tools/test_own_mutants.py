@@ -128,7 +128,7 @@ def test_a_loop_without_an_end_is_ended_by_its_own_time(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by the clock on the wall: on a crowded machine that says nothing about the bug."""
-    monkeypatch.setattr("tools.bench.own_ground._CPU_SECONDS", 4)
+    monkeypatch.setattr("tools.bench.own_ground._CPU_SECONDS", 2)
     (row,) = results_of(project, 1, mutant(MODULE, "return a", "while a: pass\n    return a", SUM))
     assert (row.fate, row.by) == (Fate.CAUGHT, "pytest")
     assert row.verdict == "killed: SIGXCPU"
