@@ -4,9 +4,7 @@ before a simulator starts; and that no other program is."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +25,9 @@ from harness.firmware.operators import (
 )
 from harness.firmware.source import source_named, source_names
 from harness.firmware.sources.bundled import build
+from tests.cli.conftest import Hil, hil
+
+__all__ = ["hil"]  # a fixture
 
 TABLE = '"cortex_m::quantized_add.out", "aten::view_copy.out"'
 
@@ -128,45 +129,30 @@ def test_what_any_of_the_files_has_is_not_missing(tmp_path: Path) -> None:
 
 
 def test_a_delegate_is_refused_by_a_runner_without_its_backend(
-    shared_hil_home: str, hil_export_process: ExportProcess, tmp_path: Path
+    hil: Hil, hil_export_process: ExportProcess
 ) -> None:
     """Neither `hil run` nor `hil exec` starts a simulator for a program that cannot be loaded."""
     request = ExportRequest(find_model("add"), "ethos-u55-128")
-    pte = str(export([request], process=hil_export_process)[0].unwrap().pte_path)
+    pte = export([request], process=hil_export_process)[0].unwrap().pte_path
     for words in (["run", "host", "add", "--pte", pte], ["exec", "host", pte]):
-        done = subprocess.run(
-            [sys.executable, "-m", "harness", *words, "--json"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-            cwd=tmp_path,
-            env={**os.environ, "HIL_HOME": shared_hil_home},
-        )
-        assert done.returncode == 1, done.stderr
-        assert "the runner has no backend EthosUBackend" in done.stdout + done.stderr
-        assert '"backend_missing"' in done.stdout
+        done = hil(*words, "--json")
+        assert done.code == 1, done.err
+        assert "the runner has no backend EthosUBackend" in done.out + done.err
+        assert '"backend_missing"' in done.out
 
 
 def test_a_run_is_refused_before_the_simulator_starts(
-    add: Program, shared_hil_home: str, tmp_path: Path
+    add: Program, hil: Hil, tmp_path: Path
 ) -> None:
     """What has no run directory was not simulated."""
     content = add.pte_path.read_bytes()
     assert content.count(b"cortex_m::quantized_add\0") == 1
     bad = tmp_path / "bad.pte"
     bad.write_bytes(content.replace(b"cortex_m::quantized_add\0", b"cortex_m::quantized_axe\0"))
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", "host", "add", "--pte", str(bad), "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={**os.environ, "HIL_HOME": shared_hil_home},
-    )
-    assert done.returncode == 1, done.stderr
-    assert "quantized_axe" in done.stdout
-    said = json.dumps(json.loads(done.stdout))
+    done = hil("run", "host", "add", "--pte", bad, "--json")
+    assert done.code == 1, done.err
+    assert "quantized_axe" in done.out
+    said = json.dumps(done.json)
     assert '"EXPORT_ERROR"' in said
     assert '"operator_missing"' in said
     assert '"operators": ["cortex_m::quantized_axe.out"]' in said

@@ -39,7 +39,7 @@ from tests.firmware.executorch.products import (
 )
 from tests.firmware.executorch.small import CHECKS, KERNEL, edit, git, sdk_platform
 from tests.firmware.sealed import load_firmware
-from tests.thorough import cases
+from tests.thorough import amount, cases
 
 Home = Callable[[str], Path]
 
@@ -70,10 +70,33 @@ def assert_in_qemus_memory(firmware: Firmware) -> None:
         assert any(a <= address and address + size <= a + n for a, n in QEMU_MEMORY), hex(address)
 
 
+Snapshot = dict[str, tuple[int, int, int]]
+
+
+def snapshot(folder: Path) -> tuple[Snapshot, str, bytes]:
+    """Names, sizes and times of all files and folders, what git says of them, and its index."""
+    files: Snapshot = {}
+    for path in (folder, *folder.rglob("*")):
+        found = path.lstat()
+        size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+        files[str(path)] = (found.st_mode, size, found.st_mtime_ns)
+    git_folder = git(folder, "rev-parse", "--absolute-git-dir")
+    index = (Path(git_folder) / "index").read_bytes()
+    said = git(folder, "--no-optional-locks", "status", "--porcelain", "--ignored")
+    return files, said, index
+
+
 @pytest.mark.parametrize("target", cases(M55, U85, thorough=[U55]))
 def test_a_checkouts_runner(source: Source, target: str) -> None:
+    """Nothing is written to the user's folders."""
+    folders = [source.root, *(part.folder for part in source.find().parts.values())]
+    folders = [folder for folder in folders if (folder / ".git").exists()]
+    before = [snapshot(folder) for folder in folders]
     told: list[str] = []
     firmware = built(source, target, told.append)
+    for folder, then in zip(folders, before, strict=True):
+        for was, now in zip(then, snapshot(folder), strict=True):
+            assert now == was, folder
     commit = source.find().revision.commit
     assert told[0] == f"{target} (ExecuTorch {commit[:8]}): configuring the runner"
     assert re.search(r"building the runner (\d+)/\1$", told[-2])
@@ -113,32 +136,6 @@ def test_firmware_of_a_checkout_elsewhere_says_where(small: Source) -> None:
     assert other.key != first.key
     sizes = [[s[:6] for s in read_elf(each.elf).sections if s.allocated] for each in (first, other)]
     assert sizes[0] == sizes[1]
-
-
-Snapshot = dict[str, tuple[int, int, int]]
-
-
-def snapshot(folder: Path) -> tuple[Snapshot, str, bytes]:
-    """Names, sizes and times of all files and folders, what git says of them, and its index."""
-    files: Snapshot = {}
-    for path in (folder, *folder.rglob("*")):
-        found = path.lstat()
-        size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
-        files[str(path)] = (found.st_mode, size, found.st_mtime_ns)
-    git_folder = git(folder, "rev-parse", "--absolute-git-dir")
-    index = (Path(git_folder) / "index").read_bytes()
-    said = git(folder, "--no-optional-locks", "status", "--porcelain", "--ignored")
-    return files, said, index
-
-
-def test_nothing_is_written_to_the_users_folders(source: Source) -> None:
-    folders = [source.root, *(part.folder for part in source.find().parts.values())]
-    folders = [folder for folder in folders if (folder / ".git").exists()]
-    before = [snapshot(folder) for folder in folders]
-    built(source)
-    for folder, then in zip(folders, before, strict=True):
-        for was, now in zip(then, snapshot(folder), strict=True):
-            assert now == was, folder
 
 
 # --- Errors of the checkout ------------------------------------------------------------------
@@ -235,7 +232,7 @@ def test_a_build_killed_at_any_moment(small: Source, home: Home, seed: int) -> N
     began = time.monotonic()
     wanted = reference(small, home)
     whole = time.monotonic() - began
-    for attempt in range(3):
+    for attempt in range(amount(2, 3)):
         moment = randomness.uniform(0, whole)
         print("killed after", moment, "of", whole)
         mark(small.root / CHECKS, f"x{seed}{attempt}")
@@ -311,6 +308,7 @@ def test_a_program_without_a_script(small: Source) -> None:
         built(small, U85)
 
 
+@pytest.mark.thorough
 def test_an_edited_script_of_a_320(small: Source) -> None:
     """It is read when the build is configured, and moved again."""
     before = built(small, U85)

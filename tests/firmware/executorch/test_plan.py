@@ -228,7 +228,9 @@ def test_every_option_is_in_the_key(small: Source) -> None:
     plan = small.plan()
     keys = {replace(plan, options={**plan.options, name: "x"}).key() for name in plan.options}
     assert len(keys | {plan.key()}) == len(plan.options) + 1
-    assert len({small.plan(name).key() for name in BOARDS}) == len(BOARDS)
+    plans = [small.plan(name) for name in BOARDS]
+    assert len({plan.key() for plan in plans}) == len(BOARDS)
+    assert len({plan.tree() for plan in plans}) == len(BOARDS), "none disturbs another"
 
 
 def test_a_change_where_nothing_is_built_is_none(small: Source) -> None:

@@ -10,25 +10,21 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.models import find_model
-from harness.core.simulator_name import SimulatorName
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
 from harness.log.parser import parse_console
 from harness.sim.run_files import CONSOLE, WORK
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from tests.firmware.executorch.conftest import Source
+from tests.firmware.executorch.products import M55, U55, U85, built
 from tests.firmware.executorch.small import KERNEL, edit
+from tests.thorough import cases
 
-TARGETS = {
-    "corstone-300-m55": "cortex-m55",
-    "corstone-300-u55-128": "ethos-u55-128",
-    "corstone-320-u85-256": "ethos-u85-256",
-}
+TARGETS = {M55: "cortex-m55", U55: "ethos-u55-128", U85: "ethos-u85-256"}
 Run = Callable[[Firmware, Program], tuple[str, list[bytes]]]
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -66,16 +62,11 @@ def run(tmp_path: Path) -> Run:
     return once
 
 
-def built(source: Source, target: str) -> Firmware:
-    chosen = pick(load_target(target), "qemu").target
-    return source_named("executorch").build(BuildRequest(chosen, SimulatorName.QEMU, source.find()))
-
-
 def expected(program: Program) -> list[bytes]:
     return [(program.directory / name).read_bytes() for name in program.sets[0].expected]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", cases(U55, U85, thorough=[M55]))
 def test_a_program_runs(
     source: Source, target: str, exported: Callable[[str], Program], run: Run
 ) -> None:
@@ -92,8 +83,7 @@ def test_a_program_runs(
 def test_a_bug_in_a_kernel_is_run(
     small: Source, exported: Callable[[str], Program], run: Run
 ) -> None:
-    target = "corstone-300-m55"
-    program = exported(target)
+    program = exported(M55)
     edit(small.root / KERNEL, "pairs.out + r * pairs.row, pairs.row)", "pairs.out, pairs.row - 1)")
-    _, outputs = run(built(small, target), program)
+    _, outputs = run(built(small, M55), program)
     assert outputs != expected(program)
