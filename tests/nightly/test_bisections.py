@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.source import FirmwareChoice
+from harness.config.case import Case
+from harness.core.judgement import Judgement
+from harness.core.verdict import Verdict
+from harness.firmware.source import FirmwareChoice, source_named
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History
 from harness.nightly.night import culprits
-from harness.system.progress import silent
-from tests.firmware.executorch.small import KERNEL, commit, edit, git, small_checkout
+from harness.run.bisect import Bisection, Commit, Mark, Trial
+from harness.run.pipeline import RunOptions
+from harness.run.record import RunRecord
+from harness.system.progress import Progress, silent
+from tests.firmware.executorch.small import commit, git, small_checkout
 from tests.nightly.history.made import KNOWN, TARGET, night, row
 from tests.run.bisect.homes import own_home
 
@@ -39,18 +45,26 @@ def failed(history: History, good: str, bad: str, *cases: str) -> Comparison:
 
 
 def test_the_commit_is_named(
-    history: History, tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a bisection of a small checkout that is built and run; it is in the history afterwards."""
-    own_home(tmp_path / "home", shared_hil_home, monkeypatch)
-    root, parts = small_checkout(tmp_path)
-    good = git(root, "rev-parse", "HEAD")
-    edit(root / KERNEL, "pairs.out + r * pairs.row, pairs.row)", "pairs.out, pairs.row - 1)")
-    broken = commit(root, "add: tidied up")
-    page = failed(history, good, broken, CASE)
-    ((case, text),) = culprits(page, FirmwareChoice((), root, parts), 60, silent)
+    """By a bisection between the two nights' commits, as test_bisect_case.py has a real one; it is
+    in the history afterwards."""
+    good, bad, firmware = "a" * 40, "b" * 40, FirmwareChoice((), tmp_path)
+    bisected = []
+
+    def found(case: Case, *ends: str, progress: Progress) -> Bisection:
+        bisected.append((case, *ends))
+        broken = Commit(bad, "Ann, today", "add: tidied up")
+        record = RunRecord(case, "", Judgement(Verdict.MISMATCH))
+        return Bisection((Trial(broken, Mark.BAD, record),), (broken,))
+
+    monkeypatch.setattr("harness.nightly.night.bisect", found)
+    page = failed(history, good, bad, CASE)
+    ((case, text),) = culprits(page, firmware, 60, silent)
+    options = RunOptions(firmware=replace(firmware, sources=(source_named("executorch"),)))
+    assert bisected == [(Case(TARGET, "qadd"), good, bad, options)]
     assert case == CASE
-    assert text.startswith(f"the first bad commit is {broken[:10]} add: tidied up (")
+    assert text == f"the first bad commit is {bad[:10]} add: tidied up (Ann, today)"
     history.blame("n2", {case: text})
     history.blame("n2", {case: "something else"})
     assert compare(history, page.night).cases[0].culprit == text

@@ -97,7 +97,9 @@ def nights(place: Path, asked: Callable[..., Result]) -> dict[str, Result]:
     """Each night once, in this order."""
 
     def night(name: str, **options: Any) -> Result:
-        return asked("nightly", place / "suite.yaml", "--night", name, "--json", **options)
+        return asked(
+            "nightly", place / "suite.yaml", "--night", name, "-j", "1", "--json", **options
+        )
 
     good = night("good")
     with running(Service()) as chat:
@@ -125,7 +127,7 @@ def grown(place: Path, nights: dict[str, Result], asked: Callable[..., Result]) 
     suite = place / "growth.yaml"
     suite.write_text(f"cases:\n  - {{targets: [{TARGET}], models: [add]}}\n")
     url = f"sqlite:///{place}/grown.db"
-    words = ("nightly", suite, "--history", url, "--night")
+    words = ("nightly", suite, "-j", "1", "--history", url, "--night")
     assert asked(*words, "before").code == 0
     page = place / "grown.html"
     after = asked(*words, "after", "--html", page, **planted(place / "growth", *GROWN))
