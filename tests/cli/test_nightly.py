@@ -202,31 +202,41 @@ def test_help_teaches() -> None:
     assert "--shard" in said("nightly", "run", "--help")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("history", CASE),
-        ("history",),
-        ("history", "copy", "--to", "x"),
-        ("prune", "--nights-older-than", "1d"),
-        ("nightly", "suite.yaml"),
-        ("nightly", "merge", "."),
-    ],
+NEED_THE_EXTRA = (
+    ("history", CASE),
+    ("history",),
+    ("history", "copy", "--to", "x"),
+    ("prune", "--nights-older-than", "1d"),
+    ("nightly", "suite.yaml"),
+    ("nightly", "merge", "."),
 )
-def test_without_the_extra_it_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+WITHOUT_IT = f"""
+import json, sys
+sys.modules["sqlalchemy"] = None
+from click.testing import CliRunner
+from harness.cli.main import main
+for words in {NEED_THE_EXTRA!r}:
+    done = CliRunner().invoke(main, words)
+    print(json.dumps([done.exit_code, done.stderr]))
+"""
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("cases:\n  - {targets: [host], models: [add]}\n")
-    asked = f"import sys; sys.modules['sqlalchemy'] = None; sys.argv[1:] = {words!r}\n"
     done = subprocess.run(
-        [sys.executable, "-c", asked + "from harness.cli.main import main; main()"],
+        [sys.executable, "-c", WITHOUT_IT],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path,
         env={**os.environ, "HIL_HOME": str(tmp_path), "PYTHONPATH": str(import_root())},
     )
-    assert done.returncode == 3, done.stderr
-    assert "the history needs the Python package sqlalchemy" in done.stderr
-    assert "executorch-hil[nightly]" in done.stderr
+    ended = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(ended) == len(NEED_THE_EXTRA), done.stderr
+    for words, (code, errors) in zip(NEED_THE_EXTRA, ended, strict=True):
+        assert code == 3, (words, errors)
+        assert "the history needs the Python package sqlalchemy" in errors
+        assert "executorch-hil[nightly]" in errors
 
 
 def test_a_run_imports_nothing_of_the_history() -> None:

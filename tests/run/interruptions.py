@@ -178,7 +178,7 @@ def main(how: str, count: int, seed: int, folder: Path) -> int:
     ground = Ground(folder, random.Random(seed))
     command = _pytest if how == "kill-pytest" else _run
     (folder / "test_model.py").write_text(_TESTS)
-    for case in CASES:  # exports and builds
+    for case in () if (folder / ".hil" / "cache").exists() else CASES:  # exports and builds
         ground.start(_run(case)).communicate()
     before = time.monotonic()
     child = ground.start(command(CASES[-1]))
