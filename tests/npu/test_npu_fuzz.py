@@ -16,7 +16,7 @@ from harness.npu.model import Network
 from tests.npu.recorded import Recorded, recorded_cases
 from tests.thorough import amount
 
-MUTATIONS = amount(500, 10_000)
+MUTATIONS = amount(250, 10_000)
 SEED = 20
 SLOW = 60.0  # seconds of processor time for one case: a hang, whatever the machine
 MOST = 1 << 20  # KiB that all of them may add to this process
