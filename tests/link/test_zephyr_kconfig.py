@@ -92,12 +92,11 @@ def test_an_option_that_stayed_n(small_zephyr: Path, tmp_path: Path) -> None:
     assert status != 0
     assert plant.message in log
     assert "PROBE_IO (defined at" in log
-    for _ in range(2):  # Kconfig says it once; the build directory knows it for ever
-        failure = explain(tmp_path / "build", _quiet).failures[0]
-        assert failure.cause_kind == "option_not_taken"
-        assert all(words in failure.cause for words in plant.in_cause), failure.cause
-        assert all(words in failure.fix for words in plant.in_fix)
-        _build(small_zephyr, tmp_path, wrong)
+    _build(small_zephyr, tmp_path, wrong)  # Kconfig said it once; the build directory knows it
+    failure = explain(tmp_path / "build", _quiet).failures[0]
+    assert failure.cause_kind == "option_not_taken"
+    assert all(words in failure.cause for words in plant.in_cause), failure.cause
+    assert all(words in failure.fix for words in plant.in_fix)
     right = {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"}
     status, log = _build(small_zephyr, tmp_path, right)
     assert status == 0, log

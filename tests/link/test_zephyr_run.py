@@ -162,6 +162,7 @@ def test_a_failed_build_is_kept_and_explained(
     )
 
 
+@pytest.mark.thorough
 def test_the_other_board_builds_too(
     small_zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -256,13 +256,26 @@ def test_every_sentence_of_every_night(nights: Nights, tmp_path: Path) -> None:
     assert told_ == Path(__file__).with_name("simulation.txt").read_text("utf-8")
 
 
-def shown(night: Comparison) -> str:
+@dataclass(frozen=True)
+class Shown:
+    night: Comparison
+    page: str
+    summary: str
+
+
+@pytest.fixture(scope="module")
+def every_night(nights: Nights) -> dict[int, Shown]:
+    compared = {day: nights.compared(day) for day in range(1, 31)}
+    return {day: Shown(night, render(night), summary(night)) for day, night in compared.items()}
+
+
+def sentences(shown: Shown) -> str:
     """GitHub's summary, and the page down to its tables: each heading, sentence and entry."""
-    html = re.sub("<(style|script|svg).*?</\\1>", "", render(night), flags=re.DOTALL)
+    html = re.sub("<(style|script|svg).*?</\\1>", "", shown.page, flags=re.DOTALL)
     html = html.partition("<h2>Targets and models")[0]
     blocks = re.findall(r"<(h1|h2|h3|p|li|summary)\b[^>]*>(.*?)(?=</\1>)", html, re.DOTALL)
-    lines = [f"==== night {night.night.id}"]
-    lines += [line for line in summary(night).splitlines() if line]
+    lines = [f"==== night {shown.night.night.id}"]
+    lines += [line for line in shown.summary.splitlines() if line]
     lines += [f"<{tag}> {_text(block)}" for tag, block in blocks]
     return "\n".join(lines) + "\n"
 
@@ -271,19 +284,19 @@ def _text(html: str) -> str:
     return " ".join(unescape(re.sub("<[^>]*>", "", html)).split())
 
 
-def test_every_sentence_of_every_summary_and_page(nights: Nights) -> None:
+def test_every_sentence_of_every_summary_and_page(every_night: dict[int, Shown]) -> None:
     """``simulation-pages.txt`` was read by a person, too."""
-    shown_ = "".join(shown(nights.compared(day)) for day in range(1, 31))
-    assert shown_ == Path(__file__).with_name("simulation-pages.txt").read_text("utf-8")
+    shown = "".join(map(sentences, every_night.values()))
+    assert shown == Path(__file__).with_name("simulation-pages.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize("day", range(1, 31))
-def test_page_and_summary_say_the_same(nights: Nights, day: int) -> None:
+def test_page_and_summary_say_the_same(every_night: dict[int, Shown], day: int) -> None:
     """The headline, what failures share and why, what changed, since when, and what is gone."""
-    night = nights.compared(day)
-    page = _text(re.sub("<(style|script).*?</\\1>", "", render(night), flags=re.DOTALL))
-    markdown = summary(night)
-    plain = markdown.replace("\\", "").replace("&gt;", ">")
+    night = every_night[day].night
+    html = re.sub("<(style|script).*?</\\1>", "", every_night[day].page, flags=re.DOTALL)
+    page = _text(html)
+    plain = every_night[day].summary.replace("\\", "").replace("&gt;", ">")
     assert night.verdict in page
     assert night.verdict in plain.splitlines()[0]
     for group in night.groups:
