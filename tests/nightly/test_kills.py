@@ -48,7 +48,7 @@ def test_kills_lose_nothing_and_double_nothing(
     if database == "postgresql":
         server: postgresql.Server = request.getfixturevalue("pg_server")
         url, writers = server.new_database(f"t{uuid.uuid4().hex[:12]}"), WRITERS
-    models = MODELS[: max(writers, 3)]
+    models = MODELS[: max(writers, 2)]
     print(f"seed {SEED}, {KILLS} kills, {writers} writers of {len(models)} cases")
     suite = tmp_path / "suite.yaml"
     suite.write_text(f"cases:\n  - {{targets: [{TARGET}], models: [{', '.join(models)}]}}\n")

@@ -37,7 +37,7 @@ def simulate(content):
         elf = pathlib.Path(os.environ["EXECUTORCH_ROOT"], "arm_test/own/arm_executor_runner")
         subprocess.run([*words, "-a", elf], check=True, capture_output=True)
         return (cwd / "out.bin").read_bytes()
-@pytest.mark.parametrize("n", range(2))
+@pytest.mark.parametrize("n", range(1))
 def test_sum(n):
     with RAN.open("a") as ran: ran.write(f"{{n}}\\n")
     given = bytes([n, n + 1, n + 2, n + 3])
@@ -47,7 +47,7 @@ def test_compiles():
 @pytest.mark.xfail(reason="known")
 def test_known(): assert simulate(b"abcd") == b"abcd"
 """
-SIMULATING = ["0", "1"]
+SIMULATING = ["0"]
 EVERYTHING = [*SIMULATING, "compiles"]
 
 
@@ -101,14 +101,14 @@ def results(report: SuiteReport) -> dict[str, tuple[Any, ...]]:
 
 
 def test_the_second_run_exports_nothing_and_has_the_same_results(world: World) -> None:
-    """Three tests are simulated again, one has nothing to simulate; pytest does not even start."""
+    """Two tests are simulated again, one has nothing to simulate; pytest does not even start."""
     assert world.first_ran == EVERYTHING
-    assert world.first.summary["passed"] == 3
+    assert world.first.summary["passed"] == 2
     assert world.first.summary["xfailed"] == 1
     assert (world.first.simulated_again, world.first.not_repeated) == (0, 0)
     again = world.run()
     assert world.ran == []
-    assert (again.simulated_again, again.not_repeated) == (3, 1)
+    assert (again.simulated_again, again.not_repeated) == (2, 1)
     assert not again.log.exists()
     assert results(again) == results(world.first)
 
@@ -117,7 +117,7 @@ def test_a_stored_test_is_simulated_and_not_believed(world: World) -> None:
     """With a runner that gives other outputs the tests run in full, and fail as they must."""
     report = world.run(add=6)
     assert world.ran == SIMULATING
-    assert report.summary["failed"] == 2
+    assert report.summary["failed"] == 1
     assert report.simulated_again == 0
     assert report.not_repeated == 1
 
@@ -135,7 +135,7 @@ def test_a_simulator_that_does_not_start_is_not_covered_up(
     with monkeypatch.context() as patch:
         patch.setattr(run, "require_standins", break_them)
         report = world.run()
-    assert report.summary["failed"] == 2
+    assert report.summary["failed"] == 1
     assert report.simulated_again == 0
     assert world.run().not_repeated == 1
 
@@ -156,9 +156,9 @@ def test_a_test_whose_recording_is_damaged_runs_and_is_recorded_again(world: Wor
     assert recording is not None
     (console,) = recording.simulations[0].log.parent.glob("*.log")
     console.write_bytes(console.read_bytes() + b" ")
-    assert world.run().simulated_again == 2
+    assert world.run().simulated_again == 1
     assert world.ran == ["0"]
-    assert world.run().simulated_again == 3
+    assert world.run().simulated_again == 2
 
 
 def test_without_the_cache_every_test_is_exported(world: World) -> None:
@@ -204,7 +204,7 @@ def test_a_run_that_was_killed_is_continued(world: World, monkeypatch: pytest.Mo
     assert world.ran == EVERYTHING
     again = world.run()
     assert world.ran == []
-    assert (again.simulated_again, again.not_repeated) == (3, 1)
+    assert (again.simulated_again, again.not_repeated) == (2, 1)
     assert results(again) == results(world.first)
 
 

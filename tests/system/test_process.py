@@ -73,7 +73,7 @@ def test_the_environment_is_the_one_that_was_given(tmp_path: Path) -> None:
 
 def test_deadline(tmp_path: Path) -> None:
     """A busy child is stopped, what it wrote before is kept, and it has no exit status."""
-    ended, said = shell(tmp_path, "echo started; while :; do :; done", host=2.0)
+    ended, said = shell(tmp_path, "echo started; while :; do :; done", host=0.7)
     assert (ended.stop, ended.status, ended.signal) == ("deadline", None, None)
     assert said == b"started\n"
 
@@ -114,7 +114,7 @@ def test_idle_but_talking_is_no_stall(tmp_path: Path) -> None:
 
 def test_sigterm_is_not_asked(tmp_path: Path) -> None:
     """A child that ignores every signal it can is stopped all the same."""
-    ended, _ = shell(tmp_path, "trap '' TERM INT HUP QUIT; while :; do :; done", host=1.0)
+    ended, _ = shell(tmp_path, "trap '' TERM INT HUP QUIT; while :; do :; done", host=0.5)
     assert ended.stop == "deadline"
 
 
