@@ -10,6 +10,7 @@ import pytest
 from harness.config.models import ModelSource, full_tier, small_models, unavailable
 from harness.export.program import Program
 from harness.size.measure import measure_file
+from tests.thorough import cases
 
 Get = Callable[[str | ModelSource], Program]
 
@@ -48,7 +49,7 @@ def test_it_exports_without_float_operators(exported: Get, name: str) -> None:
         assert spec.scale > 0
 
 
-@pytest.mark.parametrize("name", FLOAT_MODELS)
+@pytest.mark.parametrize("name", cases("add_mul", thorough=["conv1d", "qops"]))
 def test_the_reason_names_the_float_operators_that_stay(exported: Get, name: str) -> None:
     program = exported(ModelSource(name, "", *FLOAT_MODELS[name]))
     stay = [op for op in program.operators if not op.startswith("cortex_m::")]

@@ -110,7 +110,7 @@ def test_the_delegates_chain_up_to_the_expected_outputs(exported: Get) -> None:
 
 
 def test_a_memory_mode_is_another_program(exported: Get) -> None:
-    shared, only = exported("linear", U55), exported("linear", U55, "Sram_Only")
+    shared, only = exported("add", U55), exported("add", U55, "Sram_Only")
     assert (shared.memory_mode, only.memory_mode) == ("Shared_Sram", "Sram_Only")
     assert only.system_config == "Ethos_U55_High_End_Embedded"
     assert b"Sram_Only" in only.pte_path.read_bytes()
@@ -122,7 +122,7 @@ def test_a_memory_mode_is_another_program(exported: Get) -> None:
     cases("ethos-u65-256", thorough=("ethos-u65-512", "ethos-u85-2048")),
 )
 def test_other_sizes(exported: Get, target: str) -> None:
-    assert first_disagreement(exported("qlinear", target)) is None
+    assert first_disagreement(exported("ds_cnn", target)) is None
 
 
 def test_the_other_oracles_are_on_record(exported: Get) -> None:

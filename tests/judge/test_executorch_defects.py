@@ -8,11 +8,8 @@ for more of them, HIL_RUNTIME_SEED for others.
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
@@ -29,7 +26,10 @@ from harness.judge.executorch_defects import VIEW, _Tensor, defects_in
 from tests.kernels.kernel_cases import MAKERS
 from tests.kernels.kernel_draw import Draw
 from tests.kernels.kernel_program import Case, activations_of, build
+from tests.late import Late
 from tests.thorough import amount
+
+wheel_runtime = Late("tests.judge.wheel_runtime")
 
 DEFECTIVE = """
 import torch
@@ -180,20 +180,13 @@ def _cases(seed: int) -> list[Case]:
 
 def test_the_wheels_runtime_does_what_the_file_says(tmp_path: Path) -> None:
     print("seed", SEED)
-    files = []
-    for number in range(0, CASES, AT_ONCE):
-        files.append(tmp_path / f"{number}.pte")
-        files[-1].write_bytes(build(_cases(SEED + number)).pte)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.judge.wheel_runtime", *map(str, files)],
-        stdout=subprocess.PIPE,
-        check=True,
-    )
     seen: Counter[str] = Counter()
-    for file, line in zip(files, done.stdout.splitlines(), strict=True):
+    for first in range(0, CASES, AT_ONCE):
+        file = tmp_path / f"{first}.pte"
+        file.write_bytes(build(_cases(SEED + first)).pte)
         named = {d.instruction: d for d in defects_in(file) if d.operator != VIEW}
-        for number, outcome in json.loads(line).items():
-            defect = named.get(int(number))
+        for number, outcome in wheel_runtime.outcomes(file).items():
+            defect = named.get(number)
             seen[outcome] += 1
             wanted = "right" if defect is None else str(defect.known.trouble)
             accidental = (outcome, wanted) == ("right", "wrong")  # with such values

@@ -1,15 +1,11 @@
 """What the wheel's own runtime makes of each call of a portable kernel in a program, by itself, on
 random values: right, by torch, or wrong, or refused.
 
-    python -m tests.judge.wheel_runtime FILE.pte...
-
-prints one JSON object for each file: what was found, by the number of the instruction. It is a
-process of its own, and each call a fork of it: a kernel may write beyond its tensors.
+Each call is a fork of this process: a kernel may write beyond its tensors.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import sys
@@ -37,6 +33,8 @@ WRONG, REFUSED, RIGHT, UNKNOWN = "wrong", "refused", "right", "unknown"
 
 
 def outcomes(pte: Path) -> dict[int, str]:
+    """What was found, by the number of the instruction."""
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
     program = deserialize_pte_binary(pte.read_bytes()).program
     (plan,) = program.execution_plan
     return {
@@ -225,9 +223,3 @@ def _alone(
     )
     program = et.Program(0, [alone], [et.Buffer(b"")], [], [], et.SubsegmentOffsets(0, []))
     return bytes(serialize_pte_binary(PTEFile(program)))
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)  # a pool of threads does not survive a fork
-    for name in sys.argv[1:]:
-        print(json.dumps(outcomes(Path(name))), flush=True)
