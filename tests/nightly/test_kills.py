@@ -86,12 +86,13 @@ class Nights:
 
     def whole(self, night: str) -> list[int]:
         """Left alone: how each of them ended."""
-        return [one.wait(600) for one in self._begun(night)]
+        return [one.wait(600) for one in self._begun(night, jobs=1)]
 
     def killed(self, night: str, moments: Sequence[float]) -> int:
         """One is killed at each of these seconds; how many were at work then."""
         began, found = time.monotonic(), 0
-        for moment, one in sorted(zip(moments, self._begun(night), strict=True), key=itemgetter(0)):
+        nights = self._begun(night, jobs=2 if self.writers == 1 else 1)
+        for moment, one in sorted(zip(moments, nights, strict=True), key=itemgetter(0)):
             time.sleep(max(began + moment - time.monotonic(), 0))
             found += one.poll() is None
             one.kill()
@@ -99,8 +100,7 @@ class Nights:
         assert gone(night), "something of a killed night is still at work"
         return found
 
-    def _begun(self, night: str) -> list[subprocess.Popen[bytes]]:
-        jobs = "2" if self.writers == 1 else "1"
+    def _begun(self, night: str, jobs: int) -> list[subprocess.Popen[bytes]]:
         return [
             subprocess.Popen(
                 [
@@ -116,7 +116,7 @@ class Nights:
                     "--shard",
                     f"{number}/{self.writers}",
                     "-j",
-                    jobs,
+                    str(jobs),
                 ],
                 env={**os.environ, "HIL_HOME": self.home, MARK: night},
                 stdout=subprocess.DEVNULL,

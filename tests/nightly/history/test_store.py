@@ -19,6 +19,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History, HistoryUnreachable
+from tests.thorough import cases
 
 from . import postgresql
 from .made import at, night, row
@@ -213,6 +214,7 @@ for day in range(1, 5):
 """
 
 
+@pytest.mark.parametrize("url", cases("sqlite", thorough=["postgresql"]), indirect=True)
 def test_two_suites_and_a_branch_write_at_once_and_see_their_own_alone(url: str) -> None:
     """Three writers, the same cases, four nights each; no row of another one in any comparison."""
     open_history(url).close()
