@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,8 @@ from harness.firmware.sources.bundled import PRODUCTS, SOURCE, build
 from harness.firmware.step import take
 from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
+from tests.cli.conftest import Hil, Result
+from tests.cli.conftest import hil as hil
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.link.workspace import copy_workspace, enter, needs_real_zephyr
 from tools.clone import project_root
@@ -38,18 +39,8 @@ def _quiet(_message: str) -> None:
     pass
 
 
-def _hil_run(
-    *target_and_models: str, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-m", "harness", "run", *target_and_models)
-    return subprocess.run(
-        [*command, "--simulator", "qemu", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1800,
-        env=env,
-    )
+def _hil_run(hil: Hil, *target_and_models: str, **environment: str) -> Result:
+    return hil("run", *target_and_models, "--simulator", "qemu", "--json", **environment)
 
 
 @pytest.fixture
@@ -64,12 +55,12 @@ def home(tmp_path: Path, shared_hil_home: str) -> Path:
 
 @pytest.mark.thorough
 def test_every_kernel_is_built_with_west_and_passes(
-    small_zephyr: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path, home: Path, hil: Hil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter(small_zephyr, monkeypatch)
-    done = _hil_run("zephyr-corstone-300", "add", env={**os.environ, "HIL_HOME": str(home)})
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["verdict"] == "PASS"
+    done = _hil_run(hil, "zephyr-corstone-300", "add", HIL_HOME=str(home))
+    assert done.code == 0, done
+    assert done.json["verdict"] == "PASS"
 
 
 @pytest.fixture
@@ -94,6 +85,7 @@ def test_an_application_of_ones_own_is_built_and_run(
     small_zephyr: Path,
     application: Path,
     home: Path,
+    hil: Hil,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -102,10 +94,9 @@ def test_an_application_of_ones_own_is_built_and_run(
     enter(small_zephyr, monkeypatch)
     with (application.parent / "boards" / "my-zephyr.yaml").open("a") as file:
         file.write(f"cmake: {{HIL_KERNELS_DIR: {_kernels_of_add(tmp_path / 'kernels')}}}\n")
-    environ = {**os.environ, "HIL_HOME": str(home)}
-    done = _hil_run("my-zephyr", "add", env=environ)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["verdict"] == "PASS"
+    done = _hil_run(hil, "my-zephyr", "add", HIL_HOME=str(home))
+    assert done.code == 0, done
+    assert done.json["verdict"] == "PASS"
     firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
     assert json.loads(firmware.read_text())["build_id"]
     assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
@@ -115,9 +106,9 @@ def test_an_application_of_ones_own_is_built_and_run(
     with (application / "main.c").open("a") as file:
         file.write("#error mine\n")
     assert SOURCE.key(request) != key
-    done = _hil_run("my-zephyr", "add", env=environ)
-    assert done.returncode == 1
-    assert "#error mine" in json.loads(done.stdout)["cause"]["text"]
+    done = _hil_run(hil, "my-zephyr", "add", HIL_HOME=str(home))
+    assert done.code == 1
+    assert "#error mine" in done.json["cause"]["text"]
 
 
 def test_an_application_that_is_not_there(
@@ -130,13 +121,13 @@ def test_an_application_that_is_not_there(
 
 
 @needs_real_zephyr
-def test_the_networks_pass_in_the_real_workspace(tmp_path: Path) -> None:
+def test_the_networks_pass_in_the_real_workspace(hil: Hil) -> None:
     """At 0 LSB, the CPU's and those of the NPU's stand-in; the console begins with Zephyr's own
     banner, so that it is not somebody else's program."""
     for target in ("zephyr-corstone-300", "zephyr-corstone-300-u55-128"):
-        done = _hil_run(target, "ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
-        assert done.returncode == 0, done.stdout + done.stderr
-        cases = json.loads(done.stdout)["cases"]
+        done = _hil_run(hil, target, "ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
+        assert done.code == 0, done
+        cases = done.json["cases"]
         assert [(case["verdict"], case["worst_lsb"]) for case in cases] == [("PASS", 0.0)] * 4
         for case in cases:
             console = (Path(case["run_dir"]) / "console.log").read_bytes()
@@ -193,15 +184,14 @@ def test_without_a_workspace_it_says_how_to_get_one(base: dict[str, str], messag
     assert "ZEPHYR_BASE" in caught.value.hint
 
 
-def test_a_run_without_a_workspace_ends_before_any_work(tmp_path: Path) -> None:
-    environ = {k: v for k, v in os.environ.items() if k != "ZEPHYR_BASE"}
-    done = _hil_run(
-        "zephyr-corstone-300", "add", env={**environ, "HIL_HOME": str(tmp_path / "hil")}
-    )
-    assert done.returncode == 2, done.stdout + done.stderr
-    said = json.loads(done.stdout)
-    assert "ZEPHYR_BASE is not set" in said["cause"]["text"]
-    assert "zephyr init" in said["hint"]
+def test_a_run_without_a_workspace_ends_before_any_work(
+    hil: Hil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZEPHYR_BASE", raising=False)
+    done = _hil_run(hil, "zephyr-corstone-300", "add", HIL_HOME=str(tmp_path / "hil"))
+    assert done.code == 2, done
+    assert "ZEPHYR_BASE is not set" in done.json["cause"]["text"]
+    assert "zephyr init" in done.json["hint"]
     assert not list((tmp_path / "hil").rglob("*.pte"))  # nothing was exported
 
 
