@@ -295,7 +295,7 @@ def test_a_second_harness_in_another_place(small: Source, home: Home) -> None:
 def test_a_script_without_a_region_to_be_moved(small: Source) -> None:
     script = small.root / "examples/arm/executor_runner/Corstone-320.ld"
     text = script.read_text()
-    for region in ("BROM", "ITCM", "BRAM"):
+    for region in ("BROM", "ITCM", "BRAM")[: amount(1, 3)]:
         script.write_text(re.sub(rf"\b{region}\b", f"MY{region}", text))
         with pytest.raises(StepFailed, match=f"has no memory region {region}: a board"):
             built(small, U85)

@@ -10,6 +10,9 @@ from harness.core.errors import InfraError
 from harness.firmware.sources.wheel import LIBRARIES, runtime_wheel
 from harness.system.files import sha256_of
 from tests.firmware.wheel.wheels import VERSION, WHOLE, plant
+from tests.thorough import cases
+
+_LIBRARY = f"executorch/lib/{LIBRARIES[-1]}"
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def test_another_version_is_not_taken(shelf: Path) -> None:
         runtime_wheel()
 
 
-@pytest.mark.parametrize("left_out", [f"executorch/lib/{LIBRARIES[-1]}", WHOLE[0], WHOLE[1]])
+@pytest.mark.parametrize("left_out", cases(WHOLE[0], thorough=[WHOLE[1], _LIBRARY]))
 def test_a_wheel_without_its_runtime_is_refused(shelf: Path, left_out: str) -> None:
     """As older ones are, before a linker says so in its own words."""
     plant(shelf, [name for name in WHOLE if name != left_out])
