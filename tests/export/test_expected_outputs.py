@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from harness.config.models import CalibrationType, find_model
+from harness.config.models import CalibrationType, ModelSource, find_model
 from harness.core.errors import ExportError
 from harness.export.program import TensorSpec
 from tests.late import Late
+from tests.thorough import cases
+
+from .test_ethosu import CONVOLUTIONS
 
 torch = Late("torch")
 quantizer = Late("executorch.backends.cortex_m.quantizer.quantizer")
@@ -21,9 +26,12 @@ source = Late("harness.export.child.source")
 FLOAT64 = CalibrationType.FLOAT64
 
 
-def test_the_oracle_stays_close_to_the_float_network() -> None:
+@pytest.mark.parametrize("name", cases("convolutions", thorough=["resnet8"]))
+def test_the_oracle_stays_close_to_the_float_network(
+    name: str, user_model: Callable[[str], ModelSource]
+) -> None:
     """A wrong layout or a wrong calibration would be off by far more than int8 rounding."""
-    model = source.load_model(find_model("resnet8"))
+    model = source.load_model(find_model(name) if name == "resnet8" else user_model(CONVOLUTIONS))
     generator = np.random.default_rng(3)
     ranges = drawing.shipped_ranges(model.examples)
     sensitivity.randomise_weights(model.module, ranges, generator)
