@@ -67,18 +67,15 @@ def test_targets_with_sources_and_links(build: Path) -> None:
     assert made.is_file()  # the folder is right
 
 
-def test_a_source_whose_object_is_missing_is_found_by_it_alone(build: Path) -> None:
-    """Makefiles have no data base of commands, and the object was never built."""
+def test_a_missing_object_and_then_the_library_that_has_it_are_the_cause(build: Path) -> None:
+    """Makefiles have no data base of commands, and the object was never built. When it is, its
+    library is linked by its name into the program by its name."""
     assert _make(build, "app") != 0
     failure = explain(build, _quiet).failures[0]
     assert failure.cause_kind == "object_missing"
     assert "lib/late.c:1 defines it" in failure.cause
     assert failure.fix == "Build and link target late."
-
-
-def test_a_library_is_linked_by_its_name_into_the_program_by_its_name(build: Path) -> None:
     assert _make(build, "late") == 0
-    assert _make(build, "app") != 0
     failure = explain(build, _quiet).failures[0]
     assert failure.cause_kind == "library_not_linked"
     assert "(tool of the same build has it)" in failure.cause
