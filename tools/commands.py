@@ -30,7 +30,7 @@ _WHAT = (
 @click.option(
     "--fuzz-seconds",
     type=click.IntRange(min=0),
-    help="How long each of the two fuzzers runs; 0 leaves it out.  [default: 10; with --all 300]",
+    help="How long each of the two fuzzers runs; 0 leaves it out.  [default: 5; with --all 300]",
 )
 @click.option("--only", multiple=True, help="Only these steps; `--only list` names them.")
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
@@ -50,7 +50,7 @@ def test(
       hil test --only pytest -m cortex_m55
     """
     if fuzz_seconds is None:
-        fuzz_seconds = 300 if everything else 10
+        fuzz_seconds = 300 if everything else 5
     options = Options(fuzz_seconds, everything, pytest_args)
     return run_steps(only, options, as_json=wants_json())
 

@@ -50,6 +50,7 @@ class Step:
     description: str
     run: Callable[[IO[str], Options], bool]
     beside_pytest: bool = True
+    thorough: bool = False  # only with --all or by name
     only_by_name: bool = False
 
 
@@ -125,7 +126,12 @@ STEPS = (
     Step("imports", "the layers of harness/ (import-linter)", _imports),
     Step("cpp-format", "clang-format", lambda out, _: cpp.check_format(out)),
     Step("cpp", "C++ unit tests under ASan and UBSan", lambda out, _: cpp.run_unit_tests(out)),
-    Step("cpp-lint", "clang-tidy", lambda out, _: cpp.check_tidy(out)),
+    Step(
+        "cpp-lint",
+        "clang-tidy (with --all, or --only cpp-lint)",
+        lambda out, _: cpp.check_tidy(out),
+        thorough=True,
+    ),
     Step("fuzz", "program loader and Vela reader under libFuzzer", _fuzz),
     Step("pytest", "unit, plugin, export, kernel and regression tests", _pytest, False),
     Step(
@@ -157,7 +163,9 @@ def run_steps(
     for name in only:
         if name not in known:
             raise Unknown(f"there is no step {name!r}", name, known, listing="steps: ")
-    chosen = [known[name] for name in only] or [s for s in STEPS if not s.only_by_name]
+    chosen = [known[name] for name in only] or [
+        s for s in STEPS if not s.only_by_name and (options.everything or not s.thorough)
+    ]
     results: dict[str, Result] = {}
     with ThreadPoolExecutor(max_workers=1) as background:
         beside = {

@@ -94,6 +94,7 @@ def test_a_file_that_an_isolated_model_cannot_have_read_is_no_input(claimed: str
 
 
 @needs_walls
+@pytest.mark.thorough
 def test_errors_are_those_of_an_ordinary_export(user_model: Write) -> None:
     error = failure(user_model("ModelInputs = ()\n"))
     assert isinstance(error, NamesMissing)

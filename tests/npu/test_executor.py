@@ -7,6 +7,7 @@ import pytest
 
 from harness.npu.blob import Blob, read_actions, read_blob
 from harness.npu.errors import AccessError
+from harness.npu.executor import Memory
 from harness.npu.model import DecodedStream, Network
 from tests.npu.assembling import U85_256, cop1, pool, words
 from tests.npu.assembling import blob as blob_of
@@ -48,6 +49,17 @@ def test_scales_that_change_between_two_inferences(start: str, first: int) -> No
         assert results[0] == results[1]
         seen.append(results[0])
     assert seen[0] == seen[2] != seen[1]
+
+
+@pytest.mark.parametrize("end", [39, 40, 41])
+def test_what_ends_behind_its_region_is_not_read(end: int) -> None:
+    """Not even when one byte is missing: numpy would give what there is."""
+    memory = Memory({0: np.arange(40, dtype=np.uint8)}, np.zeros(0, np.uint8))
+    if end <= 40:
+        assert memory.content(0, 36, end - 36, "WEIGHT", 0) == bytes(range(36, end))
+        return
+    with pytest.raises(AccessError, match="WEIGHT reaches 0x24"):
+        memory.content(0, 36, end - 36, "WEIGHT", 0)
 
 
 def test_nothing_is_written_before_an_error() -> None:

@@ -37,14 +37,19 @@ def test_a_sum_beyond_its_accumulator_is_an_error_and_no_number(byte: int, held:
 @pytest.mark.parametrize("value", [32767, -32768])
 @pytest.mark.parametrize("depth", [1024, 1 << 16])
 def test_a_convolution_of_16_bits_whose_sums_need_more_than_32(value: int, depth: int) -> None:
-    """``depth`` times the largest input and weight, in the fast format, divided by 2**26."""
-    channels = 16
-    weights = (1).to_bytes(32, "little") + bytes([127]) * depth * channels
+    """``depth`` times the largest input and weights of 255, the last quarter 254, in the fast
+    format, divided by 2**26. Of 65536 not even the sums of the input's halves fit 32 bits. 32
+    channels are more than one vector."""
+    channels = 32
+    header = (1 | 0x80 << 8 * 13).to_bytes(32, "little")  # 128 is added to each byte
+    larger = depth * 3 // 4
+    weights = header + bytes([127]) * larger * channels + bytes([126]) * (depth - larger) * channels
     scales = (bytes(6) + (1).to_bytes(2, "little") + bytes([26, 0])) * channels
     sizes = {f"OFM_{name}": 0 for name in ("HEIGHT_M1", "WIDTH_M1", "HEIGHT0_M1", "WIDTH0_M1")}
     changes = {
         **sizes,
         "IFM_DEPTH_M1": depth - 1,
+        "OFM_DEPTH_M1": channels - 1,
         "IFM_STRIDE_X": 2 * depth,
         "IFM_PRECISION": 1 | 4,
         "OFM_PRECISION": 1 | 2,
@@ -53,7 +58,7 @@ def test_a_convolution_of_16_bits_whose_sums_need_more_than_32(value: int, depth
         "OFM_SCALE": 1 << 45,
         "ACC_FORMAT": 1 | 1 << 8,
         "WEIGHT_FORMAT": 1,
-        "OFM_BLK_DEPTH_M1": 15,
+        "OFM_BLK_DEPTH_M1": channels - 1,
         "WEIGHT_REGION": 0,
         "WEIGHT_BASE": 0,
         "WEIGHT_LENGTH": len(weights),
@@ -72,7 +77,7 @@ def test_a_convolution_of_16_bits_whose_sums_need_more_than_32(value: int, depth
         outputs=results,
     )
     content = np.full(depth, value, np.int16).tobytes()
-    expected = value * 127 * depth + (1 << 25) >> 26
+    expected = value * (255 * larger + 254 * (depth - larger)) + (1 << 25) >> 26
     assert Network(data).run([content])[0] == [np.full(channels, expected, np.int16).tobytes()]
 
 

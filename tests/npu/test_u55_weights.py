@@ -104,4 +104,7 @@ def test_every_weight_has_its_place(
     )
     count = 21 * kernel[0] * kernel[1] * 19
     weights = (np.arange(count) % 255 + 1).astype(np.int16).reshape(21, *kernel, 19)
-    assert (ordered(coded(weights, layout), layout, 0) == weights).all()
+    streams = coded(weights, layout)
+    assert (ordered(streams, layout, 0) == weights).all()
+    with pytest.raises(AccessError, match="too few weights"):
+        ordered([*streams[:-1], streams[-1][:-1]], layout, 0)

@@ -62,6 +62,12 @@ def test_sums_that_are_kept_are_what_the_next_operation_starts_from() -> None:
     assert (found == clipped(2 * VALUES)).all()
 
 
+def test_sums_of_another_size_are_not_what_an_operation_starts_from() -> None:
+    smaller = ("OFM_HEIGHT_M1", 1), ("OFM_HEIGHT0_M1", 1)
+    with pytest.raises(Unsupported, match="nothing was kept"):
+        ran(("ACC_FORMAT", 1 << 6), ("POOL", 0), *smaller, ("ACC_FORMAT", 1 << 4), ("POOL", 0))
+
+
 @pytest.mark.parametrize(("mode", "half"), [(1, 1), (5, 0)])
 def test_the_rounding_says_whether_a_half_goes_up(mode: int, half: int) -> None:
     """NATURAL rounds it up, TRUNCATE_TO_LOWER drops it."""

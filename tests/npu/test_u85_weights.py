@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from harness.npu.errors import AccessError
 from harness.npu.kernel_library import WeightDecoder, load
-from harness.npu.u85_weights import LayoutU85
+from harness.npu.u85_weights import LayoutU85, deinterleave
+
+LAYOUT = LayoutU85(
+    macs=256,
+    ofm_depth=37,
+    kernel=(3, 3),
+    ifm_depth=40,
+    ofm_block=16,
+    ofm_unit=16,
+    ifm_bits=8,
+    part_kernel=False,
+    depthwise=False,
+    sparse=False,
+    fast=False,
+    dilation=(1, 1),
+    stride=(1, 1),
+)
 
 
 def coded(weights: np.ndarray, block: int) -> np.ndarray:
@@ -39,22 +58,30 @@ def coded(weights: np.ndarray, block: int) -> np.ndarray:
 
 @pytest.mark.parametrize("kernel", [(3, 3), (9, 3), (3, 9), (9, 10)])
 def test_every_weight_has_its_place(kernel: tuple[int, int]) -> None:
-    layout = LayoutU85(
-        macs=256,
-        ofm_depth=37,
-        kernel=kernel,
-        ifm_depth=40,
-        ofm_block=16,
-        ofm_unit=16,
-        ifm_bits=8,
-        part_kernel=False,
-        depthwise=False,
-        sparse=False,
-        fast=False,
-        dilation=(1, 1),
-        stride=(1, 1),
-    )
+    layout = replace(LAYOUT, kernel=kernel)
     count = 37 * kernel[0] * kernel[1] * 40
     weights = (np.arange(count) % 255 + 1).astype(np.int16).reshape(37, *kernel, 40)
     found = WeightDecoder(load()).order_u85([coded(weights, 16)], layout, True, 0)
     assert (found == weights).all()
+
+
+@pytest.mark.parametrize("which", [0, -1])
+def test_a_weight_beyond_the_depths_is_named(which: int) -> None:
+    """The first place of padding is behind an input's last channel, the last one behind the
+    output's."""
+    stream = coded(np.ones((37, 3, 3, 40), np.int16), 16)
+    stream[np.flatnonzero(stream == 0)[which]] = 1
+    with pytest.raises(AccessError, match="padding position is not 0"):
+        WeightDecoder(load()).order_u85([stream], LAYOUT, True, 0)
+
+
+@pytest.mark.parametrize(("macs", "streams"), [(512, 2), (1024, 4)])
+def test_the_fast_format_has_a_block_of_each_stream_in_turn(macs: int, streams: int) -> None:
+    layout = replace(LAYOUT, macs=macs, ofm_unit=32, fast=True)
+    size = 32 * layout.ifm_unit // streams
+    blocks = np.arange(3 * streams * size, dtype=np.int32).reshape(3, streams, size)
+    values = np.append(blocks.ravel(), [7] * 9)  # what is no whole turn is padding
+    found = deinterleave(values, layout)
+    assert [one.tolist() for one in found] == [
+        blocks[:, n].ravel().tolist() for n in range(streams)
+    ]

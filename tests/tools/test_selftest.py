@@ -88,3 +88,20 @@ def test_steps_beside_pytest_run_while_it_runs_and_all_are_counted(
     passed = {name: step["passed"] for name, step in result["steps"].items()}
     assert (passed, code) == ({"lint": False, "pytest": True, "fuzz": True}, 1)
     assert "a line of the check" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("only", "everything", "run"),
+    [([], False, ["push"]), ([], True, ["push", "night"]), (["night"], False, ["night"])],
+)
+def test_a_thorough_step_is_of_a_thorough_run_or_named(
+    only: list[str], everything: bool, run: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = (
+        Step("push", "each time", lambda _out, _options: True),
+        Step("night", "each night", lambda _out, _options: True, thorough=True),
+    )
+    monkeypatch.setattr(selftest, "STEPS", steps)
+    monkeypatch.setenv("HIL_TEST_ALL", "0")  # which a thorough run sets for its steps
+    result, _ = selftest.run_steps(only, Options(everything=everything), as_json=True)
+    assert list(result["steps"]) == run

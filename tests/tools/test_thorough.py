@@ -44,7 +44,7 @@ def collected_by(*asked: str, everything: str) -> list[str]:
 
 
 def test_a_push_runs_each_board_that_has_references() -> None:
-    """One network, and on a CPU and an NPU every network of the matrix."""
+    """One network; on a CPU every network of the matrix, and on an NPU all but one."""
     tests = collected_by("tests/regression/test_regression.py", everything="0")
     run = {tuple(test.rpartition("[")[2].rstrip("]").split("/")) for test in tests}
     boards = {folder.name for folder in references_dir().iterdir()}
@@ -53,7 +53,9 @@ def test_a_push_runs_each_board_that_has_references() -> None:
     assert {(board, NETWORK) for board in without_zephyr} <= run
     networks = {network for _, network in run}
     assert len(networks) > 4
-    assert {(board, network) for board in EVERY_NETWORK for network in networks} <= run
+    cpu, npu = EVERY_NETWORK
+    assert {(cpu, network) for network in networks} <= run
+    assert {(npu, network) for network in networks - {"mobilenet_v1_025"}} <= run
 
 
 def test_a_number_of_random_cases(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ def outputs(record: RunRecord) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "lowering", cases("portable-fp32", "portable-int8", "xnnpack-int8", thorough=["xnnpack-fp32"])
+    "lowering", cases("portable-int8", "xnnpack-int8", thorough=["portable-fp32", "xnnpack-fp32"])
 )
 def test_it_passes_in_user_mode_and_in_the_guest_with_the_same_bytes(
     ran: Ran, lowering: str
