@@ -32,7 +32,7 @@ MAKERS = _makers()
 
 
 def cases(group: str, seed: int) -> Iterator[Case]:
-    """The calls of one group, in a push the first two thirds; the same seed gives the same calls."""
+    """The calls of one group, of a push two thirds; the same seed gives the same calls."""
     make, count = MAKERS[group]
     draw = Draw(seed)
     for draw.number in range(amount(count * 2 // 3, count)):
