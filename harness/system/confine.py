@@ -222,7 +222,8 @@ def arguments(
         *(word for path in _shown(readable) for word in ("--ro-bind", path, path)),
         *("--bind", str(writable), str(writable)),
         *("--chdir", str(writable)),
-        *("--remount-ro", "/"),  # where the mounts above have their places
+        # where the mounts above have their places; a run directory may be in /dev/shm
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
     )
 
 
@@ -254,7 +255,7 @@ def _walls(programs: bool) -> tuple[str, ...]:
         "--die-with-parent",
         *("--cap-drop", "ALL"),
         *(word for place in places for word in _as_it_is(place)),
-        *("--dev", "/dev", "--remount-ro", "/dev"),
+        *("--dev", "/dev"),
         *("--proc", "/proc", "--remount-ro", "/proc"),
     )
 

@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -250,6 +251,18 @@ def test_only_what_is_needed_is_shown(tmp_path: Path) -> None:
     words = confine.arguments(tmp_path / "w", [inner, tmp_path / "a", tmp_path / "absent"])
     assert words.index(str(tmp_path / "a")) < words.index(str(inner)) < words.index("--bind")
     assert str(tmp_path / "absent") not in words
+
+
+@needs_bwrap
+def test_a_run_directory_may_be_in_memory() -> None:
+    """Below /dev, of which nothing else is there or can be written."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        _, said = confined(work, "touch made /dev/shm/other /dev/other; ls /dev/shm")
+        assert (work / "made").exists()
+    assert said.count("Read-only file system") == 2
+    assert said.splitlines()[-1] == Path(folder).name
 
 
 @needs_bwrap
