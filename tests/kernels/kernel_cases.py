@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tests.kernels.kernel_draw import Draw, Makers
 from tests.kernels.kernel_program import Case
-from tests.thorough import amount
 
 
 def _families() -> list[str]:
@@ -32,8 +31,8 @@ MAKERS = _makers()
 
 
 def cases(group: str, seed: int) -> Iterator[Case]:
-    """The calls of one group, of a push two thirds; the same seed gives the same calls."""
+    """The calls of one group; the same seed gives the same calls."""
     make, count = MAKERS[group]
     draw = Draw(seed)
-    for draw.number in range(amount(count * 2 // 3, count)):
+    for draw.number in range(count):
         yield make(draw)

@@ -6,14 +6,17 @@ they collect a single file.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.suites import SUITES
+from harness.system.paths import state_dir
 from harness.system.progress import silent
 from tests.thorough import cases
 
@@ -24,11 +27,18 @@ def results(report: SuiteReport) -> list[dict[str, object]]:
     return [{**asdict(test), "seconds": 0, "from_store": None} for test in tests]
 
 
+@pytest.fixture
+def store() -> Iterator[Path]:
+    """On the file system of the suite's own folder, from where recordings are moved into it."""
+    with TemporaryDirectory(dir=state_dir()) as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("name", cases("ethos-u85", thorough=["ethos-u65"]))
-def test_add(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_add(name: str, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Suite, stand-in, doorbell, NPU model and runner together, for both boards; and the same
     results again from stored programs, where torch is not started."""
-    monkeypatch.setattr("harness.suites.store.cache_dir", lambda kind: tmp_path / kind)
+    monkeypatch.setattr("harness.suites.store.cache_dir", lambda kind: store / kind)
     suite = replace(SUITES[name], tests="ops/test_add.py")
     monkeypatch.setitem(SUITES, name, suite)  # type: ignore[misc]
     options = SuiteOptions(Selection("test_add_tensor_u", sample=1), workers=1)
