@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 VARIABLE = "HIL_TEST_ALL"
+SLOW_FOR_AN_NPU = "mobilenet_v1_025"  # lowering it takes 14 s; ds_cnn has its operators
 
 
 def is_thorough() -> bool:

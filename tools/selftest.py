@@ -120,8 +120,8 @@ def _pytest(output: IO[str], options: Options) -> bool:
 
 @contextmanager
 def _temporary_files() -> Iterator[list[str]]:
-    """pytest's argument for where the tests' files are: in memory, if there is enough. A tenth of a
-    whole run is the making and removing of files on a disk."""
+    """pytest's argument for where the tests' files are: in memory, if there is enough. Tests that
+    make and remove many take a tenth longer on a disk."""
     memory = Path("/dev/shm")
     if not memory.is_dir() or not _has_room(memory):
         yield []
@@ -131,7 +131,7 @@ def _temporary_files() -> Iterator[list[str]]:
 
 
 def _has_room(memory: Path) -> bool:
-    """Of 24 GB, a whole run needs up to 4 for its files, and 6 for what it starts."""
+    """Of 24 GB, a push's run took 2 for its files and 5 for what it starts."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     runs_programs = not os.statvfs(memory).f_flag & os.ST_NOEXEC
     return physical > 20 << 30 and shutil.disk_usage(memory).free > 12 << 30 and runs_programs

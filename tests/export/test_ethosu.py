@@ -20,7 +20,7 @@ from harness.judge.first_difference import first_disagreement
 from harness.npu.blob import find_blobs
 from harness.npu.model import Network
 from tests.late import Late
-from tests.thorough import cases
+from tests.thorough import SLOW_FOR_AN_NPU, cases
 
 torch = Late("torch")
 lower = Late("harness.export.child.lower")
@@ -30,7 +30,6 @@ Get = Callable[..., Program]
 Write = Callable[..., ModelSource]
 Failure = Callable[[ModelSource, str], HarnessError]
 U55, U85 = "ethos-u55-128", "ethos-u85-256"
-SLOW = "mobilenet_v1_025"  # lowering it takes 14 s; ds_cnn has its operators
 
 CONVOLUTIONS = """
 import torch
@@ -51,7 +50,9 @@ ModelInputs = (torch.rand(1, 3, 9, 9),)
 
 
 @pytest.mark.parametrize("target", cases(U85, thorough=[U55]))
-@pytest.mark.parametrize("name", cases(*(n for n in small_models() if n != SLOW), thorough=[SLOW]))
+@pytest.mark.parametrize(
+    "name", cases(*(n for n in small_models() if n != SLOW_FOR_AN_NPU), thorough=[SLOW_FOR_AN_NPU])
+)
 def test_every_model_exports_and_its_delegates_are_exact(
     exported: Get, name: str, target: str
 ) -> None:

@@ -8,13 +8,12 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from tests.thorough import is_named, is_thorough
+from tests.thorough import SLOW_FOR_AN_NPU, is_named, is_thorough
 
 NETWORK = "ds_cnn"
 # A CPU with Helium and an NPU. What the other NPUs compute, tests/npu and tests/direct_drive hold
 # against the TOSA reference model, operator by operator.
 EVERY_NETWORK = ("corstone-300-m55", "corstone-320-u85-256")
-_SLOW_FOR_AN_NPU = "mobilenet_v1_025"  # lowering it takes 14 s; ds_cnn has its operators
 # That the runner works on every other board, one network shows, but for those that differ from
 # another one in little: of an instruction set that it has (tests/kernels has what is computed with
 # each), or in the NPU's MAC count or memory mode (tests/npu has these).
@@ -42,7 +41,7 @@ def _is_left_out(item: pytest.Item) -> bool:
     if not isinstance(case, Case) or case.target.startswith(_ZEPHYR):
         return False
     if case.target in EVERY_NETWORK:
-        return case.model == _SLOW_FOR_AN_NPU and load_target(case.target).npu is not None
+        return case.model == SLOW_FOR_AN_NPU and load_target(case.target).npu is not None
     if case.model != NETWORK or "@" in case.target or case.target in _SAME_INSTRUCTIONS:
         return True
     npu = load_target(case.target).npu

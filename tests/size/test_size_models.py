@@ -6,10 +6,11 @@ from pathlib import Path
 
 from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
+from tests.thorough import is_thorough
 
 
 def test_every_byte_of_every_model(programs: dict[str, Path]) -> None:
-    assert len(programs) >= 13
+    assert len(programs) == (21 if is_thorough() else 13)
     for name, file in programs.items():
         anatomy = measure_file(file)
         assert sum(p.bytes for p in anatomy.parts) == anatomy.total == file.stat().st_size, name

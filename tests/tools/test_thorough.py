@@ -10,7 +10,7 @@ import pytest
 
 from harness.system.paths import references_dir
 from tests.regression.conftest import EVERY_NETWORK, NETWORK
-from tests.thorough import VARIABLE, amount
+from tests.thorough import SLOW_FOR_AN_NPU, VARIABLE, amount
 from tools.clone import project_root
 
 FILE = "tests/npu/test_limits.py"  # one of three products in every run
@@ -55,7 +55,7 @@ def test_a_push_runs_each_board_that_has_references() -> None:
     assert len(networks) > 4
     cpu, npu = EVERY_NETWORK
     assert {(cpu, network) for network in networks} <= run
-    assert {(npu, network) for network in networks - {"mobilenet_v1_025"}} <= run
+    assert {(npu, network) for network in networks - {SLOW_FOR_AN_NPU}} <= run
 
 
 def test_a_number_of_random_cases(monkeypatch: pytest.MonkeyPatch) -> None:
