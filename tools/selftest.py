@@ -8,11 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -107,34 +105,14 @@ def _pytest(output: IO[str], options: Options) -> bool:
     junit = state_dir() / "junit.xml"
     if options.everything:
         workers.append("--hil-npu-cases=all")
-    command = [sys.executable, "-m", "pytest", *workers, f"--junitxml={junit}"]
-    with _temporary_files() as folder:
-        passed = _run([*command, *folder, *arguments], output, **environment)
+    command = [sys.executable, "-m", "pytest", *workers, f"--junitxml={junit}", *arguments]
+    passed = _run(command, output, **environment)
     if arguments or not os.environ.get("CI"):
         return passed
     problems = unexpected_skips(junit)
     for problem in problems:
         print(f"skipped tests: {problem}", file=output, flush=True)
     return passed and not problems
-
-
-@contextmanager
-def _temporary_files() -> Iterator[list[str]]:
-    """pytest's argument for where the tests' files are: in memory, if there is enough. Tests that
-    make and remove many take a tenth longer on a disk."""
-    memory = Path("/dev/shm")
-    if not memory.is_dir() or not _has_room(memory):
-        yield []
-        return
-    with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as folder:
-        yield ["--basetemp", f"{folder}/pytest"]
-
-
-def _has_room(memory: Path) -> bool:
-    """Of 24 GB, a push's run took 2 for its files and 5 for what it starts."""
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    runs_programs = not os.statvfs(memory).f_flag & os.ST_NOEXEC
-    return physical > 20 << 30 and shutil.disk_usage(memory).free > 12 << 30 and runs_programs
 
 
 def _fuzz(output: IO[str], options: Options) -> bool:

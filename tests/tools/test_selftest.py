@@ -105,17 +105,3 @@ def test_a_thorough_step_is_of_a_thorough_run_or_named(
     monkeypatch.setenv("HIL_TEST_ALL", "0")  # which a thorough run sets for its steps
     result, _ = selftest.run_steps(only, Options(everything=everything), as_json=True)
     assert list(result["steps"]) == run
-
-
-@pytest.mark.parametrize("room", [True, False])
-def test_the_tests_files_are_in_memory_where_there_is_room(
-    room: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And nothing of them stays there."""
-    monkeypatch.setattr(selftest, "_has_room", lambda _: room)
-    with selftest._temporary_files() as words:
-        folders = [Path(word).parent for word in words[1:]]
-        assert [(folder.parent, folder.is_dir()) for folder in folders] == (
-            [(Path("/dev/shm"), True)] if room else []
-        )
-    assert not any(folder.exists() for folder in folders)
