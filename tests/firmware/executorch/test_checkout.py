@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,12 @@ from tests.firmware.executorch.small import KERNEL, SUBMODULES, commit, edit, gi
 from tools.clone import project_root
 
 
-def test_a_checkout_and_its_parts(small: Source) -> None:
-    checkout = small.find()
-    assert checkout.root == small.root
-    assert (checkout.revision.commit, checkout.revision.branch) == (head(small.root), "main")
+def test_a_checkout_and_its_parts(read_only: Source) -> None:
+    checkout = read_only.find()
+    assert checkout.root == read_only.root
+    assert (checkout.revision.commit, checkout.revision.branch) == (head(read_only.root), "main")
     assert not checkout.revision.dirty
-    assert {name: part.folder for name, part in checkout.parts.items()} == small.parts
+    assert {name: part.folder for name, part in checkout.parts.items()} == read_only.parts
     assert checkout.notes == ()
 
 
@@ -85,10 +86,10 @@ def test_the_content_is_the_buildable_files_without_the_parts(small: Source) -> 
     assert revision_of(small.root) == before
 
 
-def test_without_git(small: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_git(read_only: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolMissing, match="git is not installed"):
-        small.find()
+        read_only.find()
 
 
 def test_a_revision_without_the_entry(small: Source) -> None:
@@ -108,14 +109,14 @@ def test_a_revision_without_the_entry(small: Source) -> None:
         small.find()
 
 
-def test_all_that_is_missing_is_named_at_once(small: Source) -> None:
+def test_all_that_is_missing_is_named_at_once(read_only: Source) -> None:
     with pytest.raises(PartMissing, match="needs FlatBuffers, flatcc, gflags, JSON for") as caught:
-        find_checkout(small.root, {})
-    assert caught.value.parts == tuple(small.parts)
+        find_checkout(read_only.root, {})
+    assert caught.value.parts == tuple(read_only.parts)
     command = caught.value.command
     assert command in str(caught.value.hint)
     assert command.count("submodule update") == command.count("setup.sh") == 1
-    assert f"checkout {head(small.parts['cmsis-nn'])}" in command
+    assert f"checkout {head(read_only.parts['cmsis-nn'])}" in command
 
 
 def test_the_command_for_submodules_gets_them(small: Source) -> None:
@@ -169,20 +170,21 @@ def test_equal_content_is_the_same_checkout(small: Source) -> None:
     assert other.find().identity() == small.find().identity()
 
 
-@pytest.mark.parametrize("change", ["commit", "edit", "new file", "part", "edit of a part"])
-def test_whatever_is_built_tells_checkouts_apart(small: Source, change: str) -> None:
-    before = small.find().identity()
-    if change == "commit":
-        commit(small.root, "nothing")
-    elif change == "edit":
-        edit(small.root / KERNEL, "namespace hil {", "namespace hil { ")
-    elif change == "new file":
-        (small.root / "backends" / "cortex_m" / "ops" / "op_new.cpp").write_text("")
-    elif change == "part":
-        commit(small.parts["cmsis-nn"], "nothing")
-    else:
-        (small.parts["cmsis-nn"] / "Source" / "version.c").write_text("")
-    assert small.find().identity() != before
+CHANGES: dict[str, Callable[[Source], object]] = {
+    "commit": lambda small: commit(small.root, "nothing"),
+    "new file": lambda small: (small.root / "backends/cortex_m/ops/op_new.cpp").write_text(""),
+    "edit": lambda small: edit(small.root / KERNEL, "namespace hil {", "namespace hil { "),
+    "part": lambda small: commit(small.parts["cmsis-nn"], "nothing"),
+    "edit of a part": lambda small: (small.parts["cmsis-nn"] / "Source/version.c").write_text(""),
+}
+
+
+def test_whatever_is_built_tells_checkouts_apart(small: Source) -> None:
+    identities = [small.find().identity()]
+    for name, change in CHANGES.items():
+        change(small)
+        identities.append(small.find().identity())
+        assert identities[-1] not in identities[:-1], name
 
 
 def test_a_change_where_nothing_is_built_is_none(small: Source) -> None:
@@ -259,6 +261,6 @@ def test_an_environment_inside_the_checkout_is_no_shadow(small: Source) -> None:
     assert found_in(small, python) == ""
 
 
-def test_a_part_that_is_not_one(small: Source, tmp_path: Path) -> None:
+def test_a_part_that_is_not_one(read_only: Source, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--part cmsis-nn=.*: CMSIS-NN has a file Include/arm_nn"):
-        small.find(**{"cmsis-nn": tmp_path})
+        read_only.find(**{"cmsis-nn": tmp_path})

@@ -117,12 +117,12 @@ def test_a_checkouts_runner(source: Source, target: str) -> None:
     assert load_firmware(firmware.directory) == firmware
 
 
-def test_firmware_of_a_checkout_elsewhere_says_where(small: Source) -> None:
+def test_firmware_of_a_checkout_elsewhere_says_where(read_only: Source) -> None:
     """The program is the same; the record names the checkout that was asked for."""
-    first = built(small)
+    first = built(read_only)
     assert not any("two values" in note for note in noted(first))
-    git(small.folder, "clone", "-q", str(small.root), "clone")
-    clone = Source(small.folder / "clone", small.parts, small.folder)
+    git(read_only.folder, "clone", "-q", str(read_only.root), "clone")
+    clone = Source(read_only.folder / "clone", read_only.parts, read_only.folder)
     git(clone.root, "checkout", "-q", "-b", "mine")
     other = built(clone)
     assert other.key == first.key
@@ -183,7 +183,7 @@ def test_a_configure_error_is_the_checkouts(small: Source) -> None:
 
 
 def test_without_libstdcxx_nothing_is_built(
-    small: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    read_only: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bundled runner needs its headers only, ExecuTorch's links it: its package is named before
     a build of minutes."""
@@ -197,7 +197,7 @@ def test_without_libstdcxx_nothing_is_built(
     monkeypatch.setenv("HIL_NO_SYSTEM_PACKAGES", "1")
     told: list[str] = []
     with pytest.raises(ToolMissing, match=r"has no libstdc\+\+\.a") as caught:
-        built(small, M55, told.append)
+        built(read_only, M55, told.append)
     assert "libstdc++-arm-none-eabi-newlib" in str(caught.value.hint)
     assert not told
 
@@ -252,9 +252,9 @@ def test_a_build_killed_at_any_moment(small: Source, home: Home, seed: int) -> N
     assert built(small).elf_sha256 == wanted.elf_sha256
 
 
-def test_two_processes_on_one_checkout(small: Source) -> None:
+def test_two_processes_on_one_checkout(read_only: Source) -> None:
     """One builds, the other waits and takes the result."""
-    found = [builder.finish(process) for process in [builder.start(small) for _ in range(2)]]
+    found = [builder.finish(process) for process in [builder.start(read_only) for _ in range(2)]]
     assert len({(one["key"], one["sha256"]) for one in found}) == 1
     configured = [one for one in found if any("configuring" in line for line in one["told"])]
     assert len(configured) == 1
@@ -319,17 +319,17 @@ def test_an_edited_script_of_a_320(small: Source) -> None:
     assert_in_qemus_memory(after)
 
 
-def test_an_fvps_runner_is_started_by_the_sdk(small: Source) -> None:
+def test_an_fvps_runner_is_started_by_the_sdk(read_only: Source) -> None:
     """Linked where the checkout says, with the whole of the SDK beside its platform."""
-    platform = sdk_platform(small.folder / "sdk")
+    platform = sdk_platform(read_only.folder / "sdk")
     target = pick(load_target(U85), "fvp").target
-    checkout = find_checkout(small.root, {**small.parts, "core_platform": platform})
+    checkout = find_checkout(read_only.root, {**read_only.parts, "core_platform": platform})
     firmware = source_named("executorch").build(BuildRequest(target, SimulatorName.FVP, checkout))
     assert firmware.checkout is not None
     assert firmware.checkout.platform == "sdk"
     assert any(address == 0x12000000 for address, _ in segments(firmware))
     edit(platform / "targets" / "common" / "fault.cpp", "Hard fault.", "Fault.     ")
-    again = find_checkout(small.root, {**small.parts, "core_platform": platform})
+    again = find_checkout(read_only.root, {**read_only.parts, "core_platform": platform})
     assert marked(
         source_named("executorch").build(BuildRequest(target, SimulatorName.FVP, again)),
         "Fault.     ",

@@ -40,9 +40,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.fixture
 def editable(source: Source) -> Source:
-    """A checkout that a test may edit: of the real one a clone, which shares its objects."""
-    if source.root.is_relative_to(source.folder):
-        return source
+    """A checkout that a test may edit: a clone, which shares its objects."""
     commit = source.find().revision.commit
     git(source.folder, "clone", "-q", "--shared", "--no-checkout", str(source.root), "editable")
     root = source.folder / "editable"

@@ -29,12 +29,12 @@ def same(link: Path, target: Path) -> bool:
     return link.resolve() == target.resolve()
 
 
-def test_all_is_where_it_is_looked_for(small: Source, board: Path) -> None:
-    overlay = laid(small, board)
+def test_all_is_where_it_is_looked_for(read_only: Source, board: Path) -> None:
+    overlay = laid(read_only, board)
     assert overlay.checkout.name == "executorch"
     for name in ("CMakeLists.txt", "backends", "third-party/CMakeLists.txt", "version.txt"):
-        assert same(overlay.checkout / name, small.root / name)
-    for name, part in small.find().parts.items():
+        assert same(overlay.checkout / name, read_only.root / name)
+    for name, part in read_only.find().parts.items():
         place = SPECS[name].place
         if name != "flatcc":
             at = overlay.checkout if place.startswith("third-party") else overlay.sdk
@@ -43,9 +43,9 @@ def test_all_is_where_it_is_looked_for(small: Source, board: Path) -> None:
         assert same(overlay.sdk / "core_platform" / "targets" / name, board)
 
 
-def test_the_repository_is_left_out(small: Source, board: Path) -> None:
+def test_the_repository_is_left_out(read_only: Source, board: Path) -> None:
     """CMake that asks git would lock the index of the user's."""
-    assert not (laid(small, board).checkout / ".git").exists()
+    assert not (laid(read_only, board).checkout / ".git").exists()
 
 
 def test_it_follows_the_checkout(small: Source, board: Path) -> None:
@@ -60,15 +60,15 @@ def test_it_follows_the_checkout(small: Source, board: Path) -> None:
     assert same(overlay.checkout / "third-party" / "json", moved)
 
 
-def test_links_that_are_right_stay(small: Source, board: Path) -> None:
+def test_links_that_are_right_stay(read_only: Source, board: Path) -> None:
     """Their times are none of ninja's business, but a link that is gone for a moment would be."""
-    overlay = laid(small, board)
+    overlay = laid(read_only, board)
 
     def numbers() -> dict[Path, int]:
         return {path: path.lstat().st_ino for path in overlay.checkout.parent.rglob("*")}
 
     before = numbers()
-    laid(small, board)
+    laid(read_only, board)
     assert numbers() == before
 
 
@@ -100,14 +100,14 @@ def test_the_copy_is_kept_and_follows_its_source(small: Source, board: Path) -> 
     assert not (copy / "lib").exists()
 
 
-def test_a_copy_that_was_killed_is_made_again(small: Source, board: Path) -> None:
+def test_a_copy_that_was_killed_is_made_again(read_only: Source, board: Path) -> None:
     """Even when the part is back at what it was: A, then B half copied, then A again."""
-    overlay = laid(small, board)
+    overlay = laid(read_only, board)
     copy, stamp = (overlay.checkout / "third-party" / n for n in ("flatcc", ".flatcc.identity"))
     wanted = sorted(path.relative_to(copy) for path in copy.rglob("*"))
     stamp.unlink()  # which is done first
     shutil.rmtree(copy / "src")
-    laid(small, board)
+    laid(read_only, board)
     assert sorted(path.relative_to(copy) for path in copy.rglob("*")) == wanted
     assert stamp.is_file()
 
@@ -116,24 +116,24 @@ def with_sdk(small: Source) -> Checkout:
     return small.find(core_platform=sdk_platform(small.folder / "sdk"))
 
 
-def test_the_sdks_own_platform_is_there_as_a_whole(small: Source) -> None:
+def test_the_sdks_own_platform_is_there_as_a_whole(read_only: Source) -> None:
     """Its targets include what lies beside them, and beside core_platform."""
-    checkout = with_sdk(small)
-    beside = small.folder / "sdk" / "core_software"
+    checkout = with_sdk(read_only)
+    beside = read_only.folder / "sdk" / "core_software"
     (beside / "core_driver").mkdir(parents=True)
     (beside / "common.cmake").write_text("")
-    overlay = lay(checkout, small.folder / "tree", None)
+    overlay = lay(checkout, read_only.folder / "tree", None)
     board = overlay.sdk / "core_platform" / "targets" / "corstone-300"
     for name in ("CMakeLists.txt", "../common/startup.cpp", "../../../core_software/common.cmake"):
         assert (board / name).is_file()
-    assert same(board / "../../../core_software/core_driver", small.parts["core_driver"])
+    assert same(board / "../../../core_software/core_driver", read_only.parts["core_driver"])
     assert same(overlay.sdk / "core_software" / "common.cmake", beside / "common.cmake")
     driver = overlay.sdk / "core_software" / "core_driver"
-    assert same(driver, small.parts["core_driver"]), "the given one, not the SDK's"
+    assert same(driver, read_only.parts["core_driver"]), "the given one, not the SDK's"
 
 
-def test_the_sdks_platform_alone(small: Source) -> None:
-    checkout = with_sdk(small)
-    overlay = lay(checkout, small.folder / "tree", None)
+def test_the_sdks_platform_alone(read_only: Source) -> None:
+    checkout = with_sdk(read_only)
+    overlay = lay(checkout, read_only.folder / "tree", None)
     names = {path.name for path in (overlay.sdk / "core_software").iterdir()}
     assert names == {"core_driver", "cmsis_6", "cmsis-nn"}

@@ -43,13 +43,13 @@ def test_a_name_that_is_none() -> None:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_given_folder_that_does_not_hold_it(name: str, tmp_path: Path, small: Source) -> None:
+def test_a_given_folder_that_does_not_hold_it(name: str, tmp_path: Path) -> None:
     """Named before a build fails for it; the one in the checkout is not taken instead."""
-    place = small.root / SPECS[name].place
-    (place / SPECS[name].probe).parent.mkdir(parents=True, exist_ok=True)
-    (place / SPECS[name].probe).write_text("")
+    probe = tmp_path / "checkout" / SPECS[name].place / SPECS[name].probe
+    probe.parent.mkdir(parents=True)
+    probe.write_text("")
     with pytest.raises(UsageError, match=f"--part {name}={tmp_path}: .* that folder has none") as e:
-        find_part(name, small.root, {name: tmp_path})
+        find_part(name, tmp_path / "checkout", {name: tmp_path})
     assert e.value.path == str(tmp_path)
 
 
@@ -62,10 +62,10 @@ def test_the_given_one_then_the_checkouts(small: Source) -> None:
         assert part.folder == folder
 
 
-def test_a_folder_left_by_a_killed_clone_is_not_a_part(small: Source) -> None:
+def test_a_folder_left_by_a_killed_clone_is_not_a_part(read_only: Source) -> None:
     """An uninitialised submodule is an empty folder."""
-    assert (small.root / "third-party" / "flatcc").is_dir()
-    assert find_part("flatcc", small.root, {}) is None
+    assert (read_only.root / "third-party" / "flatcc").is_dir()
+    assert find_part("flatcc", read_only.root, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_a_folder_left_by_a_killed_clone_is_not_a_part(small: Source) -> None:
         ),
     ],
 )
-def test_the_one_command_that_gets_it(small: Source, names: list[str], command: str) -> None:
-    nn = small.root / SPECS["cmsis-nn"].place
-    wanted = command.format(root=small.root, nn=nn, pin=head(small.parts["cmsis-nn"]))
-    error = PartMissing(small.root, names)
+def test_the_one_command_that_gets_it(read_only: Source, names: list[str], command: str) -> None:
+    nn = read_only.root / SPECS["cmsis-nn"].place
+    wanted = command.format(root=read_only.root, nn=nn, pin=head(read_only.parts["cmsis-nn"]))
+    error = PartMissing(read_only.root, names)
     assert error.exit_code == 2
     assert error.command == wanted
     assert wanted in str(error.hint)
     assert " ".join(f"--part {name}=DIR" for name in names) in str(error.hint)
     assert error.parts == tuple(names)
-    assert all(str(small.root / SPECS[name].place) in str(error) for name in names)
+    assert all(str(read_only.root / SPECS[name].place) in str(error) for name in names)
 
 
 def test_what_the_checkout_asks_for(small: Source) -> None:

@@ -30,5 +30,5 @@ def test_how_to_build_it_by_hand(small: Source) -> None:
     assert "zephyr/README.md asks for" in str(error.hint)
 
 
-def test_a_checkout_without_a_sample(small: Source) -> None:
-    assert _refused(small).hint == "take --firmware bundled"
+def test_a_checkout_without_a_sample(read_only: Source) -> None:
+    assert _refused(read_only).hint == "take --firmware bundled"

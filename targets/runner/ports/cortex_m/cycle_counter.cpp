@@ -11,19 +11,21 @@ volatile uint32_t& cycles() { return *reinterpret_cast<volatile uint32_t*>(0xE00
 
 constexpr uint32_t kTraceEnable = 1u << 24;
 constexpr uint32_t kCounterEnable = 1u << 0;
+#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+constexpr bool kHasCounter = false;
+#else
+constexpr bool kHasCounter = true;
+#endif
 
 }  // namespace
 
 bool start_cycle_counter() {
-#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
-  return false;
-#else
+  if (!kHasCounter) return false;
   debug_control() = debug_control() | kTraceEnable;
   dwt_control() = dwt_control() | kCounterEnable;
   const uint32_t before = cycles();
   for (int i = 0; i < 8; ++i) __asm__ volatile("nop");
   return cycles() != before;
-#endif
 }
 
 uint64_t read_cycle_counter() {
