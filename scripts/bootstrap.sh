@@ -96,8 +96,12 @@ pip_install() {
 }
 
 # --- all but torch, each version with its hash -------------------------------------------
+# First pip, for a distribution's may be years old and takes a third longer, and what builds the two
+# packages that are published as source.
+sed -nE '/^(pip|setuptools)==/,/[^\\]$/p' "$root/scripts/$purpose.lock" >"$state/pip.lock"
+step "installing pip" pip_install --require-hashes --no-deps -r "$state/pip.lock"
 step "installing the Python packages of scripts/$purpose.lock" \
-  pip_install --require-hashes --no-deps -r "$root/scripts/$purpose.lock"
+  pip_install --require-hashes --no-deps --no-build-isolation -r "$root/scripts/$purpose.lock"
 
 # --- another release of ExecuTorch ---------------------------------------------------------
 # With what it asks for of the compilers, and the torch that it was built with, which is the oldest

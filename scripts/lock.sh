@@ -14,7 +14,7 @@ echo 'torch; sys_platform == "never"' >"$without"
 compile() {
   purpose=$1
   shift
-  printf '%s\n' editables hatch-vcs hatchling \
+  printf '%s\n' pip editables hatch-vcs hatchling \
     filelock fsspec jinja2 networkx setuptools sympy typing-extensions |
     uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate \
       --overrides "$without" --custom-compile-command "scripts/lock.sh" --no-emit-package torch \

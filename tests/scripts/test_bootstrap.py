@@ -105,10 +105,14 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
     asked = (checkout / "pip.log").read_text().splitlines()
     installs = [line for line in asked if "--dry-run" not in line]
     assert [line.partition(" install --no-compile ")[2] for line in installs] == [
-        f"--require-hashes --no-deps -r {checkout}/scripts/run.lock",
+        f"--require-hashes --no-deps -r {checkout}/.hil/pip.lock",
+        f"--require-hashes --no-deps --no-build-isolation -r {checkout}/scripts/run.lock",
         "--no-deps torch==2.13.0",
         f"--no-deps --no-build-isolation -e {checkout}",
     ]
+    first = (checkout / ".hil" / "pip.lock").read_text()
+    assert re.findall(r"^(\S+)==", first, re.MULTILINE) == ["pip", "setuptools"]
+    assert first in "\n".join(locked(checkout, name) for name in ("pip", "setuptools"))
 
 
 def test_another_release_has_an_environment_of_its_own(checkout: Path) -> None:
