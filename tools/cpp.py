@@ -193,12 +193,11 @@ def _collect_programs(folder: Path) -> None:
 
 
 def _collect_streams(folder: Path) -> None:
-    """The recorded streams of the NPU model's tests, and two of direct drive, whose inputs and
-    outputs lie in regions of their own."""
-    for name in ("add", "ds_cnn"):
-        program = program_of(Path(name), "corstone-1000-u85-256", "hil test", silent)
-        (blob,) = find_blobs(program.pte_path.read_bytes())
-        (folder / f"{name}-direct-drive").write_bytes(blob)
+    """The recorded streams of the NPU model's tests, and one of direct drive, whose inputs and
+    outputs lie in regions of their own; tests/regression has exported it."""
+    program = program_of(Path("ds_cnn"), "corstone-1000-u85-256", "hil test", silent)
+    (blob,) = find_blobs(program.pte_path.read_bytes())
+    (folder / "ds_cnn-direct-drive").write_bytes(blob)
     with np.load(project_root() / "tests" / "npu" / "data" / "cases.npz") as cases:
         for key in cases.files:
             if key.endswith("/blob"):
