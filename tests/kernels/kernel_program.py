@@ -22,6 +22,7 @@ from tests.late import Late
 torch = Late("torch")
 exir = Late("executorch.exir")
 scratch_buffer_sizes = Late("executorch.backends.cortex_m.passes.scratch_buffer_sizes")
+program_of_exir = Late("executorch.exir.program._program")
 serialising = Late("executorch.exir._serialize._program")
 by_design = Late("harness.export.child.by_design")
 cmsis_nn = Late("executorch.backends.cortex_m.library.cmsis_nn")
@@ -246,15 +247,17 @@ def build_each(
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = module_of(cases)
     config = exir.ExecutorchBackendConfig(remove_view_copy=not keep_views)
-    aten = torch.ops.aten
-    kept = [aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.linear.default]
-    options = exir.EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
+    options = exir.EdgeCompileConfig(_check_ir_validity=False)
     has_scratch = any(isinstance(each, Scratch) for case in cases for each in case.arguments)
     programs: dict[tuple[str, int] | None, tuple[bytes, list[list[int]]]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
-        edge = exir.to_edge(exported, compile_config=options)
+        # not exir.to_edge(): it also decomposes, which costs as much as the rest, and every
+        # operator here is to stay as it is
+        edge = exir.EdgeProgramManager(
+            program_of_exir._generate_edge_program(options, exported), compile_config=options
+        )
         for plan in plans:
             if _program_key(plan, has_scratch) in programs:
                 continue
