@@ -1,6 +1,7 @@
 """Protects the Ethos-U backend's copy hook in the Zephyr module: it can be overridden in both link
 passes on both boards, the override is called for every copy, and without the backend there is
-none. In the stand-in workspace; never against Zephyr itself."""
+none. In the stand-in workspace; never against Zephyr itself. An application's own override is run in
+test_zephyr_run.py."""
 
 from __future__ import annotations
 
@@ -30,9 +31,7 @@ def _quiet(_message: str) -> None:
     pass
 
 
-def _west_build(
-    zephyr: Path, root: Path, board: str, *options: str, sample: Path = _SAMPLE
-) -> Path:
+def _west_build(zephyr: Path, root: Path, board: str, *options: str) -> Path:
     kernels = forgetful_kernels(
         root, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
     )
@@ -44,7 +43,7 @@ def _west_build(
             board,
             "-d",
             str(root / "build"),
-            str(sample),
+            str(_SAMPLE),
             "--",
             f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
             f"-DHIL_KERNELS_DIR={kernels}",
@@ -85,29 +84,6 @@ def test_the_override_sees_every_copy(small_zephyr: Path, tmp_path: Path) -> Non
         assert run.status == 0, run.console
         assert counted(run.console) == 2 * needed_copies(what.program()), name
         assert run.outputs == (what.expected(),) * 2, name
-
-
-def test_an_application_can_override_it(small_zephyr: Path, tmp_path: Path) -> None:
-    """A user's application defines the copy; it is in an archive of its own, as Zephyr has it."""
-    sample = tmp_path / "sample"
-    sample.mkdir()
-    for file in filter(Path.is_file, _SAMPLE.iterdir()):
-        content = file.read_bytes()  # one of them is a program
-        here = b"${CMAKE_CURRENT_LIST_DIR}/.."
-        (sample / file.name).write_bytes(content.replace(here, bytes(_SAMPLE.parent)))
-    with (sample / "main.c").open("a") as main:
-        main.write(
-            f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
-            "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n"
-        )
-    build = _west_build(small_zephyr, tmp_path, BOARD_300, *_DOORBELL, sample=sample)
-    found = check(build, [HOOK], _quiet)
-    assert found.holds, found.text()
-    assert "libapp.a(main.c.obj) replaced" in found.text()
-    what = PROGRAMS["u55"]
-    run = what.run(build / "zephyr" / "zephyr.elf", tmp_path / "w")
-    assert run.status == 0, run.console
-    assert run.outputs[0] != what.expected()  # this override spoils what it copies
 
 
 @pytest.mark.thorough

@@ -25,7 +25,9 @@ from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
 from tests.cli.conftest import Hil, Result
 from tests.cli.conftest import hil as hil
+from tests.link.recorded_programs import PROGRAMS
 from tests.link.test_own_builds import LISTS, forgetful_kernels
+from tests.link.test_runner_hook import HOOK
 from tests.link.workspace import copy_workspace, enter, needs_real_zephyr
 from tools.clone import project_root
 
@@ -64,8 +66,9 @@ def test_every_kernel_is_built_with_west_and_passes(
 
 
 @pytest.fixture
-def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def application(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That of `hil init --zephyr`, in a repository of its own, where the test is."""
+    monkeypatch.setenv("HIL_HOME", shared_hil_home)
     folder = tmp_path / "mine"
     done = CliRunner().invoke(main, ["init", "--zephyr", str(folder)])
     assert done.exit_code == 0, done.output
@@ -89,9 +92,16 @@ def test_an_application_of_ones_own_is_built_and_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the kernels of one program, whose folder the target names. Another firmware than the
-    sample's, and a new one after an edit."""
+    """With the kernels of one program, whose folder the target names, and with the NPU's backend,
+    whose copy it defines itself. Another firmware than the sample's, and a new one after an edit."""
     enter(small_zephyr, monkeypatch)
+    with (application / "prj.conf").open("a") as file:
+        file.write("CONFIG_HIL_ETHOSU=y\nCONFIG_HIL_ETHOSU_DOORBELL=y\n")
+    with (application / "main.c").open("a") as file:
+        file.write(
+            f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
+            "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n"
+        )
     with (application.parent / "boards" / "my-zephyr.yaml").open("a") as file:
         file.write(f"cmake: {{HIL_KERNELS_DIR: {_kernels_of_add(tmp_path / 'kernels')}}}\n")
     done = _hil_run(hil, "my-zephyr", "add", HIL_HOME=str(home))
@@ -100,6 +110,10 @@ def test_an_application_of_ones_own_is_built_and_run(
     firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
     assert json.loads(firmware.read_text())["build_id"]
     assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
+    npu = PROGRAMS["u55"]
+    of_npu = npu.run(firmware.parent / "executor_runner", tmp_path / "npu")
+    assert of_npu.status == 0, of_npu.console
+    assert of_npu.outputs[0] != npu.expected()  # its copy spoils what it copies
     request = BuildRequest(load_target("my-zephyr"), SimulatorName.QEMU)
     key = SOURCE.key(request)
     assert key != SOURCE.key(replace(request, target=load_target("zephyr-corstone-300")))
