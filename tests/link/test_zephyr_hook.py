@@ -1,7 +1,7 @@
 """Protects the Ethos-U backend's copy hook in the Zephyr module: it can be overridden in both link
 passes on both boards, the override is called for every copy, and without the backend there is
-none. In the stand-in workspace; never against Zephyr itself. An application's own override is run in
-test_zephyr_run.py."""
+none. In the stand-in workspace; never against Zephyr itself. test_zephyr_run.py runs an
+application's own override."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.config.loading import load_target
-from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
+from harness.core.errors import BuildError, TargetError, ToolMissing, UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.firmware.source import BuildRequest
 from harness.firmware.sources.bundled import PRODUCTS, SOURCE, build
@@ -93,7 +93,8 @@ def test_an_application_of_ones_own_is_built_and_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the kernels of one program, whose folder the target names, and with the NPU's backend,
-    whose copy it defines itself. Another firmware than the sample's, and a new one after an edit."""
+    whose copy it defines itself. Another firmware than the sample's, and a new one after an edit,
+    whose failed build is kept and explained."""
     enter(small_zephyr, monkeypatch)
     with (application / "prj.conf").open("a") as file:
         file.write("CONFIG_HIL_ETHOSU=y\nCONFIG_HIL_ETHOSU_DOORBELL=y\n")
@@ -117,12 +118,22 @@ def test_an_application_of_ones_own_is_built_and_run(
     request = BuildRequest(load_target("my-zephyr"), SimulatorName.QEMU)
     key = SOURCE.key(request)
     assert key != SOURCE.key(replace(request, target=load_target("zephyr-corstone-300")))
-    with (application / "main.c").open("a") as file:
-        file.write("#error mine\n")
+    (application / "forgotten.c").write_text("void forgotten(void) {}\n")
+    main_c = application / "main.c"
+    start = "int main(void) {\n"
+    main_c.write_text(
+        main_c.read_text().replace(start, f"void forgotten(void);\n{start}  forgotten();\n")
+    )
     assert SOURCE.key(request) != key
     done = _hil_run(hil, "my-zephyr", "add", HIL_HOME=str(home))
     assert done.code == 1
-    assert "#error mine" in done.json["cause"]["text"]
+    assert done.json["verdict"] == "LINK_ERROR"
+    facts = done.json["cause"]["facts"]
+    assert facts["failures"][0]["cause_kind"] == "source_not_compiled"
+    explanation = explain(Path(facts["log"]).parent / "build", _quiet)
+    assert explanation.command is not None
+    assert explanation.command.output.endswith("zephyr_pre0.elf")
+    assert "Add forgotten.c to the sources of target app" in explanation.failures[0].fix
 
 
 def test_an_application_that_is_not_there(
@@ -146,25 +157,6 @@ def test_the_networks_pass_in_the_real_workspace(hil: Hil) -> None:
         for case in cases:
             console = (Path(case["run_dir"]) / "console.log").read_bytes()
             assert console.startswith(b"*** Booting Zephyr OS build ")
-
-
-def test_a_failed_build_is_kept_and_explained(
-    small_zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    enter(small_zephyr, monkeypatch)
-    options = {"HIL_KERNELS_DIR": str(forgetful_kernels(tmp_path))}
-    with pytest.raises(LinkError, match=r"undefined reference to .hil::op_forgotten") as caught:
-        build(load_target("zephyr-corstone-300"), options=options)
-    failure = caught.value.facts["failures"][0]
-    assert failure["cause_kind"] == "source_not_compiled"
-    tree = Path(caught.value.facts["log"]).parent / "build"
-    explanation = explain(tree, _quiet)
-    assert explanation.command is not None
-    assert explanation.command.output.endswith("zephyr_pre0.elf")
-    assert "Add op_forgotten.cpp to the sources of target hil_kernels" in (
-        explanation.failures[0].fix
-    )
 
 
 @pytest.mark.thorough
