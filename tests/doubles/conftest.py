@@ -15,11 +15,13 @@ from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.simulator import pick
 from harness.suites.standin.command_line import load_fvp_model
+from tests.doubles.random_runs import SLOW
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 # A starved process is as still as an idle one: `limit_factor` in a hil.toml gives it time.
 LIMITS = Limits(host=5.0, stall=1.5, model=60.0, simulated=60.0)
+_DEADLINE = 2.0  # of those that nothing else ends: they compute until then
 
 
 @pytest.fixture
@@ -30,9 +32,10 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
     program = double_program(tmp_path / "program")
     firmware = double_firmware(tmp_path)
     board = load_target("corstone-300-m55", target_directories({}))
-    target = replace(board, limits=LIMITS)
 
     def run(ending: str) -> RunRecord:
+        limits = replace(LIMITS, host=_DEADLINE) if ending in SLOW else LIMITS
+        target = replace(board, limits=limits)
         installed = tmp_path / f"fvp-{ending}"
         if not installed.exists():
             install_double(installed, FVP, ending, load_fvp_model(FVP).parameters)

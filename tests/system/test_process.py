@@ -159,6 +159,26 @@ def test_endless_flood_is_bounded(tmp_path: Path) -> None:
     assert len(said) > 1 << 20
 
 
+def test_a_flood_that_is_read_slowly_meets_its_deadline(tmp_path: Path) -> None:
+    """Limits are looked at between a few pieces, not when all that came is read."""
+    pieces: list[int] = []
+
+    def slowly(data: bytes) -> None:
+        time.sleep(0.1)
+        pieces.append(len(data))
+
+    ended = run(
+        ["yes"],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=tmp_path / "log",
+        bounds=Bounds(0.2, 30),
+        watch=Watch(slowly),
+    )
+    assert ended.stop == "deadline"
+    assert len(pieces) < 20
+
+
 def test_a_flood_waits_for_a_slow_reader(tmp_path: Path) -> None:
     """Nothing is read ahead: the child is at most a pipe (and one piece) before what we took,
     so that our memory stays flat however much it writes."""
