@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,6 +20,7 @@ from harness.system.paths import state_dir
 from tests.link.workspace import make_workspace
 from tests.thorough import is_named, is_thorough
 
+COLLECTED_WITH = pytest.StashKey[frozenset[str]]()  # modules there are before the first test
 _OF_CHECKOUTS = "tests/firmware/executorch/"
 _OF_THE_MATRIX = "tests/regression/test_regression.py"
 _ZEPHYR = "zephyr"
@@ -110,6 +112,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _part(tests, number, workers) for number in range(workers) for tests in (matrix, others)
     ]
     items[:] = [item for part in parts for item in part]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[COLLECTED_WITH] = frozenset(sys.modules)
 
 
 def _part(tests: list[pytest.Item], number: int, count: int) -> list[pytest.Item]:
