@@ -36,7 +36,7 @@ _CROSS = "aarch64-linux-gnu-"
 _FILE = "hil_ethosu.ko"
 _FLAGS = "-g0 -Werror"
 _BUILD_SECONDS = 600
-_LAYOUT = 1  # raise it when what a directory of the cache holds changes
+_LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
 KERNEL, SHELL = "linux-image-arm64", "busybox-static"
 # What a module is built from: of the kernel's configuration, of all, and what builds it.
@@ -190,6 +190,7 @@ class Kernel:
     image: Path
     modules: tuple[Path, ...]
     shell: Path
+    version: str
 
 
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
@@ -210,11 +211,24 @@ def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
     with disk_errors("making the guest's kernel"):
         made = artifact_cache.cached(place, key, lambda empty: _make(empty, modules, sources)).facts
     found = tuple(place / name for name in made["modules"])
-    return Kernel(place / "vmlinuz", found, place / "busybox")
+    return Kernel(place / "vmlinuz", found, place / "busybox", made["version"])
 
 
 def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> dict[str, Any]:
     """``sources``: of the harness's module, if it is to be built."""
+    if not sources:
+        return _unpacked(place, modules)
+    plain = guest_kernel(modules)  # unpacked once for both: that takes seconds
+    for path in (plain.image, plain.shell, *plain.modules):
+        shutil.copy(path, place)
+    parts = [packages()[name] for name in (HEADERS, COMMON, KBUILD)]
+    # Not below the harness's directories: make fails with a space in a path.
+    with tempfile.TemporaryDirectory(prefix="hil-driver-") as folder:
+        (place / _FILE).write_bytes(driver(parts, plain.version, sources, Path(folder)))
+    return {"modules": [*(path.name for path in plain.modules), _FILE], "version": plain.version}
+
+
+def _unpacked(place: Path, modules: Sequence[str]) -> dict[str, Any]:
     given = packages()
     whole = place / "unpacked"
     for name in (KERNEL, SHELL):
@@ -225,15 +239,9 @@ def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> 
     next(whole.rglob("bin/busybox")).rename(place / "busybox")
     found = _in_order(given[KERNEL], whole, modules)
     shutil.rmtree(whole)
-    content = {f"{name}.ko": module for name, module in found.items()}
-    if sources:
-        parts = [given[name] for name in (HEADERS, COMMON, KBUILD)]
-        # Not below the harness's directories: make fails with a space in a path.
-        with tempfile.TemporaryDirectory(prefix="hil-driver-") as folder:
-            content[_FILE] = driver(parts, version, sources, Path(folder))
-    for name, module in content.items():
-        (place / name).write_bytes(module)
-    return {"modules": list(content)}
+    for name, module in found.items():
+        (place / f"{name}.ko").write_bytes(module)
+    return {"modules": [f"{name}.ko" for name in found], "version": version}
 
 
 def unpack(package: Path, folder: Path) -> None:

@@ -272,6 +272,7 @@ def test_the_module_is_the_same_twice(guest_home: Path, monkeypatch: pytest.Monk
     assert guest_kernel(MODULES, npu=True).modules[-1].stat().st_mtime_ns == times
 
 
+@pytest.mark.thorough  # a push has it of small headers: test_kernel
 def test_headers_of_another_kernel_and_what_the_compiler_says(guest_home: Path) -> None:
     """In one folder: unpacking the headers takes most of the time."""
     headers, *others = (packages()[name] for name in (HEADERS, COMMON, KBUILD))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,14 @@ import pytest
 
 from harness.core.errors import InfraError
 from harness.sim.guest import kernel
-from harness.sim.guest.kernel import KERNEL, SHELL, depends, guest_kernel
+from harness.sim.guest.kernel import (
+    KERNEL,
+    SHELL,
+    DriverNotBuilt,
+    depends,
+    driver,
+    guest_kernel,
+)
 
 
 def module(needs: str) -> bytes:
@@ -85,3 +93,19 @@ def test_a_package_that_is_none(home: Path) -> None:
     (home / "k.deb").write_bytes(b"no archive")
     with pytest.raises(InfraError, match="cannot be unpacked"):
         guest_kernel([])
+
+
+@pytest.mark.skipif(
+    shutil.which("aarch64-linux-gnu-gcc") is None, reason="needs aarch64-linux-gnu-gcc"
+)
+def test_headers_of_another_kernel_and_what_the_compiler_says(tmp_path: Path) -> None:
+    """Of Debian's own headers, which take seconds to unpack, each night: test_driver has them."""
+    rule = b"modules:\n\t$(CC) -c $(M)/device.c -o $(M)/hil_ethosu.ko\n"
+    headers = package(tmp_path, {"usr/src/linux-headers-6.1.0-arm64/Makefile": rule})
+    with pytest.raises(DriverNotBuilt, match=r"not those of 9\.9\.9-arm64: linux-headers-6"):
+        driver([headers], "9.9.9-arm64", {}, tmp_path / "other")
+    sources = {"device.c": b"int wrong = undeclared;\n"}
+    with pytest.raises(DriverNotBuilt, match=r"make: .*device\.c:1:\d+:.*undeclared"):
+        driver([headers], "6.1.0-arm64", sources, tmp_path / "same")
+    sources = {"device.c": b"int right;\n"}
+    assert driver([headers], "6.1.0-arm64", sources, tmp_path / "right").startswith(b"\x7fELF")
