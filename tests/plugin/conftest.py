@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy  # noqa: F401  # a session inside forgets what it imports, and numpy loads once only
 import pytest
 
 from tests.conftest import WITHOUT_OTHERS_PLUGINS

@@ -1,6 +1,7 @@
 """Protects the pytest surface: what is selected, what is an error, and what nothing means.
 
-The inner runs are real pytest sessions; those that need a simulator use the real one.
+The inner runs are real pytest sessions in this process; those that need a simulator use the real
+one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["double"]
 
 
 def test_markers_come_from_the_targets(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--markers")
+    result = pytester.runpytest_inprocess("--markers")
     result.stdout.fnmatch_lines(["@pytest.mark.cortex_m55: cases on corstone-300-m55"])
 
 
@@ -25,7 +26,7 @@ def test_a_typo_in_m_is_an_error(pytester: pytest.Pytester, workers: tuple[str, 
     """In a repository that has settings of ours, before anything is collected."""
     (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("-m", "cortx_m55", *workers)
+    result = pytester.runpytest_inprocess("-m", "cortx_m55", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no marker is named 'cortx_m55'; did you mean cortex_m55?*"])
 
@@ -35,14 +36,14 @@ def test_a_typo_in_m_is_an_error_where_a_test_asks_for_a_case(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
     pytester.makepyfile("def test_model(hil_case): pass\ndef test_fine(): pass")
-    result = pytester.runpytest_subprocess("-m", "not cortx_m55", *workers)
+    result = pytester.runpytest_inprocess("-m", "not cortx_m55", *workers)
     assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.INTERNAL_ERROR)
     result.stdout.fnmatch_lines(["*no marker is named 'cortx_m55'; did you mean cortex_m55?*"])
 
 
 def test_expressions_of_known_markers_are_fine(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "-m", "not cortex_m55 and not (host or slow)", "-o", "markers=slow: takes long"
     )
     result.assert_outcomes(passed=1)
@@ -60,14 +61,14 @@ def test_a_run_in_which_nothing_ran_is_an_error(
         def test_skipped(hil_case): pass
         """
     )
-    result = pytester.runpytest_subprocess(*workers)
+    result = pytester.runpytest_inprocess(*workers)
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(["*nothing ran, so nothing was proven*"])
 
 
 def test_one_test_that_ran_is_enough(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.skip\ndef test_a(): pass\ndef test_b(): pass")
-    assert pytester.runpytest_subprocess().ret == pytest.ExitCode.OK
+    assert pytester.runpytest_inprocess().ret == pytest.ExitCode.OK
 
 
 CASES = """
@@ -89,7 +90,7 @@ def test_fixtures_in_a_users_own_tests_under_two_workers(
 ) -> None:
     monkeypatch.setenv("HIL_HOME", shared_hil_home)
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_subprocess("-n", "2", "--hil-simulator", "qemu", "--junitxml=j.xml")
+    result = pytester.runpytest_inprocess("-n", "2", "--hil-simulator", "qemu", "--junitxml=j.xml")
     result.assert_outcomes(passed=2)
     junit = (pytester.path / "j.xml").read_text()
     assert '<property name="verdict" value="PASS"' in junit
@@ -111,14 +112,14 @@ def test_a_test_waits_for_no_program_but_its_own(
         def test_model(hil_program): assert not hil_program.model
         """
     )
-    pytester.runpytest_subprocess("-x").assert_outcomes(failed=1)
+    pytester.runpytest_inprocess("-x").assert_outcomes(failed=1)
     programs = pytester.path / "home" / "cache" / "programs"
     assert {path.parent.name.split("-")[0] for path in programs.glob("*/program.json")} == {"first"}
 
 
 def test_m_selects_by_target(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_model(hil_case): pass")
-    result = pytester.runpytest_subprocess("-m", "host", "--collect-only", "-q")
+    result = pytester.runpytest_inprocess("-m", "host", "--collect-only", "-q")
     lines = [line for line in result.outlines if "test_model[" in line]
     names = {line.split("[")[1].split("/")[0].split("@")[0] for line in lines}
     assert names == {"host", "host-u85-256"}  # whose marker it is
@@ -129,7 +130,7 @@ def test_an_unknown_model_is_named(
 ) -> None:
     monkeypatch.setenv("HIL_HOME", shared_hil_home)
     pytester.makepyfile(CASES.replace('"add", "softmax"', '"resnet9"'))
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*unknown model 'resnet9'; did you mean resnet8*"])
 
@@ -152,7 +153,7 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
             require_pass(replace(hil_run, judgement=judgement))
         """
     )
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         ["*corstone-300-m55/add: HANG stall (console line 7): no output*", "*evidence: *runs*"]
@@ -165,7 +166,7 @@ def test_a_malformed_target_file_is_a_usage_error(pytester: pytest.Pytester) -> 
     (targets / "broken.yaml").write_text("description: x\nno_such_key: 1\n")
     (pytester.path / "hil.toml").write_text('targets = ["targets"]')
     pytester.makepyfile("def test_model(hil_case): pass")
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*broken.yaml:*"])
 
@@ -173,7 +174,7 @@ def test_a_malformed_target_file_is_a_usage_error(pytester: pytest.Pytester) -> 
 def collected(pytester: pytest.Pytester, *arguments: str) -> tuple[list[str], str]:
     """The cases of a session, and all that it said."""
     pytester.makepyfile("def test_model(hil_case): pass")
-    result = pytester.runpytest_subprocess("--collect-only", "-q", *arguments)
+    result = pytester.runpytest_inprocess("--collect-only", "-q", *arguments)
     cases = [line.split("[")[1].rstrip("]") for line in result.outlines if "test_model[" in line]
     return cases, result.stdout.str()
 
@@ -220,7 +221,7 @@ def test_a_sample_of_the_npu_cases_says_so(
 ) -> None:
     """What is left out is told in the session's header, with the way to get it."""
     pytester.makepyfile("def test_model(hil_case): pass")
-    result = pytester.runpytest_subprocess("--collect-only", *arguments)
+    result = pytester.runpytest_inprocess("--collect-only", *arguments)
     said = result.stdout.str()
     assert ("Ethos-U cases are a sample" in said) == sampled
     assert ("corstone-300-u55-128@Sram_Only/linear" in said) == (not sampled)
@@ -239,7 +240,7 @@ def test_a_memory_mode_in_a_users_own_test(pytester: pytest.Pytester) -> None:
             assert hil_target.npu is None
         """
     )
-    result = pytester.runpytest_subprocess("-q")
+    result = pytester.runpytest_inprocess("-q")
     assert result.ret == 0
 
 
@@ -251,7 +252,7 @@ def test_an_illegal_memory_mode_is_named(pytester: pytest.Pytester) -> None:
         def test_model(hil_case): pass
         """
     )
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*no memory mode Dedicated_Sram*"])
 
@@ -261,14 +262,14 @@ def test_an_exporter_without_a_checkout_is_a_wrong_use(
 ) -> None:
     monkeypatch.setenv("EXECUTORCH_ROOT", "")
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("--hil-exporter", "checkout")
+    result = pytester.runpytest_inprocess("--hil-exporter", "checkout")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--exporter checkout needs a checkout*--hil-executorch DIR*"])
 
 
 def test_the_header_says_who_exports(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "--hil-exporter=checkout", "--hil-executorch=/c", "--hil-firmware=bundled"
     )
     result.stdout.fnmatch_lines(["hil: exporter: the checkout in /c"])
@@ -277,7 +278,7 @@ def test_the_header_says_who_exports(pytester: pytest.Pytester) -> None:
 def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CASES)
     options = ("--hil-exporter=checkout", f"--hil-executorch={pytester.path}")
-    result = pytester.runpytest_subprocess(*options, "--hil-firmware=bundled")
+    result = pytester.runpytest_inprocess(*options, "--hil-firmware=bundled")
     result.stdout.fnmatch_lines(["*is not a checkout of ExecuTorch*"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
@@ -286,14 +287,14 @@ def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester)
 def test_a_limit_factor_that_is_no_number(pytester: pytest.Pytester, factor: str) -> None:
     (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("--hil-limit-factor", factor)
+    result = pytester.runpytest_inprocess("--hil-limit-factor", factor)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--hil-limit-factor*not a number above 0*"])
-    result = pytester.runpytest_subprocess("-o", f"hil_limit_factor={factor}")
+    result = pytester.runpytest_inprocess("-o", f"hil_limit_factor={factor}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*hil_limit_factor of the ini file is*not a number above 0*"])
     (pytester.path / "hil.toml").write_text(f"limit_factor = {factor.replace('x', '[]')}")
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*hil.toml: limit_factor is not a number above 0*"])
 
@@ -303,7 +304,7 @@ def test_a_limit_factor_that_is_no_number(pytester: pytest.Pytester, factor: str
 )
 def test_a_word_in_the_ini_file_that_is_none(pytester: pytest.Pytester, option: str) -> None:
     pytester.makepyfile("def test_model(hil_case): pass")
-    result = pytester.runpytest_subprocess("-o", f"hil_{option}=nonsense")
+    result = pytester.runpytest_inprocess("-o", f"hil_{option}=nonsense")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([f"*hil_{option} of the ini file is 'nonsense'*"])
 
@@ -324,7 +325,7 @@ def test_a_home_that_cannot_be_written(
     (pytester.path / "home").touch()
     monkeypatch.setenv("HIL_HOME", str(pytester.path / "home"))
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*Not a directory*home*"])
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -343,6 +344,6 @@ def test_a_reference_that_is_none_fails_the_test(
         @pytest.mark.hil_cases(targets=["host"], models=["add"])
         def test_it(hil_reference): pass
     """)
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*is not a reference*Infinity*"])

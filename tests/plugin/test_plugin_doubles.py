@@ -65,7 +65,7 @@ def test_each_ending_is_told(
     pytester: pytest.Pytester, doubles: Path, workers: tuple[str, ...]
 ) -> None:
     pytester.makepyfile(TESTS.replace("{endings}", repr(list(ENDINGS))))
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "--hil-simulator=fvp", "--hil-limit-factor=0.03", *workers
     )
     result.assert_outcomes(passed=1, failed=3)
@@ -87,7 +87,7 @@ def test_a_missing_fvp(
     monkeypatch.setenv("HOME", str(pytester.path))
     (doubles / "passes" / FVP).unlink()
     pytester.makepyfile(TESTS.replace("{endings}", '["passes"]'))
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "--hil-simulator=fvp", f"--hil-fvp-missing={policy}", "-rs"
     )
     result.assert_outcomes(**{outcome: 1})

@@ -86,7 +86,7 @@ def test_the_id_says_whose_firmware(
     pytester: pytest.Pytester, checkout: Path, arguments: tuple[str, ...], of_model: list[str]
 ) -> None:
     """A test that uses no firmware is there once, whatever is asked for."""
-    result = pytester.runpytest_subprocess("--collect-only", "-q", *arguments)
+    result = pytester.runpytest_inprocess("--collect-only", "-q", *arguments)
     found = [line.partition("::")[2] for line in result.outlines if "::test_" in line]
     assert found == [*(f"test_model[{CASE}{end}]" for end in of_model), f"test_program[{CASE}]"]
 
@@ -104,7 +104,7 @@ def test_each_is_a_test_of_its_own(
         "--hil-simulator",
         "qemu",
     )
-    result = pytester.runpytest_subprocess(*arguments, "--junitxml=j.xml", *workers)
+    result = pytester.runpytest_inprocess(*arguments, "--junitxml=j.xml", *workers)
     result.assert_outcomes(passed=2, failed=1)
     said = result.stdout.str()
     assert f"hil: firmware: bundled and executorch; ExecuTorch in {checkout}" in said
@@ -119,9 +119,9 @@ def test_the_environment_names_a_checkout_and_asks_for_nothing(
     pytester: pytest.Pytester, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXECUTORCH_ROOT", "src/checkout")
-    ours = pytester.runpytest_subprocess("--collect-only", "-q")
+    ours = pytester.runpytest_inprocess("--collect-only", "-q")
     assert "executorch]" not in ours.stdout.str()
-    both = pytester.runpytest_subprocess("--collect-only", "-q", "--hil-firmware=both")
+    both = pytester.runpytest_inprocess("--collect-only", "-q", "--hil-firmware=both")
     assert f"test_model[{CASE}-executorch]" in both.stdout.str()
 
 
@@ -129,7 +129,7 @@ def test_the_environment_names_a_checkout_and_asks_for_nothing(
 def test_without_a_checkout_it_is_wrong_usage(
     pytester: pytest.Pytester, checkout: Path, workers: tuple[str, ...]
 ) -> None:
-    result = pytester.runpytest_subprocess("--hil-firmware=executorch", *workers)
+    result = pytester.runpytest_inprocess("--hil-firmware=executorch", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--firmware executorch needs a checkout*--hil-executorch DIR*"])
 
@@ -138,6 +138,6 @@ def test_what_is_no_checkout_is_named_by_the_test_that_needs_it(
     pytester: pytest.Pytester, checkout: Path
 ) -> None:
     (checkout / "version.txt").unlink()
-    result = pytester.runpytest_subprocess("--hil-executorch=src/checkout")
+    result = pytester.runpytest_inprocess("--hil-executorch=src/checkout")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*is not a checkout of ExecuTorch: it has no version.txt*"])

@@ -133,9 +133,7 @@ def session(
     monkeypatch.setenv("CI", "")  # in which another program than the accepted one fails
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "page.md"))
     pytester.makepyfile(TESTS)
-    result = pytester.runpytest_subprocess(
-        "--hil-simulator=fvp", "--junitxml=j.xml", *request.param
-    )
+    result = pytester.runpytest_inprocess("--hil-simulator=fvp", "--junitxml=j.xml", *request.param)
     return Session(result, pytester.path)
 
 

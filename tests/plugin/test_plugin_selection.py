@@ -40,7 +40,7 @@ def test_what_selects_nothing_is_an_error_where_it_is_written(pytester: pytest.P
     for number, marker in enumerate(WRONG):
         file = pytester.path / f"test_wrong_{number}.py"
         file.write_text(HEAD.format(marker=marker))
-    result = pytester.runpytest_subprocess("--continue-on-collection-errors", "-p", "no:xdist")
+    result = pytester.runpytest_inprocess("--continue-on-collection-errors", "-p", "no:xdist")
     result.assert_outcomes(errors=len(WRONG), passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     said = result.stdout.str()
