@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,10 @@ from tests.late import Late
 torch = Late("torch")
 exir = Late("executorch.exir")
 scratch_buffer_sizes = Late("executorch.backends.cortex_m.passes.scratch_buffer_sizes")
-program_of_exir = Late("executorch.exir.program._program")
+dim_orders = Late("executorch.exir.passes.memory_format_ops_pass")
+edge_operators = Late("executorch.exir.passes.replace_aten_with_edge_pass")
+building = Late("executorch.backends.test.program_builder")
+signature = Late("torch.export.graph_signature")
 serialising = Late("executorch.exir._serialize._program")
 by_design = Late("harness.export.child.by_design")
 cmsis_nn = Late("executorch.backends.cortex_m.library.cmsis_nn")
@@ -95,39 +99,46 @@ def resolve(operator: str) -> Any:
     return functools.reduce(getattr, operator.split("."), torch.ops)
 
 
-def module_of(cases: Sequence[Case]) -> torch.nn.Module:
-    """Runs every case on its own inputs and returns all results."""
+def edge_program(cases: Sequence[Case]) -> Any:
+    """Calls every case on its own inputs and returns all results: what torch.export and
+    exir.to_edge make of such a module, in a fraction of their time and with no operator
+    decomposed."""
 
-    class Calls(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("no_scratch", torch.zeros(0, dtype=torch.uint8))
-            for i, case in enumerate(cases):
-                for j, argument in enumerate(case.arguments):
-                    if isinstance(argument, Constant):
-                        setattr(self, f"c{i}_{j}", argument.tensor)
+    class Builder(dim_orders.MemoryFormatOpsPass, building.ProgramBuilder):
+        """With a dim order wherever a call asks for a memory format."""
 
-        def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            feed = iter(inputs)
-            return tuple(_called(self, i, case, feed) for i, case in enumerate(cases))
+    builder = Builder()
+    constant, user_input = signature.InputKind.CONSTANT_TENSOR, signature.InputKind.USER_INPUT
+    no_scratch = builder.placeholder("no_scratch", torch.zeros(0, dtype=torch.uint8), constant)
+    number = itertools.count()
 
-    return Calls().eval()
+    def placed(argument: Any) -> Any:
+        if isinstance(argument, tuple):
+            return [placed(piece) for piece in argument]
+        if isinstance(argument, Activation | Constant):
+            kind = user_input if isinstance(argument, Activation) else constant
+            return builder.placeholder(f"x{next(number)}", argument.tensor, kind)
+        return no_scratch if isinstance(argument, Scratch) else argument
+
+    results = []
+    for case in cases:
+        operator = edge_operators.aten_to_edge(overload_of(case))
+        arguments = tuple(map(placed, case.arguments))
+        result = builder.call_operator(operator, arguments, case.options, None)
+        several = not isinstance(result.data, torch.Tensor)
+        results.append(builder.call_getitem(result, case.output) if several else result)
+    builder.output(results)
+    return builder.get_program()
 
 
-def _called(module: torch.nn.Module, i: int, case: Case, feed: Any) -> torch.Tensor:
-    values: list[Any] = []
-    for j, argument in enumerate(case.arguments):
-        if isinstance(argument, Activation):
-            values.append(next(feed))
-        elif isinstance(argument, tuple):
-            values.append([None if piece is None else next(feed) for piece in argument])
-        elif isinstance(argument, Constant):
-            values.append(getattr(module, f"c{i}_{j}"))
-        elif isinstance(argument, Scratch):
-            values.append(module.no_scratch)
-        else:
-            values.append(argument)
-    return picked(resolve(case.operator)(*values, **case.options), case.output)
+def overload_of(case: Case) -> Any:
+    """The overload of the operator that takes the case's arguments."""
+    operator = resolve(case.operator)
+    if isinstance(operator, torch._ops.OpOverload):
+        return operator
+    values = map(plain, case.arguments)
+    name = torch._C._jit_resolve_packet(operator._qualified_op_name, *values, **case.options)
+    return getattr(operator, name)
 
 
 def picked(result: Any, output: int) -> torch.Tensor:
@@ -245,19 +256,13 @@ def build_each(
 ) -> list[KernelProgram]:
     """The same for several plans, exported once; views may be kept as copies."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
-    module = module_of(cases)
     config = exir.ExecutorchBackendConfig(remove_view_copy=not keep_views)
     options = exir.EdgeCompileConfig(_check_ir_validity=False)
     has_scratch = any(isinstance(each, Scratch) for case in cases for each in case.arguments)
     programs: dict[tuple[str, int] | None, tuple[bytes, list[list[int]]]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exported = torch.export.export(module, tuple(activations), strict=False)
-        # not exir.to_edge(): it also decomposes, which costs as much as the rest, and every
-        # operator here is to stay as it is
-        edge = exir.EdgeProgramManager(
-            program_of_exir._generate_edge_program(options, exported), compile_config=options
-        )
+        edge = exir.EdgeProgramManager(edge_program(cases), compile_config=options)
         for plan in plans:
             if _program_key(plan, has_scratch) in programs:
                 continue

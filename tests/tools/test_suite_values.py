@@ -24,8 +24,8 @@ suite_values = Late("tools.suite_values")  # imports torch and ExecuTorch
 
 @dataclass(frozen=True)
 class Ran:
-    """A program of a relu, a split whose first piece is copied, and a full of one value without a
-    dimension; the values of its graph; the runner's console."""
+    """A program of a relu, a split, a copy, and a full of one value without a dimension; the values
+    of its graph; the runner's console."""
 
     program: CuttableProgram
     values: list[suite_values.Value]
@@ -44,6 +44,7 @@ def ran(run_on_host: Callable[..., Any], tmp_path_factory: pytest.TempPathFactor
     cases = [
         Case("relu", "aten.relu", (Activation(image),)),
         Case("split", "aten.split_with_sizes_copy", (Activation(x), [1, 3], 1)),
+        Case("copy", "aten.clone", (Activation(x[:, :1]),)),
         Case("full", "aten.full", ([], 7), {"dtype": torch.int8}),
     ]
     program, folder = build(cases), tmp_path_factory.mktemp("values")
