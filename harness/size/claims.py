@@ -12,8 +12,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 
-import numpy as np
-
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Field
@@ -148,6 +146,8 @@ class Claims:
 
         Raises MalformedFile when two objects claim one byte.
         """
+        import numpy as np  # deferred: many commands import this module and read no program
+
         for pos, (end, kind) in self.buffer.vtables.items():
             name = self.buffer.schema.tables[kind].name
             self._run(pos, end, self._label((*self._general, "vtables", name)))

@@ -150,12 +150,11 @@ def test_init_again_goes_on_where_it_ended(remote: Path, own: Path) -> None:
 
 
 def test_python_packages_are_put_into_an_environment_of_the_workspace(
-    remote: Path, tmp_path: Path, west_environment: None
+    remote: Path, own: Path
 ) -> None:
-    folder = tmp_path / "ws"
-    init(plan_init(folder, "4.1.0", remote.as_uri()), _quiet)
-    assert (folder / ".venv/bin/python").exists()
-    done = plan_init(folder, "4.1.0", remote.as_uri()).steps()
+    init(plan_init(own, "4.1.0", remote.as_uri()), _quiet)
+    assert (own / ".venv/bin/python").exists()
+    done = plan_init(own, "4.1.0", remote.as_uri()).steps()
     assert "making its Python environment" not in done
 
 

@@ -169,7 +169,9 @@ def exported(ran: Ran, lowering: str) -> tuple[Case, Program]:
     return case, program
 
 
-@pytest.mark.parametrize("lowering", ["portable-fp32", "xnnpack-int8"])
+@pytest.mark.parametrize(
+    "lowering", cases("portable-int8", "xnnpack-int8", thorough=["portable-fp32"])
+)
 def test_a_wrong_answer_is_found(
     ran: Ran, firmware: Firmware, lowering: str, tmp_path: Path
 ) -> None:
