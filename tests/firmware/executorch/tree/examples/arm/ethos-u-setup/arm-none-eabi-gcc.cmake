@@ -16,8 +16,10 @@ add_link_options(-mcpu=${cpu} -mthumb -mfloat-abi=hard LINKER:--nmagic,--gc-sect
 if(SEMIHOSTING)
   add_link_options(--specs=rdimon.specs)
 endif()
-# Not tried out: that would take as long as all else of a configuration.
+# Not tried out: that would take as long as all else of a configuration. And ar writes the index.
 foreach(language C CXX)
+  set(CMAKE_${language}_ARCHIVE_CREATE "<CMAKE_AR> qcs <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_${language}_ARCHIVE_FINISH "")
   set(CMAKE_${language}_COMPILER_WORKS TRUE)
   set(CMAKE_${language}_ABI_COMPILED TRUE)
 endforeach()
