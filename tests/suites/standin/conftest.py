@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from harness.suites.standin.install import install
+from harness.suites.standin.main import main
 from tests.sim.gdbstub import guests
 
 U55 = "FVP_Corstone_SSE-300_Ethos-U55"
@@ -29,23 +33,42 @@ def standin_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def fvp(standin_directory: Path, tmp_path: Path) -> Fvp:
-    """Call a model as a script would; the current directory is empty."""
+def fvp(tmp_path: Path, shared_hil_home: str) -> Fvp:
+    """Call a model as a script would; the current directory is empty. In a fork of this process,
+    which need not import what a start of the command does."""
     (tmp_path / "cwd").mkdir()
 
     def call(*arguments: object, model: str = U55) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [standin_directory / model, *map(str, arguments)],
-            cwd=tmp_path / "cwd",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
+        words = [str(argument) for argument in arguments]
+        output, errors = tmp_path / "stdout", tmp_path / "stderr"
+        with output.open("wb") as stdout, errors.open("wb") as stderr:
+            child = os.fork()
+            if not child:
+                os.environ.setdefault("HIL_HOME", shared_hil_home)  # as the installed command does
+                _become(model, words, tmp_path / "cwd", stdout.fileno(), stderr.fileno())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        said = (file.read_text("utf-8", "replace") for file in (output, errors))
+        return subprocess.CompletedProcess(words, status, *said)
 
     return call
+
+
+def _become(model: str, words: list[str], cwd: Path, stdout: int, stderr: int) -> NoReturn:
+    """The command, in a process that has just been forked."""
+    status = 70
+    try:
+        signal.alarm(_SECONDS)
+        os.chdir(cwd)
+        for mine, its in ((os.open(os.devnull, os.O_RDONLY), 0), (stdout, 1), (stderr, 2)):
+            os.dup2(mine, its)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        status = main(model, words)
+    except SystemExit as ended:  # --help
+        status = int(ended.code or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 @pytest.fixture(scope="session")

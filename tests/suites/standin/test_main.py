@@ -19,9 +19,9 @@ STOPPED = "Info: /OSCI/SystemC: Simulation stopped by user."
 UART0 = ("-C", "mps3_board.uart0.out_file=-")
 
 
-def test_version_is_plain_about_what_it_is(fvp: Fvp) -> None:
+def test_version_is_plain_about_what_it_is(standin_directory: Path) -> None:
     """No script may take it for an FVP, and Zephyr's CMake needs an x.y.z to compare."""
-    done = fvp("--version")
+    done = subprocess.run([standin_directory / U55, "--version"], capture_output=True, text=True)
     assert done.returncode == 0
     assert f"Stand-in for {U55} on top of QEMU" in done.stdout
     assert not re.search(r"Fast Models", done.stdout)
