@@ -103,7 +103,8 @@ def fvp_in(folder: Path) -> str:
 def test_the_workers_of_a_night_have_the_fvps_of_the_machine_that_began_it(
     one_farm: Farm, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a case for FVP or QEMU would run on one or the other, by who takes it."""
+    """Else a case for FVP or QEMU would run on one or the other, by who takes it. Of a case that no
+    worker can do any more the tries end, and no night begins without such a worker."""
     there = fvp_in(tmp_path / "fvp")
     one_farm.worker("with", HIL_FVP_DIR=there)
     one_farm.worker("without")
@@ -113,9 +114,15 @@ def test_the_workers_of_a_night_have_the_fvps_of_the_machine_that_began_it(
     monkeypatch.setenv("HIL_FVP_DIR", there)
     rows = run(either, pool(one_farm.url, either, remote_doubles.who, tmp_path), history)
     assert {r.notes[0].split()[0] for r in rows} == {"home-with"}
+    one_case = suite(("f", "fvp"))
+    begun = pool(one_farm.url, one_case, remote_doubles.who, tmp_path, patience=1.0)
     one_farm.members[-2].kill()
+    rows = run(one_case, begun, history)
+    ends = sorted((r.attempt, r.cause.kind if r.cause else "PASS") for r in rows)
+    assert ends == [(1, "worker_failed"), (2, "worker_failed")]
+    assert all(FVP in r.cause.text for r in rows if r.cause)
     with pytest.raises(SchedulerFailed, match=f"has no worker with harness .* and {FVP}"):
-        pool(one_farm.url, either, remote_doubles.who, tmp_path)
+        pool(one_farm.url, either, remote_doubles.who, tmp_path, patience=1.0)
     no_fvp = suite(("m", "qemu"))
     assert [
         r.good
@@ -151,23 +158,6 @@ def test_a_lost_worker_costs_what_it_was_given_a_try(
     causes = [r.cause for r in rows if r.cause]
     assert {cause.kind for cause in causes} == {"worker_lost"}
     assert all("tcp://127.0.0.1" in cause.text for cause in causes)
-
-
-def test_a_case_that_no_worker_can_do_any_more_ends(
-    one_farm: Farm, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The only one with the FVP is gone, one without is there."""
-    there = fvp_in(tmp_path / "fvp")
-    having = one_farm.worker("with", HIL_FVP_DIR=there)
-    one_farm.worker("without")
-    monkeypatch.setenv("HIL_FVP_DIR", there)
-    wanted = suite(("f", "fvp"))
-    made = pool(one_farm.url, wanted, remote_doubles.who, tmp_path, patience=1.0)
-    having.kill()
-    rows = run(wanted, made, history)
-    ends = sorted((r.model, r.attempt, r.cause.kind if r.cause else "PASS") for r in rows)
-    assert ends == [("f", 1, "worker_failed"), ("f", 2, "worker_failed")]
-    assert all(FVP in r.cause.text for r in rows if r.cause)
 
 
 def test_a_worker_that_cannot_do_a_task_says_why(
