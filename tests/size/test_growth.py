@@ -102,7 +102,7 @@ def test_bigger_npu_scratch(programs: dict[str, Path], tmp_path: Path) -> None:
         struct.pack_into("<I", blob, block.data, size + 4096)
         data["backend_delegate_data"][0]["data"] = list(blob)
 
-    found = planted(programs["ethos-u55-128/resnet8"], tmp_path, edit)
+    found = planted(programs["ethos-u85-256/resnet8"], tmp_path, edit)
     assert found.delta == 0
     assert sentences(found.memory, 1)[0].startswith("+4096 B: working memory in NPU scratch")
 
