@@ -51,7 +51,7 @@ def names(phases: list[Phase]) -> set[str]:
 def test_results_come_through_the_workers(workspace: Workspace) -> None:
     """And the files of a failure, which must be examined; two thousand passes must not fill the
     disk."""
-    phases = run(workspace, Selection(), workers=2)
+    phases = run(workspace, Selection())
     verdicts = {v.id.split("::")[-1]: v for v in results_of(phases)}
     assert verdicts["test_number[3]"].result == "passed"
     assert verdicts["test_skipped"].cause == "hangs"
