@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.core.errors import UsageError
+from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Origin
 from harness.nightly.history.store import History, HistoryUnreachable
 from tests.thorough import cases
 
@@ -144,16 +147,19 @@ def test_what_bisecting_found_goes_with_its_night(history: History, tmp_path: Pa
     assert (history.culprits("n1"), history.culprits("n2")) == ({}, found)
 
 
-_WRITER = """
-import sys
-from harness.nightly.history.database import open_history
-from tests.nightly.history.made import row
-url, start, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-history = open_history(url)
-print("ready", flush=True)
-for i in range(count):
-    history.append([row(1, case=f"a/{(start + i) % count}")])
-"""
+_FORK = multiprocessing.get_context("fork")  # of a process that has sqlalchemy
+
+
+def _write(url: str, start: int, count: int, ready: Connection) -> None:
+    history = open_history(url)
+    ready.send(None)
+    for i in range(count):
+        history.append([row(1, case=f"a/{(start + i) % count}")])
+
+
+def _ended(one: multiprocessing.process.BaseProcess) -> int | None:
+    one.join(120)
+    return one.exitcode
 
 
 def test_many_writers_of_which_some_are_killed(
@@ -166,17 +172,18 @@ def test_many_writers_of_which_some_are_killed(
     draw = random.Random(seed)
     cases, writers = 40, 4 if url.startswith("postgresql") else 3
 
-    def begun(index: int) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-c", _WRITER, url, str(index * cases // writers), str(cases)]
-        return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    def begun(index: int) -> tuple[multiprocessing.process.BaseProcess, Connection]:
+        ready, told = _FORK.Pipe(duplex=False)
+        one = _FORK.Process(target=_write, args=(url, index * cases // writers, cases, told))
+        one.start()
+        return one, ready
 
     there = [begun(index) for index in range(writers)]
-    for one in there[: writers // 2]:
-        assert one.stdout is not None
-        one.stdout.readline()
+    for one, ready in there[: writers // 2]:
+        ready.recv()
         time.sleep(draw.uniform(0, 0.05))
-        one.send_signal(signal.SIGKILL)
-    ends = [one.wait(120) for one in there]
+        one.kill()
+    ends = [_ended(one) for one, _ in there]
     assert set(ends) <= {0, -signal.SIGKILL}
     assert 0 in ends
     history = open_history(url)
@@ -185,46 +192,35 @@ def test_many_writers_of_which_some_are_killed(
     assert names == {f"a/{i}": 1 for i in range(cases)}
 
 
-_NIGHT = """
-import sys
-from harness.nightly.history.compare import compare
-from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Origin
-from tests.nightly.history.made import night, row
-url, writer = sys.argv[1], int(sys.argv[2])
-more = (
-    {"suite": "every night", "origin": Origin("main", "c1")},
-    {"suite": "weekly", "origin": Origin("main", "c1")},
-    {"suite": "every night", "origin": Origin("topic", "c2")},
-)[writer]
-history = open_history(url)
-for day in range(1, 5):
-    id = f"w{writer}-{day}"
-    begun = night(day, *(f"t/{n}" for n in range(6)), **more)
-    begun = type(begun)(**{**vars(begun), "id": id})
-    history.begin(begun)
-    verdict = ("PASS", "MISMATCH", "INFRA")[writer]
-    for n in range(6):
-        history.append([row(day, verdict, f"t/{n}", night=id, **more)])
-    for case in compare(history, begun).cases:
-        assert {r.night[:2] for r in (*case.earlier, *case.tries)} == {id[:2]}, case
-        assert len(case.earlier) == day - 1
-        wanted = {0: "passing", 1: "new" if day == 1 else "still failing", 2: "infrastructure"}
-        assert str(case.state) == wanted[writer], (case.case, case.state)
-"""
+def _nights(url: str, writer: int) -> None:
+    more: dict[str, Any] = (
+        {"suite": "every night", "origin": Origin("main", "c1")},
+        {"suite": "weekly", "origin": Origin("main", "c1")},
+        {"suite": "every night", "origin": Origin("topic", "c2")},
+    )[writer]
+    history = open_history(url)
+    for day in range(1, 5):
+        id = f"w{writer}-{day}"
+        begun = replace(night(day, *(f"t/{n}" for n in range(6)), **more), id=id)
+        history.begin(begun)
+        verdict = ("PASS", "MISMATCH", "INFRA")[writer]
+        for n in range(6):
+            history.append([row(day, verdict, f"t/{n}", night=id, **more)])
+        for case in compare(history, begun).cases:
+            assert {r.night[:2] for r in (*case.earlier, *case.tries)} == {id[:2]}, case
+            assert len(case.earlier) == day - 1
+            wanted = {0: "passing", 1: "new" if day == 1 else "still failing", 2: "infrastructure"}
+            assert str(case.state) == wanted[writer], (case.case, case.state)
 
 
 @pytest.mark.parametrize("url", cases("sqlite", thorough=["postgresql"]), indirect=True)
 def test_two_suites_and_a_branch_write_at_once_and_see_their_own_alone(url: str) -> None:
     """Three writers, the same cases, four nights each; no row of another one in any comparison."""
     open_history(url).close()
-    argv = [sys.executable, "-c", _NIGHT, url]
-    writers = [
-        subprocess.Popen([*argv, str(n)], stderr=subprocess.PIPE, text=True) for n in range(3)
-    ]
+    writers = [_FORK.Process(target=_nights, args=(url, n)) for n in range(3)]
     for writer in writers:
-        _, said = writer.communicate(timeout=120)
-        assert writer.returncode == 0, said
+        writer.start()
+    assert [_ended(writer) for writer in writers] == [0, 0, 0]
     history = open_history(url)
     assert len(list(history.every())) == 3 * 4 * 6
     assert len(history.nights(suite="every night", branch="main")) == 4
