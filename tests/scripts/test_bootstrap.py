@@ -51,11 +51,12 @@ def checkout(tmp_path: Path) -> Path:
         "scripts/steps.sh",
         "scripts/run.lock",
         "scripts/dev.lock",
-        "docker/packages.txt",
         "pyproject.toml",
     ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
+    (root / "docker").mkdir()
+    (root / "docker/packages.txt").write_text("run git git git\n")
     (root / "tools").mkdir()
     (root / "tools" / "__main__.py").touch()
     return root
@@ -198,6 +199,7 @@ def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) ->
         assert found is not None
         (tools / tool).symlink_to(found)
     (tools / "python3").symlink_to(sys.executable)
+    shutil.copy(ROOT / "docker/packages.txt", checkout / "docker")
     done = bootstrap(checkout, plan=["torch"], PATH=str(tools))
     assert "no apt here" in done.stderr
     assert "qemu-system-arm" in done.stderr
