@@ -86,9 +86,7 @@ class Bench:
         return simulate(chosen, self.firmware, PROGRAM, [[]], run_dir=run_dir)
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    folder = tmp_path / "lab"
+def make_bench(folder: Path) -> Bench:
     shutil.copytree(EXAMPLE, folder)
     board = folder / "boards" / "stm32f405.yaml"
     if not is_thorough():  # its Cortex-M4 runs what other tests compile for a Cortex-M0+
@@ -96,6 +94,17 @@ def bench(tmp_path: Path) -> Bench:
     target = pick(load_target(str(board))).target
     built = source_named("bundled").build(BuildRequest(target, SimulatorName.BOARD))
     return Bench(folder, built)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return make_bench(tmp_path / "lab")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Transcript:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return make_bench(folder / "lab").run(folder / "run")
 
 
 def found(bench: Bench, transcript: Transcript) -> tuple[Verdict, str, str] | None:
@@ -111,16 +120,16 @@ def output(transcript: Transcript) -> bytes:
     return (transcript.run_dir / "work" / "s0-0.bin").read_bytes()
 
 
-def test_a_board_is_flashed_run_and_read(bench: Bench, tmp_path: Path) -> None:
+def test_a_board_is_flashed_run_and_read(bench: Bench, undisturbed: Transcript) -> None:
     """Its firmware compared three sets with what they must give; the first one's output is here."""
-    transcript = bench.run(tmp_path / "run")
+    transcript = undisturbed
     assert found(bench, transcript) is None
     assert transcript.observation is not None
     assert transcript.observation.bundle_passes == 3
     assert len(output(transcript)) == 1184
     assert transcript.simulator.name is SimulatorName.BOARD
     assert any("QEMU's netduinoplus2" in text for text in transcript.stands_in)
-    assert b"@0000B" in (tmp_path / "run" / "work" / "serial.log").read_bytes()
+    assert b"@0000B" in (transcript.run_dir / "work" / "serial.log").read_bytes()
 
 
 FAULTS = [
@@ -182,13 +191,14 @@ def test_a_fault_of_hardware_is_told(
     assert not list((tmp_path / "run" / "work").glob("s*-*.bin"))
 
 
-def test_a_byte_lost_once_costs_a_second_run_and_no_verdict(bench: Bench, tmp_path: Path) -> None:
-    whole = output(bench.run(tmp_path / "whole"))
+def test_a_byte_lost_once_costs_a_second_run_and_no_verdict(
+    bench: Bench, undisturbed: Transcript, tmp_path: Path
+) -> None:
     bench.plant({"fault": "lost"})
     transcript = bench.run(tmp_path / "run")
     assert found(bench, transcript) is None
     assert b"hil: the serial line was damaged, frame" in transcript.console()
-    assert output(transcript) == whole
+    assert output(transcript) == output(undisturbed)
 
 
 def test_other_firmware_in_flash_is_told(bench: Bench, tmp_path: Path) -> None:
@@ -202,10 +212,11 @@ def test_other_firmware_in_flash_is_told(bench: Bench, tmp_path: Path) -> None:
     assert cause[:2] == (Verdict.NO_VERDICT, "wrong_firmware")
 
 
-def test_noise_never_gives_other_outputs(bench: Bench, tmp_path: Path) -> None:
+def test_noise_never_gives_other_outputs(
+    bench: Bench, undisturbed: Transcript, tmp_path: Path
+) -> None:
     """A run that nothing speaks against has the right output, at rates where some runs come through
     at once, some in the second try and some not at all."""
-    whole = output(bench.run(tmp_path / "whole"))
     bench.plant({"fault": "noise", "seed": 0, "rate": 0.5})
     lab = bench.folder / "lab-stm32f405.yaml"
     text = lab.read_text()
@@ -223,7 +234,7 @@ def test_noise_never_gives_other_outputs(bench: Bench, tmp_path: Path) -> None:
         kinds[kinds_of] = kinds.get(kinds_of, 0) + 1
         assert transcript.ending.stop is Stop.EXITED
         if cause is None:
-            assert output(transcript) == whole
+            assert output(transcript) == output(undisturbed)
         else:
             assert cause[0] is Verdict.NO_VERDICT, cause
     print(kinds)
