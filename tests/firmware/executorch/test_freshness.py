@@ -97,7 +97,7 @@ def test_edited_parts(small: Source) -> None:
     """One is compiled where it is; flatcc is built in a copy, which follows."""
     header = small.parts["cmsis-nn"] / "Include" / "kernels" / "requantize.h"
     before = built(small)
-    edit(header, "uint64_t{1} << 30", "uint64_t{1} << 29")
+    edit(header, "namespace hil {", "namespace hil {  // ccache has what includes it")
     mark(small.parts["flatcc"] / "src" / "runtime.c", "flatcc")
     after = built(small)
     assert after.key != before.key
