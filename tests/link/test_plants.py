@@ -87,10 +87,14 @@ def test_it_is_reduced_to_three_objects(broken: tuple[Project, str], tmp_path: P
     assert {"README.md", "failure.json", "repro.sh"} <= {p.name for p in moved.iterdir()}
 
 
-def test_the_fix_makes_it_link(broken: tuple[Project, str], folder: Path, tmp_path: Path) -> None:
+def _in_the_other_tree(folder: Path, plant: Plant) -> Project:
     root = folder / "fixed"
     root.mkdir(exist_ok=True)
-    project = Project(broken[0].plant, root / "source", root / "build")
+    return Project(plant, root / "source", root / "build")
+
+
+def test_the_fix_makes_it_link(broken: tuple[Project, str], folder: Path, tmp_path: Path) -> None:
+    project = _in_the_other_tree(folder, broken[0].plant)
     (project.build / "runner.elf").unlink(missing_ok=True)
     done = project.configure_and_build(fixed=True)
     assert done.returncode == 0, done.stdout
@@ -100,20 +104,20 @@ def test_the_fix_makes_it_link(broken: tuple[Project, str], folder: Path, tmp_pa
         reduce_build(project.build, tmp_path / "reduced", _quiet)
 
 
-def test_a_static_of_the_same_name_elsewhere_is_not_the_cause(tmp_path: Path) -> None:
+def test_a_static_of_the_same_name_elsewhere_is_not_the_cause(folder: Path, tmp_path: Path) -> None:
     """Another file has a function of that name for itself; the library that defines it for all
     was forgotten."""
     chosen = next(p for p in PLANTS if p.name == "kernel_library_not_linked")
     own = "__attribute__((used)) static int kernel_add(int a) { return a; }\n"
     plant = replace(chosen, wrong={"log.c": own + _FILES["log.c"]})
-    project = Project(plant, tmp_path / "source", tmp_path / "build")
+    project = _in_the_other_tree(folder, plant)
     assert project.configure_and_build(fixed=False).returncode != 0
     _assert_explained(explain(project.build, _quiet).failures[0], plant)
     reduced = reduce_build(project.build, tmp_path / "r", _quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
 
 
-def test_a_wrapper_whose_source_was_forgotten(tmp_path: Path) -> None:
+def test_a_wrapper_whose_source_was_forgotten(folder: Path, tmp_path: Path) -> None:
     chosen = next(p for p in PLANTS if p.name == "wrapped_without_a_wrapper")
     plant = replace(
         chosen,
@@ -122,7 +126,7 @@ def test_a_wrapper_whose_source_was_forgotten(tmp_path: Path) -> None:
         in_fix=("Add wrapper.c",),
         wrong={"wrapper.c": "int __wrap_log_line(int a) { return a; }\n"},
     )
-    project = Project(plant, tmp_path / "source", tmp_path / "build")
+    project = _in_the_other_tree(folder, plant)
     assert project.configure_and_build(fixed=False).returncode != 0
     _assert_explained(explain(project.build, _quiet).failures[0], plant)
     reduced = reduce_build(project.build, tmp_path / "r", _quiet)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.firmware.source import BuildRequest
 from harness.firmware.sources.bundled import PRODUCTS, SOURCE, build
 from harness.firmware.step import take
+from harness.firmware.zephyr import workspace
 from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
 from tests.cli.conftest import Hil, Result
@@ -207,6 +209,13 @@ def test_without_west(small_zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> No
         find_workspace("b", {"ZEPHYR_BASE": str(small_zephyr), "PATH": "/nowhere"})
 
 
+@pytest.fixture
+def _listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """West, which takes as long as all else together, lists the same projects each time."""
+    monkeypatch.setattr(workspace, "projects", cache(workspace.projects))
+
+
+@pytest.mark.usefixtures("_listed_once")
 def test_another_zephyr_is_another_build(small_zephyr: Path, tmp_path: Path) -> None:
     zephyr = copy_workspace(small_zephyr, tmp_path)
     environ = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
@@ -246,6 +255,7 @@ EDITS = {
 }
 
 
+@pytest.mark.usefixtures("_listed_once")
 def test_an_edit_in_a_release_that_is_no_repository(small_zephyr: Path, tmp_path: Path) -> None:
     """No git says what changed: files that Python and editors leave do not count, others do."""
     release = copy_workspace(small_zephyr, tmp_path)
@@ -263,6 +273,7 @@ def test_an_edit_in_a_release_that_is_no_repository(small_zephyr: Path, tmp_path
         before = after
 
 
+@pytest.mark.usefixtures("_listed_once")
 def test_an_edit_in_a_linked_checkout_is_another_build(small_zephyr: Path, tmp_path: Path) -> None:
     """Linked: the workspace's folder of the project is a link to somebody's own checkout."""
     zephyr = copy_workspace(small_zephyr, tmp_path)
