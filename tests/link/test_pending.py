@@ -124,7 +124,10 @@ def test_a_missing_header_is_the_cause_unless_the_build_generates_it(tmp_path: P
     assert stopped.where == f"{main}:1"
 
 
-def test_what_cannot_be_made_is_told(built: Build) -> None:
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_what_cannot_be_made_is_told(generator: str, tmp_path: Path) -> None:
+    built = Build(tmp_path, generator)
+    assert built.build() == 0
     (built.source / "core.c").unlink()
     explained = built.explained()
     assert not explained.well
