@@ -97,19 +97,19 @@ def edited(draw: st.DrawFn, whole: bytes) -> bytes:
     return content
 
 
+# not what st.text() has by itself: to find what UTF-8 can encode takes a second
+_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 _plain = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
     st.floats(),
-    st.text(max_size=6),
+    _text,
     st.sampled_from(["PASS", "INFRA", "exited", "x" * 300, -1, 1 << 70, 1e308, "\x1b[31m"]),
 )
 values = st.recursive(
     _plain,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_text, inner, max_size=3)),
     max_leaves=6,
 )
 

@@ -13,6 +13,7 @@ from harness.nightly.history.compare import compare
 from harness.report.page.render import write_page
 from harness.system.files import DiskError
 from tests.chromium import chromium
+from tests.thorough import amount
 
 from .nights import EVIL, M55, U55, many, two_nights
 
@@ -222,8 +223,8 @@ def test_a_cell_leads_to_its_case(page: Any) -> None:
 
 
 def test_a_large_suite_is_all_there(browser: Any, tmp_path: Path) -> None:
-    """200 cases of 30 nights, without a complaint; how long it takes is `hil bench`'s."""
-    history, night = many(tmp_path, 200, 30)
+    """200 cases of many nights, without a complaint; how long it takes is `hil bench`'s."""
+    history, night = many(tmp_path, 200, amount(5, 30))
     write_page(tmp_path / "night.html", compare(history, night))
     history.close()
     browser.get((tmp_path / "night.html").as_uri())
