@@ -15,11 +15,11 @@ from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.thorough import cases
 
-# Two boards, and every placement of weights and arena.
+# Two boards, and every placement of weights and arena. In a push test_hook_runtime has the U55's.
 TARGETS = cases(
-    "corstone-300-u55-128",  # Shared_Sram
     "corstone-300-u65-512",  # Dedicated_Sram_384KB
     thorough=(
+        "corstone-300-u55-128",  # Shared_Sram
         "corstone-320-u85-256",  # Sram_Only
         "corstone-320-u85-256@Dedicated_Sram_384KB",
     ),
