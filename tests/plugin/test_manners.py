@@ -46,7 +46,8 @@ M = {
 
 
 def both(pytester: pytest.Pytester, *arguments: str) -> tuple[pytest.RunResult, pytest.RunResult]:
-    without = pytester.runpytest_subprocess("-p", "no:hil", *arguments)
+    """Ours is a process, which has none of our modules before it begins."""
+    without = pytester.runpytest_inprocess("-p", "no:hil", *arguments)
     return pytester.runpytest_subprocess(*arguments), without
 
 
@@ -94,7 +95,7 @@ def test_options_of_a_users_own(pytester: pytest.Pytester) -> None:
                 parser.addoption(name)
         """)
     pytester.makepyfile("def test_it(request): assert request.config.option.simulator == 'mine'")
-    pytester.runpytest_subprocess("--simulator=mine").assert_outcomes(passed=1)
+    pytester.runpytest_inprocess("--simulator=mine").assert_outcomes(passed=1)
 
 
 def test_what_a_session_without_us_imports(pytester: pytest.Pytester) -> None:
@@ -105,7 +106,8 @@ def test_what_a_session_without_us_imports(pytester: pytest.Pytester) -> None:
         def pytest_unconfigure(config):
             print("LOADED", *sys.modules)
         """)
-    done, without = both(pytester)
+    done = pytester.runpytest_subprocess()
+    without = pytester.runpytest_subprocess("-p", "no:hil")
     new = _loaded(done) - _loaded(without)
     rooms = {name.split(".")[1] for name in new if name.startswith("harness.")}
     assert rooms <= {"config", "core", "firmware", "plugin", "system"}, sorted(new)
@@ -139,7 +141,7 @@ def test_short_names_for_whom_wants_them(pytester: pytest.Pytester) -> None:
         @pytest.mark.hil_cases(targets=["host"], models=["add"])
         def test_it(case, target, firmware_source): assert case.target == target.name == "host"
         """)
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
 def test_public_names() -> None:
