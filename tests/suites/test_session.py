@@ -22,6 +22,7 @@ from harness.suites.session import Workspace, prepare, require_standins, run_ses
 from harness.suites.suites import SUITES
 from harness.system.progress import silent
 from tests.suites.conftest import OWN, SUITE, store
+from tests.suites.standin.conftest import SSE_320, U55
 
 COMPARED = """
 import sys, torch, types
@@ -147,25 +148,26 @@ def test_a_wrong_shard(shard: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("name", "damage", "said"),
     [
-        (lambda file: file.unlink(), "found .* on PATH"),
-        (lambda file: file.chmod(0o644), "found .* on PATH"),
+        (U55, lambda file: file.unlink(), "found .* on PATH"),
+        (U55, lambda file: file.chmod(0o644), "found .* on PATH"),
         (
+            U55,
             lambda file: file.write_text("#!/bin/sh\necho broken >&2\nexit 7\n"),
             "`--version` fails: broken",
         ),
-        (lambda file: file.write_text("#!/no/such/interpreter\n"), "No such file"),
+        (SSE_320, lambda file: file.write_text("#!/no/such/interpreter\n"), "No such file"),
     ],
 )
 def test_a_stand_in_that_cannot_be_started_is_an_error(
-    workspace: Workspace, damage: Callable[[Path], object], said: str
+    workspace: Workspace, name: str, damage: Callable[[Path], object], said: str
 ) -> None:
     """The suite would expect every test to fail, and the run would end with exit 0."""
-    damage(workspace.directory / "bin" / "FVP_Corstone_SSE-320")
+    damage(workspace.directory / "bin" / name)
     with pytest.raises(StandinMissing, match=said) as e:
         require_standins(workspace)
-    assert e.value.looked_for == "FVP_Corstone_SSE-320"
+    assert e.value.looked_for == name
     assert e.value.exit_code == 3
 
 
