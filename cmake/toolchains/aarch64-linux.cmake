@@ -12,9 +12,3 @@ set(CMAKE_C_FLAGS_INIT "-mcpu=${HIL_CPU}")
 set(CMAKE_CXX_FLAGS_INIT "-mcpu=${HIL_CPU}")
 
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-
-# ar writes an archive's index with it: ranlib would write the whole again.
-foreach(_language C CXX)
-  set(CMAKE_${_language}_ARCHIVE_CREATE "<CMAKE_AR> qcs <TARGET> <LINK_FLAGS> <OBJECTS>")
-  set(CMAKE_${_language}_ARCHIVE_FINISH "")
-endforeach()

@@ -20,9 +20,3 @@ set(CMAKE_CXX_FLAGS_INIT "${_cpu_flags}")
 set(CMAKE_ASM_FLAGS_INIT "${_cpu_flags}")
 
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-
-# ar writes an archive's index with it: ranlib would write the whole again.
-foreach(_language C CXX ASM)
-  set(CMAKE_${_language}_ARCHIVE_CREATE "<CMAKE_AR> qcs <TARGET> <LINK_FLAGS> <OBJECTS>")
-  set(CMAKE_${_language}_ARCHIVE_FINISH "")
-endforeach()
