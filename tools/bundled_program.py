@@ -1,4 +1,4 @@
-"""Writes Programs as ExecuTorch's BundledPrograms (``.bpte``), seeds for the runner's fuzzer:
+"""Writes Programs as ExecuTorch's BundledPrograms (``.bpte``), such as that of Zephyr's sample:
 ``python -m tools.bundled_program FOLDER DIRECTORY...``, with the name of each one's model.
 
 ExecuTorch's own bundler stores every tensor in NCHW order, even when the method takes NHWC

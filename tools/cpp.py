@@ -36,6 +36,7 @@ from tools.clone import project_root
 
 FUZZ_SEED = 20260101
 SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
+SEED_BUNDLE = "targets/runner/ports/zephyr/sample/qlinear.bpte"
 FUZZERS = ("fuzz_program", "fuzz_vela")
 # How far the analyser follows one function: so many states, and each loop so many times round. With
 # its defaults (225,000 and 4) nearly every function with a loop uses all states up for the same
@@ -184,12 +185,7 @@ def _collect_programs(folder: Path) -> None:
     programs = [result.unwrap() for result in results]
     for program in programs:
         shutil.copyfile(program.pte_path, folder / f"{program.model}.pte")
-    folders = [str(program.directory) for program in programs]
-    subprocess.run(
-        [sys.executable, "-m", "tools.bundled_program", str(folder), *folders],
-        check=True,
-        cwd=project_root(),
-    )
+    shutil.copy(project_root() / SEED_BUNDLE, folder)
 
 
 def _collect_streams(folder: Path) -> None:

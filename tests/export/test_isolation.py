@@ -47,8 +47,8 @@ def names(folder: Path) -> list[str]:
 def test_a_hostile_model(
     user_model: Write, exported: Get, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """It reads no file of the user's, writes nothing elsewhere and reaches nobody; and what comes
-    of it is byte for byte what an ordinary export makes."""
+    """It reads no file of the user's, writes nothing elsewhere and no large file, and reaches
+    nobody; and what comes of it is byte for byte what an ordinary export makes."""
     tmp_path = tmp_path_factory.mktemp("elsewhere")
     (tmp_path / "secret").write_text("hunter2")
     attempts = f"""
@@ -58,12 +58,17 @@ def tried(what):
         return what() and "did"
     except OSError as error:
         return "refused"
+def large():
+    with open("large", "wb") as file:
+        os.unlink("large")
+        return file.truncate(3 << 30)
 print("attempts", [tried(what) for what in (
     lambda: open("/etc/passwd").read(),
     lambda: open({str(tmp_path / "secret")!r}).read(),
     lambda: open({str(tmp_path / "planted")!r}, "w"),
     lambda: open("/tmp/planted", "w"),
     lambda: open(__file__, "a"),
+    large,
     lambda: socket.create_connection(("127.0.0.1", 22), 1),
     lambda: socket.socket(socket.AF_NETLINK),
 )], sorted(os.environ))
@@ -75,7 +80,7 @@ print("attempts", [tried(what) for what in (
     assert export_isolated([ExportRequest(source)])[0].cached
     log = (program.directory / "export.log").read_text()
     said = next(line for line in log.splitlines() if line.startswith("attempts"))
-    assert said.count("refused") == 7, said
+    assert said.count("refused") == 8, said
     assert "HIL_HOME" not in said
     assert not (tmp_path / "planted").exists()
     kept = {n: (program.directory / n).read_bytes() for n in names(program.directory)}
@@ -110,6 +115,7 @@ def test_a_process_that_writes_too_many_files(user_model: Write) -> None:
 
 
 @needs_walls
+@pytest.mark.thorough
 def test_a_file_that_is_too_large_and_a_process_that_ends(user_model: Write) -> None:
     code = (
         "import os\ntry: open('big', 'wb').truncate(3 << 30)\n"
