@@ -41,10 +41,10 @@ struct Ends {
     return value;
   }
 
-  FullInts clamp(FullInts value) const {
+  HalfInts clamp(HalfInts value) const {
     if (clamped) {
-      const FullInts least = static_cast<int32_t>(low[0]) - FullInts{};
-      const FullInts most = static_cast<int32_t>(high[0]) - FullInts{};
+      const HalfInts least = static_cast<int32_t>(low[0]) - HalfInts{};
+      const HalfInts most = static_cast<int32_t>(high[0]) - HalfInts{};
       value = value < least ? least : value;
       value = value > most ? most : value;
     }
@@ -102,12 +102,16 @@ void scale_lanes(const Factors& factors, const Ends& ends, const Value* values, 
     HalfInts part[kHalves];
     for (int h = 0; h < kHalves; ++h) {
       const Longs product = multiply_narrow(widened(values + h * kHalf), factors.multiplier[h]);
-      part[h] = __builtin_convertvector(
-          shift_right(add(product, factors.addend[h]), factors.shift[h]), HalfInts);
+      part[h] = ends.clamp(__builtin_convertvector(
+          shift_right(add(product, factors.addend[h]), factors.shift[h]), HalfInts));
     }
-    const FullInts whole = ends.clamp(joined(part[0], part[1]));
-    const Full result = __builtin_convertvector(whole, Full);
-    put(&result, count, to);
+    if constexpr (sizeof(Stored) == 1) {
+      const Bytes result = low_bytes(part[0], part[1]);
+      put(&result, count, to);
+    } else {
+      const Full result = __builtin_convertvector(joined(part[0], part[1]), Full);
+      put(&result, count, to);
+    }
     return;
   }
   Half part[kHalves];
