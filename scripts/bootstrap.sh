@@ -96,8 +96,8 @@ pip_install() {
 }
 
 # --- all but torch, each version with its hash -------------------------------------------
-# First pip, for a distribution's may be years old and takes a third longer, and what builds the two
-# packages that are published as source.
+# First a current pip (Debian 12's, of 2023, takes a third longer), and setuptools: two packages are
+# published as source only, and are built with what is locked.
 sed -nE '/^(pip|setuptools)==/,/[^\\]$/p' "$root/scripts/$purpose.lock" >"$state/pip.lock"
 step "installing pip" pip_install --require-hashes --no-deps -r "$state/pip.lock"
 step "installing the Python packages of scripts/$purpose.lock" \

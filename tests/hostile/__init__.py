@@ -97,7 +97,7 @@ def edited(draw: st.DrawFn, whole: bytes) -> bytes:
     return content
 
 
-# not what st.text() has by itself: to find what UTF-8 can encode takes a second
+# st.text() by itself first finds out what UTF-8 can encode, which takes a second
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 _plain = st.one_of(
     st.none(),

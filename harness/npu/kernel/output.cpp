@@ -105,13 +105,8 @@ void scale_lanes(const Factors& factors, const Ends& ends, const Value* values, 
       part[h] = ends.clamp(__builtin_convertvector(
           shift_right(add(product, factors.addend[h]), factors.shift[h]), HalfInts));
     }
-    if constexpr (sizeof(Stored) == 1) {
-      const Bytes result = low_bytes(part[0], part[1]);
-      put(&result, count, to);
-    } else {
-      const Full result = __builtin_convertvector(joined(part[0], part[1]), Full);
-      put(&result, count, to);
-    }
+    const Full result = narrowed<Full>(part[0], part[1]);
+    put(&result, count, to);
     return;
   }
   Half part[kHalves];

@@ -26,7 +26,6 @@ typedef int64_t Longs __attribute__((vector_size(64)));
 typedef uint64_t Bits __attribute__((vector_size(64)));
 typedef int32_t HalfInts __attribute__((vector_size(32)));
 typedef int32_t FullInts __attribute__((vector_size(64)));
-typedef int8_t Bytes __attribute__((vector_size(16)));
 
 template <typename To>
 To load(const void* from) {
@@ -76,7 +75,7 @@ inline Longs multiply_narrow(Longs a, Longs b) {
   return reinterpret_cast<Longs>(
       _mm512_mul_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #elif defined(__AVX2__)
-  __m256i first[2], second[2];
+  __m256i first[2], second[2];  // GCC 12 would take shuffles of 64 bytes apart, too
   std::memcpy(first, &a, sizeof a);
   std::memcpy(second, &b, sizeof b);
   for (int half = 0; half < 2; ++half) {
@@ -92,17 +91,19 @@ inline FullInts joined(HalfInts low, HalfInts high) {
   return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-// The lowest bytes of the numbers.
-inline Bytes low_bytes(HalfInts low, HalfInts high) {
+// The low bits of the numbers. With AVX2 alone, GCC 12 would take bytes out one by one.
+template <typename To>
+To narrowed(HalfInts low, HalfInts high) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  const __m256i shorts = _mm256_packus_epi32(reinterpret_cast<__m256i>(low & 255),
-                                             reinterpret_cast<__m256i>(high & 255));
-  const __m256i ordered = _mm256_permute4x64_epi64(shorts, 0xD8);  // packed in lanes of 128 bits
-  return reinterpret_cast<Bytes>(
-      _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1)));
-#else
-  return __builtin_convertvector(joined(low, high), Bytes);
+  if constexpr (sizeof(To) == 16) {
+    const __m256i shorts = _mm256_packus_epi32(reinterpret_cast<__m256i>(low & 255),
+                                               reinterpret_cast<__m256i>(high & 255));
+    const __m256i ordered = _mm256_permute4x64_epi64(shorts, 0xD8);  // packed in halves of both
+    return reinterpret_cast<To>(
+        _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1)));
+  }
 #endif
+  return __builtin_convertvector(joined(low, high), To);
 }
 
 // Rounds down; for absolute values below 2**62.

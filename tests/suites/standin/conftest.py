@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -65,6 +66,8 @@ def _become(model: str, words: list[str], cwd: Path, stdout: int, stderr: int) -
         status = main(model, words)
     except SystemExit as ended:  # --help
         status = int(ended.code or 0)
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -11,6 +11,7 @@ volatile uint32_t& cycles() { return *reinterpret_cast<volatile uint32_t*>(0xE00
 
 constexpr uint32_t kTraceEnable = 1u << 24;
 constexpr uint32_t kCounterEnable = 1u << 0;
+// Armv6-M (its manual, DWT) and Armv8-M Baseline have no DWT_CYCCNT.
 #if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
 constexpr bool kHasCounter = false;
 #else
