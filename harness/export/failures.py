@@ -134,6 +134,49 @@ class NothingDelegated(ExportError):
         )
 
 
+class LoweringDiffers(ExportError):
+    """The lowered program computes an operator otherwise than the quantised model in PyTorch.
+
+    ``operators``: the one, or those of which one does, first to last; ``layer``: the path of its
+    module, ``file`` and ``line``: where the model calls it. ``lsb``: the worst difference, in steps
+    of the output's scale, ``within`` what rounding explains. ``made_by``: the first tool whose
+    result differs. ``tried``: the setting that helps, because it was tried, or "".
+    """
+
+    kind = "lowering_differs"
+
+    def __init__(
+        self,
+        request: ExportRequest,
+        operators: Sequence[str],
+        layer: str,
+        place: tuple[str | None, int | None],
+        worst: tuple[float, float, tuple[int, ...], int],
+        made_by: str,
+        tried: str,
+    ) -> None:
+        self.model, self.compile_target = request.model.name, request.compile_target
+        self.operators, self.layer = tuple(operators), layer
+        self.file, self.line = place
+        self.lsb, self.within, self.element, self.set = worst
+        self.made_by, self.tried = made_by, tried
+        name = self.operators[0]
+        if len(self.operators) > 1:
+            name += f", or an operator from there to {self.operators[-1]},"
+        where = [f"layer {layer}"] if layer else []
+        where += [f"{self.file}:{self.line}"] if self.file else []
+        place_text = f" ({', '.join(where)})" if where else ""
+        super().__init__(
+            f"the program computes {name}{place_text} otherwise than the quantised model: "
+            f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
+            f"rounding explains {self.within:g}; the first stage that differs is {made_by}",
+            hint=f"{tried} in the model's YAML file helps: with it every operator agrees"
+            if tried
+            else "your model is not the cause; write this operator in another way, or export with "
+            "a checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)",
+        )
+
+
 class UnsupportedTensor(ExportError):
     """An input or output of the method that no runner can be given."""
 

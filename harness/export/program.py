@@ -120,6 +120,29 @@ class OracleAgreement:
 
 
 @dataclass(frozen=True)
+class OutputAccuracy:
+    """An output of the program against the float model's, over ``samples``: SQNR in dB (200 for
+    equal ones), the share of samples whose largest element is the same (None: not a row of
+    classes), and the share of elements that its type cannot hold (None: not quantised)."""
+
+    output: str
+    samples: int
+    sqnr_db: float
+    top1: float | None
+    clipped: float | None
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """Of ``values`` that the quantised model computes, ``paired`` were found in the program, and
+    differ by ``worst`` steps at most. Outputs are compared in any case."""
+
+    values: int
+    paired: int
+    worst: int
+
+
+@dataclass(frozen=True)
 class Delegate:
     """A part of the program that an NPU executes; file names as in ``InputSet``.
 
@@ -155,6 +178,8 @@ class Program(Data):
     origins: dict[str, str] = field(default_factory=dict)  # operator without overload to layer
     layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
+    witness: Witnessed | None = None  # None: the program is not quantised
+    accuracy: tuple[OutputAccuracy, ...] = ()
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[str, ...] = ()  # named differences that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel

@@ -49,7 +49,7 @@ def compile_live(name: str, target: str) -> list[object]:
 
     source = find_model(name)
     loaded = loading.load_model(source)
-    calibration, sets = _prepare(ExportRequest(source), loaded)
+    calibration, sets, _ = _prepare(ExportRequest(source), loaded)
     return compiling.compile_module(loaded.module, sets[0], target, calibration=calibration)
 
 

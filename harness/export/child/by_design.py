@@ -66,6 +66,28 @@ class Kernels:
         return torch.empty_like(python).copy_(computed)
 
 
+def undilated(target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a convolution, with its dilation written as zeros between the weights.
+
+    ExecuTorch's Python definition of a dilated ``cortex_m`` convolution raises: torch has no such
+    convolution of int32 (``backends/cortex_m/ops/operators.py``, ``quantized_conv2d_impl``). Height
+    and width are the middle dimensions of the weights of every such operator.
+    """
+    name = _name(target)
+    if not (name.startswith("cortex_m::quantized_") and "conv2d" in name):
+        return args
+    named = dict(zip((a.name for a in target._schema.arguments), args, strict=False))
+    if all(step == 1 for step in named["dilation"]):
+        return args
+    weight = named["weight"]
+    spread = [
+        d * (size - 1) + 1 for d, size in zip(named["dilation"], weight.shape[1:3], strict=True)
+    ]
+    spaced = weight.new_zeros((weight.shape[0], *spread, weight.shape[3]))
+    spaced[:, :: named["dilation"][0], :: named["dilation"][1]] = weight
+    return tuple((named | {"weight": spaced, "dilation": [1, 1]}).values())
+
+
 def _name(target: Any) -> str:
     """ "cortex_m::quantized_avg_pool2d", for an operator of the edge dialect or of torch."""
     schema = getattr(target, "_schema", None)

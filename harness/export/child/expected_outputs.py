@@ -9,7 +9,7 @@ graph that Vela compiled, and what stays on the CPU as the operators of a Cortex
 ExecuTorch presents tensors to the model is taken from
 ``executorch/backends/arm/test/runner_utils.py`` 1.5.1: in their physical order.
 
-For a CPU under an operating system: PyTorch, which runs the model that is lowered.
+For a CPU under an operating system: ExecuTorch's own runtime on this machine (``own_runtime``).
 """
 
 from __future__ import annotations
@@ -27,9 +27,17 @@ from torch._higher_order_ops import executorch_call_delegate
 from torch.utils import _pytree as pytree
 
 from harness.core.errors import ExportError
-from harness.export.child.by_design import Kernels
+from harness.export.child.by_design import Kernels, undilated
+from harness.export.child.lower import sources_of
+from harness.export.child.program_values import ProgramValue
 from harness.export.child.samples import Sample
-from harness.export.child.tosa_graph import Array, run_graph
+from harness.export.child.tosa_graph import (
+    Array,
+    computed,
+    read_graph,
+    run_graph,
+    with_outputs,
+)
 from harness.export.graph_values import Row, row_of
 from harness.export.program import TensorSpec
 
@@ -63,11 +71,13 @@ class DelegateCall:
 @dataclass(frozen=True)
 class ProgramRun:
     """The program's outputs for one sample, in logical order, and the calls of its delegates.
-    ``values``: a row for each result of an operator."""
+    ``values``: a row for each result of an operator; ``computed``: the integers that it computes,
+    those of its delegates included."""
 
     outputs: Sample
     calls: tuple[DelegateCall, ...]
     values: frozenset[Row] = frozenset()
+    computed: tuple[ProgramValue, ...] = ()
 
 
 def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
@@ -82,11 +92,35 @@ def run_program(
     samples: Sequence[Sample],
     kernels: Kernels,
     graphs: Mapping[bytes, bytes] | None = None,
+    lowered_from: torch.fx.GraphModule | None = None,
 ) -> list[ProgramRun]:
     """Runs the program with ``kernels`` on the CPU. ``graphs``: each delegate's TOSA graph, by
-    blob."""
+    blob; ``lowered_from``: the quantised model, whose nodes the values are then traced back to."""
     module = edge.exported_program().module(check_guards=False)
-    return [_Interpreter(module, graphs or {}, kernels).run_sample(sample) for sample in samples]
+    sources = {} if lowered_from is None else sources_of(module.graph, lowered_from.graph)
+    tosa = {blob: _Instrumented.of(graph) for blob, graph in (graphs or {}).items()}
+    return [_Interpreter(module, tosa, kernels, sources).run_sample(each) for each in samples]
+
+
+@dataclass(frozen=True)
+class _Instrumented:
+    """A TOSA graph that gives its 8- and 16-bit values as well, after its own outputs."""
+
+    tosa: bytes
+    outputs: int
+
+    @classmethod
+    def of(cls, tosa: bytes) -> _Instrumented:
+        graph = read_graph(tosa)
+        own = [tensor.name for tensor in graph.outputs]
+        inner = [t.name for t in computed(graph) if t.dtype in ("int8", "int16")]
+        names = [*own, *(name for name in inner if name not in own)]
+        return cls(with_outputs(tosa, names), len(own))
+
+    def run(self, inputs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """The outputs, and the other values."""
+        values = run_graph(self.tosa, inputs)
+        return values[: self.outputs], values[self.outputs :]
 
 
 def run_eagerly(module: torch.fx.GraphModule, samples: Sequence[Sample]) -> list[Sample]:
@@ -98,37 +132,45 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def __init__(
         self,
         module: torch.fx.GraphModule,
-        graphs: Mapping[bytes, bytes],
+        graphs: Mapping[bytes, _Instrumented],
         kernels: Kernels,
+        sources: Mapping[str, str],
     ) -> None:
         super().__init__(module)
         self._graphs = graphs
         self._kernels = kernels
+        self._sources = sources
+        self._computed: list[ProgramValue] = []
         self._calls: list[DelegateCall] = []
         self._values: set[Row] = set()
 
     def run_sample(self, sample: Sample) -> ProgramRun:
         with torch.no_grad():
             outputs = tuple(pytree.tree_leaves(self.run(*sample)))
-        return ProgramRun(outputs, tuple(self._calls), frozenset(self._values))
+        values = frozenset(self._values)
+        return ProgramRun(outputs, tuple(self._calls), values, tuple(self._computed))
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
-        tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
         # A kernel's scratch buffer is uninitialised memory.
         if n.op == "call_function" and n.target is not memory.alloc:
-            self._values |= {row_of(tensor.contiguous().numpy()) for tensor in tensors}
+            leaves = pytree.tree_leaves(result)
+            arrays = [t.contiguous().numpy() for t in leaves if isinstance(t, torch.Tensor)]
+            self._values |= {row_of(array) for array in arrays}
+            source = self._sources.get(n.name, "")
+            self._computed += [ProgramValue(a, source) for a in arrays if a.dtype.kind == "i"]
         return result
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is not executorch_call_delegate:
             if target in _MAX_POOLS:
                 return _max_pool(*args)
-            result = super().call_function(target, args, kwargs)
+            result = super().call_function(target, undilated(target, args), kwargs)
             return self._kernels(target, args, kwargs, result)
         lowered, *tensors = args
         inputs = tuple(t.permute(t.dim_order()).contiguous().numpy() for t in tensors)
-        outputs = run_graph(self._graphs[bytes(lowered.processed_bytes)], inputs)
+        outputs, inner = self._graphs[bytes(lowered.processed_bytes)].run(inputs)
+        self._computed += map(ProgramValue, inner)
         self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
         results = [n.meta["val"] for n in output_node.args[0]]

@@ -22,9 +22,11 @@ from harness.export.program import (
     Delegate,
     InputSet,
     OracleAgreement,
+    OutputAccuracy,
     Program,
     RawSet,
     TensorSpec,
+    Witnessed,
 )
 from harness.export.request import ExportRequest, NpuOptions, is_ethos_u
 from harness.npu.blob import find_blobs
@@ -48,7 +50,8 @@ class LoweredModel:
     """A model lowered for a target, and the expected outputs for each input set.
     ``python_outputs``: by Python's definitions, if these differ. ``output_scales``: one LSB of each
     output that the program does not dequantise. ``intermediates``: a row for each value that the
-    graph computes, if it was run."""
+    graph computes, if it was run. ``program``: the serialised one, where it was needed before.
+    ``evaluated``: outputs of the float model and of the program, to measure the accuracy."""
 
     edge: EdgeProgramManager
     oracle: str
@@ -60,6 +63,9 @@ class LoweredModel:
     output_scales: Sequence[float | None] = ()
     not_reproducible: str = ""
     intermediates: frozenset[Row] = frozenset()
+    program: ExecutorchProgramManager | None = None
+    witness: Witnessed | None = None
+    evaluated: tuple[Sequence[Sample], Sequence[Sample]] = ((), ())
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def _raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
 
 
 def serialise(lowered: LoweredModel) -> Serialised:
-    program = to_program(lowered.edge)
+    program = lowered.program or to_program(lowered.edge)
     (plan,) = program.executorch_program.execution_plan
     quantised, dequantised = _quantisers(plan)
     names = [*lowered.edge.exported_program().graph_signature.user_inputs]
@@ -196,6 +202,7 @@ def write_program(
     serialised: Serialised,
     sets: Sequence[RawSet],
     oracles: tuple[OracleAgreement, ...],
+    accuracy: tuple[OutputAccuracy, ...],
 ) -> None:
     """Writes the files of a Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)
@@ -220,6 +227,8 @@ def write_program(
         memory_mode=npu.memory_mode,
         direct_drive=request.direct_drive,
         oracles=oracles,
+        witness=lowered.witness,
+        accuracy=accuracy,
         delegates=tuple(
             _write_delegate(directory, i, d, streams.index(d.blob))
             for i, d in enumerate(lowered.delegates)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
 import numpy as np
@@ -151,6 +151,51 @@ def to_cortex_m(
     passes = CortexMPassManager(edge.exported_program(), target_config=config, **options)
     edge._edge_programs["forward"] = passes.transform()
     return edge
+
+
+def cortex_m_stages(
+    quantised: torch.fx.GraphModule,
+    example: Sample,
+    config: CortexMTargetConfig,
+    layout: Layout,
+    origins: frozenset[str],
+) -> Iterator[tuple[str, EdgeProgramManager | None]]:
+    """The stages that an operator goes through, with the program of those that can be run: between
+    the passes, scales and zero points are only notes on the graph. ``origins``: its nodes in the
+    quantised model; the last stage is the pass that changes it last."""
+    exported = torch.export.export(quantised, example, strict=False)
+    edge = to_edge(exported, compile_config=edge_config())
+    yield "ExecuTorch's to_edge", edge
+    program = edge.exported_program()
+    options = _cortex_m_options(layout)
+    before, last = None, ""
+    for each in CortexMPassManager(program, target_config=config, **options).passes:
+        program = CortexMPassManager(program, passes=[each], target_config=config).transform()
+        sources = sources_of(program.graph, quantised.graph)
+        after = [
+            (str(n.target), [a for a in n.args if not isinstance(a, torch.fx.Node)])
+            for n in program.graph.nodes
+            if sources[n.name] in origins
+        ]
+        before, last = after, last if after == before else each.__name__
+    yield f"ExecuTorch's {last}", None
+
+
+def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
+    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
+    none. torch keeps them in ``from_node``."""
+    places = {node.name: number for number, node in enumerate(origin.nodes)}
+
+    def names(sources: Sequence[Any]) -> Iterator[str]:
+        for source in sources:
+            if source.graph_id == id(origin) and source.name in places:
+                yield source.name
+            yield from names(source.from_node)
+
+    return {
+        n.name: max(names(n.meta.get("from_node") or ()), key=places.__getitem__, default="")
+        for n in graph.nodes
+    }
 
 
 def edge_config() -> EdgeCompileConfig:

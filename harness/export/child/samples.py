@@ -7,43 +7,66 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
+Array = npt.NDArray[Any]
+_FEATURES_SPAN = 0.5  # of the whole input's interval
 Sample = tuple[torch.Tensor, ...]  # one value for each input of a model
 
 
 @dataclass(frozen=True)
 class InputRange:
-    """One input and the interval that its values are drawn from, both ends included."""
+    """One input and the interval that its values are drawn from, both ends included. ``low`` and
+    ``high`` are of the whole input or, along one dimension, of each feature: of a shape that
+    broadcasts to the input's."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
-    low: float
-    high: float
+    low: Array
+    high: Array
 
 
 def shipped_ranges(examples: Sequence[torch.Tensor]) -> tuple[InputRange, ...]:
     """-1 to 1, the interval of the MLPerf Tiny examples; the toy models work in it too."""
-    return tuple(InputRange(tuple(e.shape), e.dtype, -1.0, 1.0) for e in examples)
+    low, high = np.array(-1.0), np.array(1.0)
+    return tuple(InputRange(tuple(e.shape), e.dtype, low, high) for e in examples)
 
 
 def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRange, ...]:
-    """The interval that the user's samples span, for each input.
+    """The interval that the user's samples span, for each input and, where they differ much, for
+    each of its features.
 
     A constant input is widened around zero: a single value would make every set the same.
     """
     ranges = []
     for same_input in zip(*samples, strict=True):
-        values = torch.cat([tensor.reshape(-1).to(torch.float64) for tensor in same_input])
-        low = float(values.min()) if values.numel() else 0.0
-        high = float(values.max()) if values.numel() else 0.0
-        if low == high and same_input[0].is_floating_point():
-            high = max(abs(low), 1.0)
+        first = same_input[0]
+        values = np.stack([tensor.to(torch.float64).contiguous().numpy() for tensor in same_input])
+        low, high = _intervals(values) if values.size else (np.array(0.0), np.array(0.0))
+        if (low == high).all() and first.is_floating_point():
+            high = np.maximum(np.abs(low), 1.0)
             low = -high
-        ranges.append(InputRange(tuple(same_input[0].shape), same_input[0].dtype, low, high))
+        ranges.append(InputRange(tuple(first.shape), first.dtype, low, high))
     return tuple(ranges)
+
+
+def _intervals(values: Array) -> tuple[Array, Array]:
+    """The bounds of samples that are stacked. Those of the whole input, unless along one of its
+    dimensions the elements of one index span less than half of that on average."""
+    low, high = values.min(), values.max()
+    best, narrowest = (low, high), _FEATURES_SPAN * (high - low)
+    for dim in range(2, values.ndim):  # 0: the samples, 1: the batch
+        others = tuple(d for d in range(values.ndim) if d != dim)
+        lows, highs = values.min(axis=others), values.max(axis=others)
+        if (highs - lows).mean() < narrowest:
+            narrowest = (highs - lows).mean()
+            shape = [-1 if d == dim else 1 for d in range(1, values.ndim)]
+            best = lows.reshape(shape), highs.reshape(shape)
+    return np.asarray(best[0]), np.asarray(best[1])
 
 
 def draw(
@@ -60,7 +83,8 @@ def _draw_one(item: InputRange, generator: np.random.Generator, whole_range: boo
     if item.dtype is torch.bool:
         return torch.from_numpy(np.asarray(generator.random(item.shape) < 0.5))
     if not item.dtype.is_floating_point:
-        whole = generator.integers(int(item.low), int(item.high), item.shape, endpoint=True)
+        low, high = item.low.astype(np.int64), item.high.astype(np.int64)
+        whole = generator.integers(low, high, item.shape, endpoint=True)
         return torch.from_numpy(np.asarray(whole)).to(item.dtype)
     contrast = 1.0 if whole_range else generator.uniform(0.2, 1.0)
     brightness = generator.uniform(0.0, 1.0 - contrast) if not whole_range else 0.0
@@ -86,3 +110,7 @@ def in_layout_of(example: Sequence[torch.Tensor], sample: Sequence[torch.Tensor]
         else t.contiguous()
         for e, t in zip(example, sample, strict=True)
     )
+
+
+def equal(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))

@@ -27,13 +27,15 @@ from harness.system.paths import import_root
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """``calibration`` is empty unless the user's file has ``CalibrationInputs``; ``input_files``:
-    those that its ``InputFiles`` names."""
+    """``calibration`` is empty unless the user's file has ``CalibrationInputs``, and so is
+    ``evaluation`` without ``EvaluationInputs``; ``input_files``: those that its ``InputFiles``
+    names."""
 
     module: torch.nn.Module
     examples: Sample
     calibration: tuple[Sample, ...] = ()
     input_files: tuple[Path, ...] = ()
+    evaluation: tuple[Sample, ...] = ()
 
 
 def load_model(source: ModelSource) -> LoadedModel:
@@ -69,11 +71,19 @@ def _load_user_file(file: Path) -> LoadedModel:
         )
     examples = _as_tuple(user.ModelInputs)
     _check_sample(examples, f"ModelInputs of {file.name}")
-    calibration = tuple(_as_tuple(s) for s in getattr(user, "CalibrationInputs", ()))
-    for index, sample in enumerate(calibration):
-        _check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
+    calibration, evaluation = (
+        _samples(user, name, file, examples) for name in ("CalibrationInputs", "EvaluationInputs")
+    )
     files = _declared_files(file, getattr(user, "InputFiles", ()))
-    return LoadedModel(module.eval().requires_grad_(False), examples, calibration, files)
+    module = module.eval().requires_grad_(False)
+    return LoadedModel(module, examples, calibration, files, evaluation)
+
+
+def _samples(user: ModuleType, name: str, file: Path, examples: Sample) -> tuple[Sample, ...]:
+    samples = tuple(_as_tuple(s) for s in getattr(user, name, ()))
+    for index, sample in enumerate(samples):
+        _check_sample(sample, f"{name}[{index}] of {file.name}", like=examples)
+    return samples
 
 
 def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:

@@ -15,26 +15,30 @@ import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
 
-from harness.config.models import Layout
+from harness.config.models import Layout, Quantization
 from harness.core.errors import HarnessError
 from harness.export.child import lower
-from harness.export.child.agreement import CrossCheck, agreements, check_operators
+from harness.export.child.accuracy import measured
+from harness.export.child.agreement import CrossCheck, agreements
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, delegates, run_eagerly, run_program
 from harness.export.child.exported import LoweredModel, RawDelegate, serialise, write_program
+from harness.export.child.own_runtime import run_with_runtime
 from harness.export.child.samples import (
     Sample,
     channels_last,
     draw,
+    equal,
     in_layout_of,
     observed_ranges,
     shipped_ranges,
 )
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
+from harness.export.child.witnessed import require_witness
 from harness.export.failures import FileRaised, NothingDelegated, StageFailed
 from harness.export.graph_values import Row
-from harness.export.request import LOWERINGS, ExportRequest, is_ethos_u
+from harness.export.request import LOWERINGS, CpuLowering, ExportRequest, is_ethos_u
 from harness.firmware.source import Arithmetic
 from harness.system.files import DiskError, disk_errors, disk_full
 
@@ -63,13 +67,13 @@ def export(
         with stage(_LOAD):
             model = load_model(request.model)
         with stage("prepare inputs"):
-            calibration, samples = _prepare(request, model)
+            calibration, samples, own = _prepare(request, model)
         constant: tuple[int, ...] = ()
         if request.model.is_user_file:
             with stage(_RUN):
                 constant = try_out(request.model.name, model.module, samples)
         with _suspecting(constant):
-            work = _Work(request, versions, model.module, calibration, samples, stage)
+            work = _Work(request, versions, model.module, calibration, samples, own, stage)
             lowered = lower_model(work)
             with stage("serialise"):
                 serialised = serialise(lowered)
@@ -77,8 +81,12 @@ def export(
     require_sensitivity(request.model.name, sets)
     with stage("compare the oracles"):
         oracles = agreements(serialised.outputs, lowered.outputs, lowered.cross_checks)
+        bits = 16 if request.quantization is Quantization.A16W8 else 8
+        accuracy = measured(serialised.outputs, bits, *lowered.evaluated)
     with disk_errors("writing the program"):
-        write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
+        write_program(
+            Path(directory), request, versions, lowered, serialised, sets, oracles, accuracy
+        )
     if request.model.file is None:
         return {}
     return input_files(request.model.file, model.input_files, started)
@@ -124,15 +132,29 @@ class _Work:
     module: torch.nn.Module
     calibration: Sequence[Sample]
     sets: list[Sample]
+    evaluation: Sequence[Sample]
     stage: _Stages
 
-    def in_layout(self, change: Callable[[Sample], Sample]) -> tuple[list[Sample], list[Sample]]:
-        """CalibrationType samples and input sets."""
-        return [*map(change, self.calibration)], [*map(change, self.sets)]
+    def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
+        """With its samples and input sets in another memory format."""
+        return replace(
+            self,
+            calibration=[*map(change, self.calibration)],
+            sets=[*map(change, self.sets)],
+            evaluation=[*map(change, self.evaluation)],
+        )
+
+    @property
+    def all_samples(self) -> list[Sample]:
+        """The input sets, then what only the accuracy is measured with."""
+        return [*self.sets, *self.evaluation]
 
 
-def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, ...], list[Sample]]:
-    """CalibrationType samples and input sets; a shipped model gets its live weights here."""
+def _prepare(
+    request: ExportRequest, model: LoadedModel
+) -> tuple[tuple[Sample, ...], list[Sample], tuple[Sample, ...]]:
+    """Calibration samples, input sets, and the user's other samples, for the accuracy. A shipped
+    model gets its live weights here."""
     generator = np.random.default_rng(_SEED)
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
@@ -140,16 +162,22 @@ def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, 
         calibration = tuple(
             draw(ranges, generator, whole_range=n == 0) for n in range(CALIBRATION_SAMPLES)
         )
-        return calibration, [draw(ranges, generator, whole_range=n == 0) for n in range(INPUT_SETS)]
+        sets = [draw(ranges, generator, whole_range=n == 0) for n in range(INPUT_SETS)]
+        return calibration, sets, ()
+    own = model.evaluation or model.calibration
     ranges = observed_ranges([model.examples, *model.calibration])
     calibration = model.calibration or (
         model.examples,
         *(draw(ranges, generator) for _ in range(CALIBRATION_SAMPLES - 1)),
     )
-    return calibration, [
-        model.examples,
-        *(draw(ranges, generator) for _ in range(INPUT_SETS - 1)),
-    ]
+    others = [sample for sample in own if not equal(sample, model.examples)]
+    sets = [model.examples, *others[: INPUT_SETS - 2]]
+    rest = tuple(others[len(sets) - 1 :])
+    return (
+        calibration,
+        [*sets, *(draw(ranges, generator) for _ in range(INPUT_SETS - len(sets)))],
+        rest,
+    )
 
 
 _Route = Callable[[_Work], LoweredModel]
@@ -168,30 +196,86 @@ def _route(request: ExportRequest) -> _Route:
 
 def _cortex_m(work: _Work) -> LoweredModel:
     request, stage = work.request, work.stage
+    lowered = _lower_cortex_m(work, request.layout)
+    with stage("compute the expected outputs"):
+        runs, python_outputs, by_design = _both_ways(request, lowered, {})
+    with stage("compare with the quantised model"):
+        config = lower.target_config(request.compile_target)
+        other = partial(_explicitly, work) if request.layout is Layout.CHANNELS_LAST else None
+        sets = lowered.work.sets
+        witness = require_witness(
+            request,
+            lowered.quantised,
+            sets,
+            runs,
+            partial(lower.cortex_m_stages, lowered.quantised, sets[0], config, request.layout),
+            other,
+        )
+    return LoweredModel(
+        lowered.edge,
+        f"cortex_m operators (executorch {work.versions['executorch']})",
+        [run.outputs for run in runs],
+        lowered.cross_checks(),
+        by_design=by_design,
+        python_outputs=python_outputs,
+        not_reproducible=lowered.why,
+        intermediates=_values(runs),
+        witness=witness,
+        evaluated=_evaluated(lowered, runs, {}),
+    )
+
+
+@dataclass(frozen=True)
+class _Quantised:
+    """A model on its way: quantised, and lowered. ``real``: the float model's outputs for all
+    samples of ``work``; ``why``: the program is not reproducible."""
+
+    work: _Work
+    quantised: torch.fx.GraphModule
+    edge: EdgeProgramManager
+    real: Sequence[Sample]
+    why: str
+
+    def cross_checks(self) -> tuple[CrossCheck, ...]:
+        eager = run_eagerly(self.quantised, self.work.sets)
+        return (
+            CrossCheck("quantised eager model", eager),
+            CrossCheck("float model", [*self.real[: len(self.work.sets)]]),
+        )
+
+
+def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
+    request, stage = work.request, work.stage
     module = work.module
     change: Callable[[Sample], Sample] = partial(in_layout_of, work.sets[0])
-    if request.layout is Layout.CHANNELS_LAST:
+    if layout is Layout.CHANNELS_LAST:
         module, change = module.to(memory_format=torch.channels_last), channels_last
-    calibration, sets = work.in_layout(change)
+    work = work.in_layout(change)
     with stage("capture"):
-        captured = lower.capture(module, sets[0])
+        captured = lower.capture(module, work.sets[0])
+        real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
-        quantizer = lower.cortex_m_quantizer(request.quantization, request.layout)
-        quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
+        quantizer = lower.cortex_m_quantizer(request.quantization, layout)
+        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
-        edge = lower.to_cortex_m(quantised, sets[0], config, request.layout)
-    with stage("compute the expected outputs"):
-        runs, python_outputs, by_design = _both_ways(request, edge, sets, {})
-        return LoweredModel(
-            edge,
-            f"cortex_m operators (executorch {work.versions['executorch']})",
-            [run.outputs for run in runs],
-            by_design=by_design,
-            python_outputs=python_outputs,
-            not_reproducible=why,
-            intermediates=_values(runs),
-        )
+        edge = lower.to_cortex_m(quantised, work.sets[0], config, layout)
+    return _Quantised(work, quantised, edge, real, why)
+
+
+def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramManager, list[Sample]]:
+    other = _lower_cortex_m(work, Layout.EXPLICIT)
+    return "`layout: explicit`", other.quantised, other.edge, other.work.sets
+
+
+def _evaluated(
+    lowered: _Quantised, runs: Sequence[ProgramRun], graphs: Mapping[bytes, bytes]
+) -> tuple[Sequence[Sample], Sequence[Sample]]:
+    """The outputs of the float model and of the program, for all samples."""
+    work = lowered.work
+    kernels = Kernels(work.request.compile_target, Arithmetic.CMSIS_NN)
+    more = run_program(lowered.edge, work.evaluation, kernels, graphs) if work.evaluation else []
+    return lowered.real, [run.outputs for run in (*runs, *more)]
 
 
 def _values(runs: Sequence[ProgramRun]) -> frozenset[Row]:
@@ -199,15 +283,13 @@ def _values(runs: Sequence[ProgramRun]) -> frozenset[Row]:
 
 
 def _both_ways(
-    request: ExportRequest,
-    edge: EdgeProgramManager,
-    sets: Sequence[Sample],
-    graphs: Mapping[bytes, bytes],
+    request: ExportRequest, lowered: _Quantised, graphs: Mapping[bytes, bytes]
 ) -> tuple[list[ProgramRun], list[Sample], tuple[str, ...]]:
     """Runs the program with ExecuTorch's C++ kernels on the CPU. If its Python definitions differ,
     also returns the outputs by these, and the differences."""
+    edge, sets = lowered.edge, lowered.work.sets
     kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
-    runs = run_program(edge, sets, kernels, graphs)
+    runs = run_program(edge, sets, kernels, graphs, lowered.quantised)
     if not kernels.met:
         return runs, [], ()
     python = Kernels(request.compile_target, Arithmetic.PYTHON)
@@ -220,44 +302,64 @@ def _both_ways(
 def _cpu(work: _Work) -> LoweredModel:
     request, stage = work.request, work.stage
     lowering = LOWERINGS[request.compile_target]
-    calibration, sets = work.in_layout(partial(in_layout_of, work.sets[0]))
+    work = work.in_layout(partial(in_layout_of, work.sets[0]))
     with stage("capture"):
-        captured = lower.capture(work.module, sets[0])
-        real = run_eagerly(captured, sets)
+        captured = lower.capture(work.module, work.sets[0])
+        real = run_eagerly(captured, work.all_samples)
     quantised, why = captured, ""
-    cross_checks: tuple[CrossCheck, ...] = ()
     if lowering.quantised:
         with stage("quantise"):
             quantizer = lower.cpu_quantizer()
-            quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
-            cross_checks = (CrossCheck("float model", real),)
+            quantised, why = lower.quantise(
+                captured, quantizer, work.calibration, request.calibration
+            )
     with stage("lower"):
-        edge = lower.to_cpu(quantised, sets[0], lowering)
+        edge = lower.to_cpu(quantised, work.sets[0], lowering)
+        program = lower.to_program(edge)
     if lowering.xnnpack and not delegates(edge):
         raise NothingDelegated(request.model.name, request.compile_target)
+    lowered = _Quantised(work, quantised, edge, real, why)
     with stage("compute the expected outputs"):
-        expected = run_eagerly(quantised, sets) if lowering.quantised else real
-        model = "the quantised model" if lowering.quantised else "the model"
-        return LoweredModel(
-            edge,
-            f"{model} in PyTorch (torch {work.versions['torch']})",
-            expected,
-            cross_checks=cross_checks,
-            output_scales=lower.output_steps(quantised, expected),
-            not_reproducible=why,
-        )
+        computed = run_with_runtime(bytes(program.buffer), work.all_samples)
+        runs = [ProgramRun(outputs, ()) for outputs in computed[: len(work.sets)]]
+        if not lowering.xnnpack:
+            values = run_program(edge, work.sets, Kernels("", Arithmetic.PYTHON), {}, quantised)
+            runs = [replace(r, computed=v.computed) for r, v in zip(runs, values, strict=True)]
+    with stage("compare with the quantised model"):
+        stages = partial(_cpu_stages, quantised, work.sets[0], lowering)
+        witness = require_witness(request, quantised, work.sets, runs, stages)
+    return LoweredModel(
+        edge,
+        f"ExecuTorch's runtime on this machine (executorch {work.versions['executorch']})",
+        [run.outputs for run in runs],
+        lowered.cross_checks() if lowering.quantised else lowered.cross_checks()[1:],
+        output_scales=lower.output_steps(quantised, computed),
+        not_reproducible=why,
+        program=program,
+        witness=witness,
+        evaluated=(real, computed) if lowering.quantised else ((), ()),
+    )
+
+
+def _cpu_stages(
+    quantised: torch.fx.GraphModule, example: Sample, lowering: CpuLowering, _origins: object
+) -> Iterator[tuple[str, EdgeProgramManager | None]]:
+    plain = replace(lowering, xnnpack=False)
+    yield "ExecuTorch's to_edge", lower.to_cpu(quantised, example, plain)
+    yield "XNNPACK" if lowering.xnnpack else "ExecuTorch's runtime", None
 
 
 def _ethos_u(work: _Work) -> LoweredModel:
     request, stage, options = work.request, work.stage, work.request.npu
     spec = lower.compile_spec(options)
-    calibration, sets = work.in_layout(partial(in_layout_of, work.sets[0]))
+    work = work.in_layout(partial(in_layout_of, work.sets[0]))
+    sets = work.sets
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
-        real = run_eagerly(captured, sets)
+        real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
-        quantised, why = lower.quantise(captured, quantizer, calibration, request.calibration)
+        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
     with stage("lower"):
         edge, graphs = lower.to_ethos_u(
             quantised,
@@ -266,23 +368,34 @@ def _ethos_u(work: _Work) -> LoweredModel:
             partial(stage.announce, "Vela"),
             direct_drive=options.direct_drive,
         )
-    with stage("compute the expected outputs"):
-        runs, python_outputs, by_design = _both_ways(request, edge, sets, graphs)
-        eager = run_eagerly(quantised, sets)
-        work_of_npu = tuple(_raw_delegates(edge, graphs, runs))
-    if not work_of_npu:
+    if not delegates(edge):
         raise NothingDelegated(request.model.name, request.compile_target)
+    lowered = _Quantised(work, quantised, edge, real, why)
+    with stage("compute the expected outputs"):
+        runs, python_outputs, by_design = _both_ways(request, lowered, graphs)
+    with stage("compare with the quantised model"):
+        stages = partial(_ethos_u_stages, quantised, sets[0])
+        witness = require_witness(request, quantised, sets, runs, stages)
     return LoweredModel(
         edge,
         f"TOSA reference model (tosa-tools {work.versions['tosa-tools']})",
         [run.outputs for run in runs],
-        (CrossCheck("quantised eager model", eager), CrossCheck("float model", real)),
-        work_of_npu,
+        lowered.cross_checks(),
+        tuple(_raw_delegates(edge, graphs, runs)),
         by_design,
         python_outputs,
         not_reproducible=why,
         intermediates=_values(runs),
+        witness=witness,
+        evaluated=_evaluated(lowered, runs, graphs),
     )
+
+
+def _ethos_u_stages(
+    quantised: torch.fx.GraphModule, example: Sample, _origins: object
+) -> Iterator[tuple[str, EdgeProgramManager | None]]:
+    yield "ExecuTorch's to_edge", lower.to_cpu(quantised, example, LOWERINGS["portable-int8"])
+    yield "ExecuTorch's passes to TOSA", None
 
 
 def _raw_delegates(
@@ -290,10 +403,7 @@ def _raw_delegates(
 ) -> Iterator[RawDelegate]:
     for number, module in enumerate(delegates(edge)):
         blob = bytes(module.processed_bytes)
-        tosa = graphs[blob]
-        calls = tuple(run.calls[number] for run in runs)
-        check_operators(module, tosa, calls)
-        yield RawDelegate(blob, tosa, calls)
+        yield RawDelegate(blob, graphs[blob], tuple(run.calls[number] for run in runs))
 
 
 @contextmanager

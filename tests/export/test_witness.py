@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ from harness.export.request import ExportRequest
 from tests.late import Late
 from tests.thorough import amount
 
-agreement = Late("harness.export.child.agreement")
+bounds = Late("harness.export.child.bounds")
+program_values = Late("harness.export.child.program_values")
+torch = Late("torch")
 
 Write = Callable[..., ModelSource]
 U55 = "ethos-u55-128"
@@ -42,29 +45,46 @@ def test_a_value_finds_its_partner_in_any_order_of_dimensions(rank: int) -> None
     generator = np.random.default_rng(rank)
     value = generator.integers(-128, 127, (2, 3, 4, 5, 6)[:rank], dtype=np.int8)
     for layout in (tuple(range(rank))[::-1], tuple(generator.permutation(rank))):
-        partner = (value + 1).transpose(layout)
-        ((difference, found),) = agreement.matches(value, [agreement.TosaValue.of(partner)])
-        assert (difference == 1).all()
-        assert (found == value + 1).all()
+        partner = _partner((value + 1).transpose(layout), value, within=1)
+        assert partner is not None
+        assert (partner.value.numpy() == value + 1).all()
 
 
-def test_what_is_further_away_is_no_partner() -> None:
+def test_a_value_that_is_further_away_is_no_partner() -> None:
     value = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
     wrong = value.copy()
-    wrong[1, 2, 3] += agreement.BOUND_LSB + 1
-    assert not list(agreement.matches(value, [agreement.TosaValue.of(wrong)]))
+    wrong[1, 2, 3] += 2
+    assert _partner(wrong, value, within=1) is None
+    assert _partner(wrong, value, within=2) is not None
 
 
-def test_one_operator_alone_without_a_partner_is_blamed() -> None:
-    one, several = (
-        agreement.disagreement(0, 1, names, np.array([0, 0, 9]))
-        for names in (("add",), ("add", "mul"))
-    )
-    assert "in an output of delegate 0 at add, element [2]" in one.message
-    assert one.hint == "ExecuTorch lowers this operator to something else than it means"
-    assert "at add" not in several.message
-    assert several.hint is not None
-    assert several.hint.startswith("which operator differs is not known: from add on none can")
+def test_a_bound_may_differ_from_element_to_element() -> None:
+    value = np.zeros(4, np.int16)
+    other = np.array([0, 5, 0, 0], np.int16)
+    assert _partner(other, value, within=torch.tensor([0, 5, 0, 0])) is not None
+    assert _partner(other, value, within=torch.tensor([5, 4, 5, 5])) is None
+
+
+def test_of_two_values_the_operators_own_one_is_taken() -> None:
+    value = torch.zeros(3, dtype=torch.int8)
+    others = [
+        program_values.ProgramValue(np.zeros(3, np.int8)),
+        program_values.ProgramValue(np.ones(3, np.int8), "add"),
+    ]
+    candidates = program_values.Candidates(others, ())
+    assert candidates.partner(_region("add"), value, 1).number == 1
+    assert candidates.partner(_region("mul"), value, 1).number == 0
+
+
+def _partner(candidate: Any, value: Any, within: Any) -> Any:
+    candidates = program_values.Candidates([program_values.ProgramValue(candidate)], ())
+    return candidates.partner(_region("add"), torch.from_numpy(value), within)
+
+
+def _region(name: str) -> Any:
+    graph = torch.fx.Graph()
+    node = graph.create_node("placeholder", name, name=name)
+    return bounds.Region((), (), node)
 
 
 def _random_network(seed: int) -> str:
@@ -104,14 +124,18 @@ ModelUnderTest(*ModelInputs)
 """
 
 
+@pytest.mark.parametrize("target", [U55, "cortex-m55"])
 def test_no_network_is_blamed(
-    user_model: Write, hil_export_process: ExportProcess, capsys: pytest.CaptureFixture[str]
+    target: str,
+    user_model: Write,
+    hil_export_process: ExportProcess,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """wav2letter's convolutions, whose values TOSA has as (1, 1, time, channels), and random
     ones."""
     refused = []
     for number, text in enumerate((IN_TIME, *map(_random_network, range(GRAPHS)))):
-        request = ExportRequest(user_model(text, f"network{number}.py"), U55)
+        request = ExportRequest(user_model(text, f"network{number}.py"), target)
         (result,) = export([request], process=hil_export_process)
         if isinstance(result.error, NothingDelegated | StageFailed | DeadModelError):
             refused.append(f"network {number}: {result.error}")

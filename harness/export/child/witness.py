@@ -1,0 +1,301 @@
+"""The witness of a lowering: the quantised model in PyTorch, operator by operator.
+
+The expected outputs of a program are computed from the lowered program itself, so they share the
+faults of the lowering. The quantised model (after ``convert_pt2e``) has not been lowered. It is run
+on the input sets, and each value that it quantises must be one that the program computes, in any
+order of its dimensions, within the bound of the operators that made it (``bounds``). The next
+operator is then computed from the program's value, so that roundings do not add up.
+
+A value may have no partner because the lowering fused it away. What is computed from it decides
+then. The witness goes on with its own value and with four copies that differ from it by a step here
+and there; the next value may differ by as much as these copies make of it. If the next value has a
+partner only when it is computed from another value of the program, which is no other operator's,
+the operator before it is wrong. If nothing up to an output has a partner, the output decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+import torch
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+from harness.export.child.bounds import Quantiser, Region, bound
+from harness.export.child.program_values import Candidates, Claim, ProgramValue
+from harness.export.child.samples import Sample
+from harness.export.child.tosa_graph import Array
+from harness.export.program import Witnessed
+
+_NOISY = 4  # copies of a value without a partner
+_CHOICES = 64  # of claims for several inputs of one operator
+_FLOAT = 1e-5  # of the largest element: float operators that add in another order
+_WHOLE = 1e-2  # of a step: dequantising rounds to float32
+_QUANTISE = torch.ops.quantized_decomposed.quantize_per_tensor.default
+_DEQUANTISE = torch.ops.quantized_decomposed.dequantize_per_tensor.default
+_PAIRED = (torch.int8, torch.int16)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A value without a partner: noisy copies, and claims. ``named``: these are values that the
+    program makes with the same operators."""
+
+    noisy: list[torch.Tensor]
+    claims: list[Claim]
+    named: bool
+
+
+class Differs(Exception):
+    """The program does not compute what the quantised model does. ``regions``: the one that
+    differs, or those of which one does, first to last; ``lsb``: the worst difference."""
+
+    def __init__(
+        self, regions: Sequence[Region], steps: Array, within: float, input_set: int
+    ) -> None:
+        index = int(steps.argmax())
+        self.worst = steps, within, input_set
+        self.regions = tuple(regions)
+        self.element = tuple(int(i) for i in np.unravel_index(index, steps.shape))
+        self.lsb, self.within = round(float(steps[self.element]), 2), round(within, 2)
+        self.input_set = input_set
+        super().__init__(self.regions[0].main.name)
+
+
+def require_agreement(
+    quantised: torch.fx.GraphModule,
+    samples: Sequence[Sample],
+    values: Sequence[Sequence[ProgramValue]],
+    outputs: Sequence[Sample],
+) -> Witnessed:
+    """``values`` and ``outputs``: the program's, for each sample. Raises Differs."""
+    seen = [
+        _check(quantised, number, sample, ours, results)
+        for number, (sample, ours, results) in enumerate(zip(samples, values, outputs, strict=True))
+    ]
+    return Witnessed(
+        max((s.values for s in seen), default=0),
+        min((s.paired for s in seen), default=0),
+        max((s.worst for s in seen), default=0),
+    )
+
+
+def _check(
+    quantised: torch.fx.GraphModule,
+    number: int,
+    sample: Sample,
+    values: Sequence[ProgramValue],
+    outputs: Sample,
+) -> Witnessed:
+    """Once more without the claims that turn out to be other operators' values."""
+    others: set[int] = set()
+    while True:
+        witness = _Witness(quantised, number, Candidates(values, others))
+        differs = None
+        try:
+            witnessed = witness.check(sample, outputs)
+        except Differs as found:
+            differs = found
+        mistaken = witness.accused.keys() & witness.paired
+        others |= mistaken
+        if mistaken:
+            continue
+        if differs is not None or witness.accused:
+            raise differs or next(iter(witness.accused.values()))
+        return witnessed
+
+
+class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
+    """Runs the quantised model for one sample."""
+
+    env: dict[Node, Any]
+
+    def __init__(
+        self, quantised: torch.fx.GraphModule, number: int, candidates: Candidates
+    ) -> None:
+        super().__init__(quantised, garbage_collect_values=False)
+        self.paired: set[int] = set()  # values of the program
+        self.accused: dict[int, Differs] = {}  # by the value that was computed instead
+        self._number = number
+        self._candidates = candidates
+        self._regions: dict[Node, Region] = {}
+        self._open: dict[Node, _Open] = {}
+        self._generator = torch.Generator().manual_seed(number)
+        self._worst = 0
+
+    def check(self, sample: Sample, outputs: Sample) -> Witnessed:
+        self._outputs = outputs
+        with torch.no_grad():
+            self.run(*sample)
+        count = len(self._regions)
+        return Witnessed(count, count - len(self._open), self._worst)
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        if n.op == "output":
+            for node, value, computed in zip(
+                pytree.tree_leaves(n.args[0]),
+                pytree.tree_leaves(result),
+                self._outputs,
+                strict=True,
+            ):
+                self._check_output(node, value, computed)
+        elif n.target is _QUANTISE and result.dtype in _PAIRED:
+            return self._paired(n, result)
+        return result
+
+    def _paired(self, node: Node, value: torch.Tensor) -> torch.Tensor:
+        region = self._regions[node] = _region(node)
+        within = bound(region, [self.env[node] for node in region.sources])
+        noisy = [self._again(region, copies) for copies in self._noisy(region)]
+        slack = max((_steps(copy, value) for copy in noisy), default=0)
+        if (partner := self._candidates.partner(region, value, within + slack)) is not None:
+            self.paired.add(partner.number)
+            self._worst = max(self._worst, 0 if slack else _steps(partner.value, value))
+            return partner.value
+        for wrong, claim in self._claims(region) if region.computes else ():
+            again = self._again(region, {wrong: claim.value})
+            if (partner := self._candidates.partner(region, again, within)) is not None:
+                suspects = [*self._open_before(self._regions[wrong]), wrong]
+                self.accused.setdefault(claim.number, self._differs(suspects))
+                return partner.value
+        copies = [self._shaken(node, copy) for copy in noisy or [value] * _NOISY]
+        self._open[node] = _Open(copies, *self._candidates.claims(region, value))
+        return value
+
+    def _check_output(self, node: Node, value: torch.Tensor, computed: torch.Tensor) -> None:
+        region = _region(node)
+        unit, within = _tolerance(region, value)
+        noisy = [self._again(region, copies) for copies in self._noisy(region)]
+        difference = _difference(value, computed)
+        slack = max((float(_difference(copy, value).max()) for copy in noisy), default=0.0)
+        if not difference.size or difference.max() <= within + slack:
+            return
+        raise self._differs(
+            self._open_before(region),
+            Differs([region], difference / unit, (within + slack) / unit, self._number),
+        )
+
+    def _differs(self, suspects: Sequence[Node], otherwise: Differs | None = None) -> Differs:
+        """The first of the suspects, in order, whose own result does not follow from what the
+        program may have given it. If the program's result is not known by name, one that comes
+        later may as well be the cause. ``otherwise``: if all follow, or there are none."""
+        for number, node in enumerate(suspects):
+            region, claims = self._regions[node], self._open[node].claims
+            results = [*self._results(region)]
+            limits = [bound(region, [self.env[n] for n in region.sources])]
+            within = float(torch.as_tensor(limits[0]).max())
+            steps = [_difference(result, claim.value) for result in results for claim in claims]
+            if not steps and otherwise is not None:
+                return Differs(self._of(suspects[number:]), *otherwise.worst)
+            nearest = min(steps, key=lambda each: float(each.max(initial=0)))
+            if nearest.max(initial=0) > within:
+                named = self._open[node].named
+                blamed = self._of(suspects[number : number + 1 if named else None])
+                return Differs(blamed, nearest, within, self._number)
+        return otherwise or Differs(self._of(suspects), np.zeros(1), 0, self._number)
+
+    def _of(self, nodes: Sequence[Node]) -> list[Region]:
+        return [self._regions[node] for node in nodes]
+
+    def _results(self, region: Region) -> Iterator[torch.Tensor]:
+        """What the region makes of what the program may have given it."""
+        inputs = [node for node in region.sources if node in self._open]
+        choices = [
+            [claim.value for claim in self._open[node].claims] or [self.env[node]]
+            for node in inputs
+        ]
+        for chosen in islice(product(*choices), _CHOICES):
+            yield self._again(region, dict(zip(inputs, chosen, strict=True)))
+
+    def _open_before(self, region: Region) -> list[Node]:
+        """The values without a partner that lead to a region with no partner between, in order."""
+        found: set[Node] = set()
+        pending = [region]
+        while pending:
+            for node in pending.pop().sources:
+                if node in self._open and node not in found:
+                    found.add(node)
+                    pending.append(self._regions[node])
+        return [node for node in self._regions if node in found]
+
+    def _noisy(self, region: Region) -> Iterator[Mapping[Node, torch.Tensor]]:
+        """The noisy copies of the region's inputs without a partner; nothing if all have one."""
+        inputs = [node for node in region.sources if node in self._open]
+        for number in range(_NOISY if inputs else 0):
+            yield {node: self._open[node].noisy[number] for node in inputs}
+
+    def _claims(self, region: Region) -> Iterator[tuple[Node, Claim]]:
+        for node in region.sources:
+            for claim in self._open[node].claims if node in self._open else ():
+                yield node, claim
+
+    def _again(self, region: Region, instead: Mapping[Node, torch.Tensor]) -> torch.Tensor:
+        """The region's output with other values of some of its inputs."""
+        before = self.env
+        self.env = {**before, **instead}
+        for node in (*region.inputs, *region.operators, region.output):
+            self.env[node] = super().run_node(node)
+        result: torch.Tensor = self.env[region.output]
+        self.env = before
+        return result
+
+    def _shaken(self, node: Node, value: torch.Tensor) -> torch.Tensor:
+        """With one step more or less, or none, at each element."""
+        noise = torch.randint(-1, 2, value.shape, generator=self._generator)
+        limits = Quantiser.of(node)
+        return (value + noise).clamp(limits.low, limits.high).to(value.dtype)
+
+
+def _region(output: Node) -> Region:
+    """Back from a node to what is dequantised. Weights and other constants are no inputs."""
+    found: set[Node] = set()
+    inputs: dict[Node, None] = {}
+    pending = [output] if output.target is not _DEQUANTISE else []
+    if not pending and _of_activation(output):
+        inputs[output] = None
+    while pending:
+        for node in pending.pop().all_input_nodes:
+            if node.target is _DEQUANTISE:
+                if _of_activation(node):
+                    inputs[node] = None
+            elif node.op == "call_function" and node not in found and not _is_constant(node):
+                found.add(node)
+                pending.append(node)
+    return Region(tuple(n for n in output.graph.nodes if n in found), tuple(inputs), output)
+
+
+def _is_constant(node: Node) -> bool:
+    """A weight that is dequantised for each channel."""
+    return getattr(node.target, "namespace", "") == "quantized_decomposed"
+
+
+def _of_activation(dequantise: Node) -> bool:
+    source = dequantise.args[0]
+    return isinstance(source, Node) and source.op != "get_attr"
+
+
+def _tolerance(region: Region, value: torch.Tensor) -> tuple[float, float]:
+    """The unit in which an output's difference is shown, and what rounding of floats explains."""
+    if region.output.target is _DEQUANTISE:
+        scale = Quantiser.of(region.output).scale
+        return scale, _WHOLE * scale
+    if not value.is_floating_point():
+        return 1.0, 0.0
+    largest = float(value.abs().nan_to_num().max()) if value.numel() else 0.0
+    return (_FLOAT * largest or 1.0), _FLOAT * largest
+
+
+def _difference(a: torch.Tensor, b: torch.Tensor) -> Array:
+    a, b = a.double(), b.double().reshape(a.shape)
+    same = (a == b) | (a.isnan() & b.isnan())
+    difference: Array = torch.where(same, 0.0, (a - b).abs().nan_to_num(nan=torch.inf)).numpy()
+    return difference
+
+
+def _steps(a: torch.Tensor, b: torch.Tensor) -> int:
+    return int((a.to(torch.int64) - b.to(torch.int64)).abs().max()) if a.numel() else 0

@@ -1,0 +1,102 @@
+"""Faults of ExecuTorch's exporter are found by the witness, or show in the accuracy.
+
+Protects the promise that a PASS proves the user's model and not only the runner: without a witness
+each of these programs passes, because the expected outputs are computed from the same program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.config.models import ModelSource, Quantization
+from harness.config.strict_yaml import read
+from harness.export.batch import ExportResult, export
+from harness.export.failures import LoweringDiffers
+from harness.export.process import ExportProcess
+from harness.export.request import ExportRequest
+
+Write = Callable[..., ModelSource]
+HERE = Path(__file__).with_name("planted")
+FAULTS: dict[str, dict[str, Any]] = read(HERE / "faults.yaml").data
+CLEAN = [("residual", "cortex-m55"), ("elementwise", "cortex-m55"), ("wide", "ethos-u85-256")]
+NOTICED_DB = 3.0
+
+# The model's file runs in the process that exports it, and plants the fault there.
+TEXT = """
+import sys
+sys.path.insert(0, {here!r})
+import torch
+import networks, plant
+{planting}
+torch.manual_seed(3)
+ModelUnderTest, ModelInputs = networks.{network}()
+ModelUnderTest.eval()
+"""
+
+
+@pytest.fixture
+def exported_with(
+    user_model: Write, hil_export_process: ExportProcess
+) -> Callable[[dict[str, Any]], ExportResult]:
+    def get(fault: dict[str, Any]) -> ExportResult:
+        planting = "plant.plant({!r}, {!r}, {!r}, {!r})".format(
+            f"executorch.backends.{fault['module']}",
+            fault["find"],
+            fault["put"],
+            fault.get("nth", 1),
+        )
+        return _exported(
+            user_model, hil_export_process, fault["network"], fault["target"], planting
+        )
+
+    return get
+
+
+def _exported(
+    user_model: Write, process: ExportProcess, network: str, target: str, planting: str = ""
+) -> ExportResult:
+    text = TEXT.format(here=str(HERE), planting=planting, network=network)
+    wide = Quantization.A16W8 if network == "wide" else Quantization.A8W8
+    request = ExportRequest(user_model(text), target, quantization=wide)
+    return export([request], process=process)[0]
+
+
+@pytest.mark.parametrize("name", FAULTS["named"])
+def test_a_fault_of_the_lowering_is_named(
+    name: str, exported_with: Callable[[dict[str, Any]], ExportResult]
+) -> None:
+    fault = FAULTS["named"][name]
+    error = exported_with(fault).error
+    assert isinstance(error, LoweringDiffers), error
+    assert error.operators[0] in fault["says"]
+    assert error.file == "networks.py"
+    assert error.lsb > error.within
+    stage = "AtenToCortexMPass" if "m55" in fault["target"] else "passes to TOSA"
+    assert stage in error.made_by or "ClampActivation" in error.made_by
+
+
+@pytest.mark.parametrize("name", FAULTS["less_accurate"])
+def test_a_fault_of_the_quantiser_shows_in_the_accuracy(
+    name: str,
+    exported_with: Callable[[dict[str, Any]], ExportResult],
+    user_model: Write,
+    hil_export_process: ExportProcess,
+) -> None:
+    fault = FAULTS["less_accurate"][name]
+    clean = _exported(user_model, hil_export_process, fault["network"], fault["target"]).unwrap()
+    planted = exported_with(fault).unwrap()
+    assert planted.accuracy[0].sqnr_db < clean.accuracy[0].sqnr_db - NOTICED_DB
+
+
+@pytest.mark.parametrize(("network", "target"), CLEAN)
+def test_without_a_fault_every_value_is_paired(
+    network: str, target: str, user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    witness = _exported(user_model, hil_export_process, network, target).unwrap().witness
+    assert witness is not None
+    assert witness.paired == witness.values > 2
+    assert witness.worst <= 1
