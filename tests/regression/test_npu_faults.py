@@ -27,8 +27,9 @@ from harness.run.record import RunRecord
 from harness.run.subjects import export_cases
 from harness.sim import companion
 from harness.sim.simulator import pick
+from harness.system import paths
 from harness.system.confine import why_not
-from harness.system.paths import runs_dir
+from harness.system.paths import data_root, runs_dir
 
 pytestmark = pytest.mark.u55
 TARGET = "corstone-300-u55-128"
@@ -262,3 +263,53 @@ def test_no_memory_to_share_is_an_error_before_the_start(monkeypatch: pytest.Mon
     monkeypatch.setattr(companion, "SharedMemory", full)
     with pytest.raises(InfraError, match="memory that the NPU's model shares: Cannot allocate"):
         run(exported(TARGET))
+
+
+TWO_OUTPUTS = """
+import torch
+class Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = (torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(2))
+    def forward(self, x):
+        x = self.first(x)
+        return torch.sigmoid(x), self.second(x)
+torch.manual_seed(3)
+ModelUnderTest = Two().eval()
+ModelInputs = (torch.randn(1, 3, 6, 5),)
+"""
+COPY_OUTPUT = "copy_output(scratch.data() + io.offset, io, args[inputs + i]->tensor);"
+
+
+def test_two_outputs_that_the_runner_exchanges_are_its_backend_s_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both values are in the graph, each at the place of the other: what dequantises one of them
+    gets what was meant for its neighbour, and does with it what it should."""
+    (tmp_path / "two.py").write_text(TWO_OUTPUTS)
+    case = Case(TARGET, str(tmp_path / "two.py"))
+    program = exported(TARGET, case.model)
+    (delegate,) = program.delegates
+    assert len(delegate.outputs) == 2
+    assert delegate.outputs[0].nbytes == delegate.outputs[1].nbytes
+    root = tmp_path / "edited"
+    for folder in ("targets", "cmake"):
+        shutil.copytree(data_root() / folder, root / folder)
+    edited = root / "targets/runner/ethosu/in_scratch.cpp"
+    text = edited.read_text()
+    assert text.count(COPY_OUTPUT) == 1
+    other = COPY_OUTPUT.replace("inputs + i]", "args.size() - 1 - i]")
+    edited.write_text(text.replace(COPY_OUTPUT, other))
+    chosen = pick(load_target(TARGET), "qemu")
+    with monkeypatch.context() as patched:
+        patched.setattr(paths, "data_root", lambda: root)
+        firmware = build(chosen.target)
+    record = run_case(case, chosen, program, firmware, RunOptions())
+    assert told(record) == ("MISMATCH", "outputs_differ")
+    assert record.blame is not None
+    assert record.blame.culprit == "the bundled runner's backend"
+    assert record.blame.text == (
+        "the bundled runner's backend, not your model: output 0 is output 1 and output 1 is "
+        "output 0 of the delegate; what the operator reads is right"
+    )
+    assert "(delegate EthosUBackend)" in (record.mismatch_at or "")
