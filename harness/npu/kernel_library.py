@@ -221,9 +221,7 @@ class WeightDecoder:
         given = layouts().filled("OrderU55", layout), weights.ctypes.data, len(weights), place
         _require_order(self._library.hil_npu_reorder_u55(*given), offset)
 
-    def order_u85(
-        self, streams: Sequence[Weights], layout: WeightLayout, offset: int
-    ) -> Weights:
+    def order_u85(self, streams: Sequence[Weights], layout: WeightLayout, offset: int) -> Weights:
         """The weights as (ofm, y, x, ifm)."""
         whole = np.empty((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
         kept = [np.ascontiguousarray(stream) for stream in streams]

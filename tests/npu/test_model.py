@@ -206,3 +206,10 @@ def test_a_cut_stream_is_a_parse_error() -> None:
     outcome = npu("u85", 256)(memoryview(bytes(6)), [])
     assert outcome.status == STATUS_IRQ | STATUS_PARSE_ERROR
     assert outcome.qread == 6
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_memory_that_nobody_wrote_does_not_look_like_zeros(strict: bool) -> None:
+    """A read of it is legal: a wrong stream must show in the result."""
+    (found,), _ = run(copying(IFM_BASE0=2048), [INPUT], strict=strict)
+    assert found == b"\xa5" * 256

@@ -123,7 +123,9 @@ def one_weight(index: int) -> bytes:
         chunk = codes[at : at + 12]
         unary += [((1 << len(chunk)) - 1, 12)]
         unary += [(sum((code - 1) << n for n, code in enumerate(chunk)), len(chunk))]
-    return bits((6, 3), (0, 15), (5, 3), (0, 1), (1, 1), (0, 5), (0, 5), (7, 3), *unary, (index % 32, 5))
+    return bits(
+        (6, 3), (0, 15), (5, 3), (0, 1), (1, 1), (0, 5), (0, 5), (7, 3), *unary, (index % 32, 5)
+    )
 
 
 @pytest.mark.parametrize(("index", "weight"), [(7, -3), (510, 255), (511, -255)])
