@@ -313,3 +313,48 @@ def test_two_outputs_that_the_runner_exchanges_are_its_backend_s_fault(
         "output 0 of the delegate; what the operator reads is right"
     )
     assert "(delegate EthosUBackend)" in (record.mismatch_at or "")
+
+
+REORDERED = """
+import torch
+class Unshuffle(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 16, 1)
+    def forward(self, x):
+        b, c, h, w = (y := self.conv(x)).shape
+        return torch.sigmoid(y.reshape(b, c, h // 2, 2, w // 2, 2).permute(0, 3, 5, 2, 4, 1))
+torch.manual_seed(5)
+ModelUnderTest = Unshuffle().eval()
+ModelInputs = (torch.rand(1, 3, 8, 8),)
+"""
+
+
+def test_what_the_model_cannot_verify_may_be_a_known_defect_of_the_compiler(
+    tmp_path: Path,
+) -> None:
+    """A window of one element with padding of twelve, for a transpose before an activation."""
+    (tmp_path / "reordered.py").write_text(REORDERED)
+    case = Case(TARGET, str(tmp_path / "reordered.py"))
+    chosen = pick(load_target(TARGET), "qemu")
+    program = exported(TARGET, case.model)
+    record = run_case(case, chosen, program, build(chosen.target), RunOptions())
+    assert told(record) == ("NO_VERDICT", "npu_unsupported")
+    assert record.blame is not None
+    assert record.blame.facts["defect"] == "reordered-before-activation"
+    assert "the compiler (Vela 5.1.0), not your model: known defect" in text(record)
+
+
+def test_nobody_is_blamed_for_an_operation_that_nobody_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program may be right."""
+    monkeypatch.setattr("harness.judge.blame._of_stream", lambda _, __, blame, ___: blame)
+    (tmp_path / "reordered.py").write_text(REORDERED)
+    case = Case(TARGET, str(tmp_path / "reordered.py"))
+    chosen = pick(load_target(TARGET), "qemu")
+    program = exported(TARGET, case.model)
+    record = run_case(case, chosen, program, build(chosen.target), RunOptions())
+    assert told(record) == ("NO_VERDICT", "npu_unsupported")
+    assert record.blame is None
+    assert "whose fault" not in text(record)
