@@ -133,7 +133,9 @@ def enumerator(name: str) -> str:
 
 Weights = NDArray[np.int16]
 FAST_HEADER = 32
-ENCODED = 1 << 27  # the most weights that are read of one stream: 256 MiB
+# The most weights that are read of one stream, padding included: 256 MiB, half of workload.KEPT.
+# kMostRunQuotient of kernel/mlw.cpp is as much.
+ENCODED = 1 << 27
 _PADDING = "a weight in a padding position is not 0"
 _DISORDERS = (
     "",

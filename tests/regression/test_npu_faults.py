@@ -17,6 +17,7 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
 from harness.export.program import Program
 from harness.firmware.sources.bundled import build
+from harness.formats.pte_cut import CuttableProgram
 from harness.npu.blob import find_blobs, read_blob
 from harness.npu.doorbell import Outcome, Result, Run
 from harness.npu.errors import EthosUError, Unsupported
@@ -292,6 +293,8 @@ def test_two_outputs_that_the_runner_exchanges_are_its_backend_s_fault(
     (delegate,) = program.delegates
     assert len(delegate.outputs) == 2
     assert delegate.outputs[0].nbytes == delegate.outputs[1].nbytes
+    (call,) = (s for s in CuttableProgram(program.pte_path, [2]).instructions() if s.is_delegate)
+    assert call.values == call.arguments[-2:]
     root = tmp_path / "edited"
     for folder in ("targets", "cmake"):
         shutil.copytree(data_root() / folder, root / folder)

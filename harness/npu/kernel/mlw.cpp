@@ -15,7 +15,7 @@ constexpr int kUncompressed = 7;                  // as weight divisor
 constexpr int kSymbols = 12;
 // Each bound is of the format or of the hardware: mlw_decode.cpp, mlw_encode.cpp (Vela 5.1.0).
 constexpr int kMostZeroDivisor = 3, kMostDivisor = 5;  // else one of those above, or undefined
-constexpr int kMostIndex = 511;                 // of a weight: the hardware has 9 bits
+constexpr int kMostIndex = 511;                        // of a weight: the hardware has 9 bits
 constexpr int64_t kMostValues = (1 << 15) + 1;  // of a slice: a count of 15 bits, less one; and
                                                 // one more run of zeros before the first weight
 constexpr int64_t kAhead = 8;                   // weights of zeros, at most, when more are read

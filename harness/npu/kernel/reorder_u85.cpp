@@ -6,8 +6,9 @@
 namespace hil::npu {
 namespace {
 
-constexpr int64_t kGroup = 4;  // output channels that stand together
-constexpr int64_t kMostElements = 64, kMostStreams = 4;
+constexpr int64_t kGroup = 4;          // output channels that stand together
+constexpr int64_t kMostElements = 64;  // of a sub-kernel: 8 rows of 8 columns
+constexpr int64_t kMostStreams = 4;    // of 1024 MACs and more: STREAMS of u85_weights.py
 
 bool all_zero(const int16_t* values, int64_t count) {
   return std::all_of(values, values + count, [](int16_t value) { return value == 0; });
