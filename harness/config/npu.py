@@ -231,6 +231,8 @@ class Defect(Data):
     macs: tuple[int, ...] = ()
     trouble: Annotated[tuple[Text, ...], Field(min_length=1)]
     from_: Annotated[Operators | None, Field(alias="from")] = None
+    via: Operators | None = None
+    dimensions: int = 0
     to: Operators | None = None
     beside: Operators | None = None
     padded: bool = False

@@ -38,11 +38,15 @@ class Instruction:
 class CuttableProgram:
     """The bytes of a ``.pte`` and where its method's chain and outputs are.
 
+    ``delegate_outputs``: how many outputs each call of a delegate has, in order. The file does not
+    say; without it, only the last argument of a call is known to be written.
+
     Raises MalformedFile unless it is a program of one method with one chain, and OSError.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, delegate_outputs: Sequence[int] = ()) -> None:
         self._data = path.read_bytes()
+        self._delegate_outputs = tuple(delegate_outputs)
         self._plan = _single(plans_of(self._data), "execution plan")
         self.values = self._plan.items("values")
         self.inputs = tuple(self._plan.items("inputs"))
@@ -51,7 +55,8 @@ class CuttableProgram:
 
     def instructions(self) -> tuple[Instruction, ...]:
         names, calls = operator_names(self._plan), enumerate(calls_of(self._plan))
-        return tuple(self._described(number, call, names) for number, call in calls)
+        outputs = iter(self._delegate_outputs)
+        return tuple(self._described(number, call, names, outputs) for number, call in calls)
 
     def flow(self) -> Iterator[tuple[Instruction, dict[int, int]]]:
         """Each instruction with its sources: for each tensor it reads, the value last written to
@@ -67,7 +72,8 @@ class CuttableProgram:
             read = [value for value in self.tensors(step.arguments) if value not in step.values]
             sources = ((value, stored.get(slots[value][0])) for value in read)
             yield step, {v: s for v, s in sources if s is not None and slots[v] == slots[s]}
-            written = read if step.is_delegate else []
+            unknown = step.is_delegate and not self._delegate_outputs
+            written = read if unknown else []
             stored |= {slots[v][0]: v for v in (*written, *step.values) if slots[v][0] is not None}
 
     def cut(self, after: Instruction, value: int) -> bytes:
@@ -81,19 +87,23 @@ class CuttableProgram:
         struct.pack_into("<i", data, outputs.data, value)
         return bytes(data)
 
-    def _described(self, number: int, call: Table | None, names: Sequence[str]) -> Instruction:
-        """The last argument of an out-variant or a delegate is what it writes; several results are
-        a list of tensors."""
+    def _described(
+        self, number: int, call: Table | None, names: Sequence[str], outputs: Iterator[int]
+    ) -> Instruction:
+        """The last argument of an out-variant is what it writes, and the last ones of a delegate;
+        several results of an operator are a list of tensors."""
+        written = 1
         if call is None:
             return Instruction(number, "", ())
         if call.name == "KernelCall":
             name = names[call.get("op_index")]
         elif call.name == "DelegateCall":
             name = f"delegate {self._plan.items('delegates')[call.get('delegate_index')].get('id')}"
+            written = next(outputs, 1)
         else:
             return Instruction(number, call.name, ())
         arguments = tuple(call.items("args"))
-        return Instruction(number, name, tuple(self.tensors(arguments[-1:])), arguments)
+        return Instruction(number, name, tuple(self.tensors(arguments[-written:])), arguments)
 
     def tensors(self, values: Sequence[int]) -> dict[int, Table]:
         """The tensors among ``values``, and in tensor lists among them, by index."""

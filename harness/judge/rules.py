@@ -78,10 +78,10 @@ def may_be_blamed(finding: Finding) -> bool:
     """Whether a wrong NPU stream may be the reason. A runner may also refuse one."""
     if finding is None:
         return False
-    return finding[0] is Verdict.MISMATCH or finding[1].kind in (Reason.NPU_FAULT, _RUNNER_ERROR)
+    return finding[0] is Verdict.MISMATCH or finding[1].kind in _OF_A_STREAM
 
 
-_RUNNER_ERROR = Kind.RUNNER_ERROR.value
+_OF_A_STREAM = (Reason.NPU_FAULT, Reason.NPU_UNSUPPORTED, Kind.RUNNER_ERROR.value)
 
 
 def _incomplete(outputs: Outputs) -> Finding:

@@ -14,7 +14,7 @@ from math import prod
 from harness.core.errors import MalformedFile
 from harness.formats import ethosu
 from harness.formats.ethosu import NpuConfig, Requirements
-from harness.npu.errors import BlobError, Unsupported
+from harness.npu.errors import BlobError, BlobLimit, Unsupported
 
 # BasePointerIndex of regor; inputs and outputs may have regions of their own
 WEIGHTS, SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS = range(5)
@@ -80,7 +80,7 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
         raise BlobError(f"block 'scratch_size' has {len(scratch)} bytes, not 4", at)
     scratch_size = struct.unpack("<I", scratch)[0]
     if scratch_size > _MAX_REGION:
-        raise BlobError(f"a scratch of {scratch_size} bytes is more than {_MAX_REGION}", at)
+        raise BlobLimit("the scratch", scratch_size, _MAX_REGION, "bytes", at)
     found = Blob(
         commands=blocks["cmd_data"][0],
         weights=blocks["weight_data"][0],
@@ -90,7 +90,7 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
     )
     total = scratch_size + sum(found.own_region(r) for r in (INPUTS, OUTPUTS))
     if total > _MAX_REGION:
-        raise BlobError(f"its regions have {total} bytes, more than {_MAX_REGION}", at)
+        raise BlobLimit("the blob", total, _MAX_REGION, "bytes for its regions", at)
     return found
 
 
@@ -160,6 +160,6 @@ def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:
             raise BlobError(f"{name}[{index}] makes no sense: {tensor}", at + where)
         if offset + tensor.size > _MAX_REGION:
             end = offset + tensor.size
-            raise BlobError(f"{name}[{index}] ends at {end}, beyond {_MAX_REGION}", at + where)
+            raise BlobLimit(f"{name}[{index}]", end, _MAX_REGION, "bytes", at + where)
         tensors.append(tensor)
     return tuple(tensors)

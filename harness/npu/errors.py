@@ -51,7 +51,8 @@ class Unwritten(AccessError):
 
 
 class WorkLimit(EthosUError):
-    """The registers ask for more than the model's limit. ``asked``, ``limit``: in ``unit``."""
+    """More is asked for than the model's limit: the program may be right. ``asked``, ``limit``: in
+    ``unit``."""
 
     kind = "ethosu_work_limit"
     verdict = Verdict.NO_VERDICT
@@ -62,6 +63,12 @@ class WorkLimit(EthosUError):
         self.asked = asked
         self.limit = limit
         self.unit = unit
+
+
+class BlobLimit(WorkLimit):
+    """The blob itself asks for it."""
+
+    place = BlobError.place
 
 
 def check_limit(what: str, asked: int, limit: int, unit: str, offset: int) -> None:

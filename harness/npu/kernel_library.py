@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import InfraError
-from harness.npu.errors import AccessError
+from harness.npu.errors import AccessError, check_limit
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.artifact_cache import processor
 from harness.system.call import CallFailed, call
@@ -133,12 +133,14 @@ def enumerator(name: str) -> str:
 
 Weights = NDArray[np.int16]
 FAST_HEADER = 32
-ENCODED = 1 << 26  # the most weights of one stream, padding included
-_USUAL = 16  # weights of one byte; for more, decoding is repeated with more room
+# The most weights that are read of one stream, padding included: 256 MiB, half of workload.KEPT.
+# kMostRunQuotient of kernel/mlw.cpp is as much.
+ENCODED = 1 << 27
+_PADDING = "a weight in a padding position is not 0"
 _DISORDERS = (
     "",
     "the weight stream has too few weights",
-    "a weight in a padding position is not 0",
+    _PADDING,
     "the order of the weights does not give each place one weight",
 )
 
@@ -166,6 +168,23 @@ class WeightLayout:
         """Rows and columns of a sub-kernel."""
         return 8 // self.dilation[0], 8 // self.dilation[1]
 
+    def read(self, ifm_unit: int, rounding: int, padding: int = 0) -> int:
+        """How many weights the operation reads, with those between and after its own: what the
+        loops of ``kernel/reorder_u55.cpp`` and ``reorder_u85.cpp`` take."""
+        (height, width), (rows, columns) = self.kernel, self.step
+        groups = sum(
+            _up(min(rows, height - y) * min(columns, width - x), rounding) // rounding
+            for y in range(0, height, rows)
+            for x in range(0, width, columns)
+        )
+        starts = range(0, self.ofm_depth, self.ofm_block)
+        outputs = (_up(min(self.ofm_block, self.ofm_depth - o), self.ofm_unit) for o in starts)
+        return sum(outputs) * groups * (rounding + padding) * _up(self.ifm_depth, ifm_unit)
+
+
+def _up(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
 
 class WeightDecoder:
     """Every function raises AccessError with the ``offset`` of the operation."""
@@ -173,17 +192,18 @@ class WeightDecoder:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
 
-    def decode(self, encoded: bytes, offset: int) -> Weights:
-        room = _USUAL * len(encoded)
-        while True:
-            weights = np.empty(room, np.int16)
-            given = encoded, len(encoded), weights.ctypes.data, room, ENCODED
-            count = self._library.hil_npu_decode(*given)
-            if count < 0:
-                raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
-            if count <= room:
-                return weights[:count]
-            room = count
+    def decode(self, encoded: bytes, read: int, offset: int) -> Weights:
+        """At most the ``read`` weights that the operation reads: others may only be 0. Raises
+        WorkLimit too."""
+        check_limit("the convolution", read, ENCODED, "weights with their padding", offset)
+        weights = np.empty(read, np.int16)
+        given = encoded, len(encoded), weights.ctypes.data, read
+        count = self._library.hil_npu_decode(*given)
+        if count == -1:
+            raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
+        if count < 0:
+            raise AccessError(_PADDING, offset)
+        return weights[: min(count, read)]
 
     def decode_fast(self, encoded: bytes, offset: int) -> Weights:
         """The U85's fast format, of ``mlw_encode_fwd.cpp`` (Vela 5.1.0)."""
@@ -203,16 +223,14 @@ class WeightDecoder:
         given = layouts().filled("OrderU55", layout), weights.ctypes.data, len(weights), place
         _require_order(self._library.hil_npu_reorder_u55(*given), offset)
 
-    def order_u85(
-        self, streams: Sequence[Weights], layout: WeightLayout, to_the_end: bool, offset: int
-    ) -> Weights:
-        """The weights as (ofm, y, x, ifm). ``to_the_end``: only zeros may follow the last one."""
+    def order_u85(self, streams: Sequence[Weights], layout: WeightLayout, offset: int) -> Weights:
+        """The weights as (ofm, y, x, ifm)."""
         whole = np.empty((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
         kept = [np.ascontiguousarray(stream) for stream in streams]
         places = (ctypes.c_void_p * len(kept))(*(stream.ctypes.data for stream in kept))
         counts = (ctypes.c_int64 * len(kept))(*map(len, kept))
         order = layouts().filled("OrderU85", layout)
-        given = order, places, counts, to_the_end, whole.ctypes.data
+        given = order, places, counts, whole.ctypes.data
         _require_order(self._library.hil_npu_reorder_u85(*given), offset)
         return whole
 
@@ -299,10 +317,10 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "hil_npu_close": ([pointer], None),
         "hil_npu_job_bytes": ([], number),
         "hil_npu_memory_bytes": ([], number),
-        "hil_npu_decode": ([ctypes.c_char_p, number, pointer, number, number], number),
+        "hil_npu_decode": ([ctypes.c_char_p, number, pointer, number], number),
         "hil_npu_decode_fast": ([ctypes.c_char_p, number, pointer], None),
         "hil_npu_reorder_u55": ([pointer, pointer, number, pointer], number),
-        "hil_npu_reorder_u85": ([*[pointer] * 3, ctypes.c_bool, pointer], number),
+        "hil_npu_reorder_u85": ([pointer] * 4, number),
         "hil_npu_packed": ([number] * 4, number),
         "hil_npu_pack": ([number, pointer, *[number] * 4, pointer], number),
     }

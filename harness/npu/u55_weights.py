@@ -50,6 +50,11 @@ class LayoutU55(WeightLayout):
         return 1
 
     @property
+    def encoded(self) -> int:
+        """The weights that the operation reads of one core's stream."""
+        return self.read(8 if self.part_kernel else self.ifm_block, self.rounding)
+
+    @property
     def channel_stride(self) -> int:
         return self.cores * self.kernel[0] * self.kernel[1] * self.ifm_depth
 
@@ -87,7 +92,10 @@ def weight_reader(
         raise registers.unsupported("OFM_BLK_DEPTH_M1", 0, "of two cores")
 
     def decode(decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
-        streams = [decoder.decode(part, offset) for part in contents[:cores]]
+        streams = [
+            decoder.decode(part, layout.of_core(core).encoded, offset)
+            for core, part in enumerate(contents[:cores])
+        ]
         weights = ordered_weights(decoder, streams, layout, offset)
         return Parameters(weights, *_scale(contents[cores:], layout, offset))
 

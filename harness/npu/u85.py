@@ -124,14 +124,16 @@ def prepare_output(registers: Registers, shape: tuple[int, int, int]) -> Output:
         raise registers.unsupported("ACTIVATION.activation_function", function)
     index_type, _, size = _TABLES[function] if function else (dtype, dtype, 0)
     zero_point = registers.signed16("OFM_ZERO_POINT")
-    ofm, axis, reverse = None, order, registers.bits("OFM_PRECISION", 9, 2)
+    ofm, reverse = None, registers.bits("OFM_PRECISION", 9, 2)
+    moved = [order != (0, 1, 2), reverse != 0, storage == _CHAINED]
+    if sum(moved) > 1:  # regor's GenerateOFMPrecision asserts that no two meet
+        raise registers.unsupported("OFM_PRECISION", registers["OFM_PRECISION"], "two orders")
     if storage == _TILE2X2:
         stored = (shape[order[0]], shape[order[1]], shape[order[2]])
         bricks = is_bricks(registers, "OFM_PRECISION")
         ofm = feature_map(registers, "OFM", stored, dtype, bricks)
     elif storage == _CHAINED:
         ofm = chaining_buffer(registers["OFM_REGION"] & 7, shape, dtype)
-        axis, reverse = (0, 1, 2), 0
     return Output(
         map=ofm,
         shape=shape,
@@ -139,7 +141,7 @@ def prepare_output(registers: Registers, shape: tuple[int, int, int]) -> Output:
         zero_point=zero_point,
         clamp=_clamp(registers, index_type),
         look_up=LookUp(number, number * size, size) if function else None,
-        axis=axis,
+        axis=order,
         reverse=reverse,
     )
 

@@ -185,6 +185,11 @@ class LayoutU85(WeightLayout):
         return 2 if self.macs <= 512 else 6
 
     @property
+    def encoded(self) -> int:
+        """The weights that the operation reads of each stream."""
+        return self.read(self.ifm_unit, self.rounding, self.padding) // self.streams
+
+    @property
     def phase(self) -> tuple[int, int]:
         """Strides between which the elements of a sub-kernel take turns."""
         return self.stride if self.part_kernel or self.depthwise else (1, 1)
@@ -231,8 +236,8 @@ def weight_reader(
         if layout.fast:
             streams = deinterleave(decoder.decode_fast(contents[0], offset), layout)
         else:
-            streams = [decoder.decode(part, offset) for part in contents[:count]]
-        weights = decoder.order_u85(streams, layout, not layout.fast, offset)
+            streams = [decoder.decode(p, layout.encoded, offset) for p in contents[:count]]
+        weights = decoder.order_u85(streams, layout, offset)
         return Parameters(weights, *scales.parse(contents[count:]))
 
     spans = [weight_span(registers, "WEIGHT", number) for number in ("", "1", "2", "3")[:count]]

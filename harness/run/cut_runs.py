@@ -54,17 +54,34 @@ class CutRuns:
 
     @cached_property
     def cuttable(self) -> CuttableProgram:
-        return CuttableProgram(self.pte)
+        outputs = [len(delegate.outputs) for delegate in self.program.delegates]
+        return CuttableProgram(self.pte, outputs)
+
+    @cached_property
+    def of_delegates(self) -> dict[int, tuple[int, bytes]]:
+        """What the oracle has for each argument of a delegate, by value, and the last instruction
+        after which the value is that. None of an argument whose layout the runner adjusts."""
+        steps = self.cuttable.instructions()
+        calls, found = [step for step in steps if step.is_delegate], {}
+        if len(calls) != len(self.program.delegates):
+            return {}
+        for call, delegate in zip(calls, self.program.delegates, strict=True):
+            files, tensors = delegate.sets[self.input_set], self.cuttable.tensors(call.arguments)
+            names = (*files.inputs, *files.expected)
+            for value, name in zip(call.arguments, names, strict=False):
+                raw = (self.program.directory / name).read_bytes()
+                if value in tensors and self.spec(value).nbytes == len(raw):
+                    last = len(steps) if value in call.values else call.number
+                    found[value] = last, raw
+        return found
 
     def results(self, step: Instruction) -> tuple[bytes, ...] | None:
         """All that an instruction writes; None when the program does not come to it."""
         return self.values(step, step.values)
 
     def delegate(self, number: int) -> tuple[bytes, ...] | None:
-        """The outputs of one for an NPU, which are its last arguments."""
-        steps = [s for s in self.cuttable.instructions() if s.is_delegate]
-        count = len(self.program.delegates[number].outputs)
-        return self.values(steps[number], steps[number].arguments[-count:])
+        """The outputs of one for an NPU."""
+        return self.results([s for s in self.cuttable.instructions() if s.is_delegate][number])
 
     def values(self, after: Instruction, numbers: Sequence[int]) -> tuple[bytes, ...] | None:
         found = [self._value(after, number) for number in numbers]
@@ -103,13 +120,22 @@ def blame_on_cpu(runs: CutRuns) -> Found:
     from harness.export.graph_values import GraphValues  # numpy, which few runs need
 
     graph = GraphValues(runs.program.directory / runs.program.values)
+    wrong_outputs: dict[int, str] = {}  # of delegates
+
+    def right(value: int, raw: bytes, after: int, *, exactly: bool = False) -> bool:
+        last, meant = runs.of_delegates.get(value, (-1, b""))
+        if after <= last:  # the oracle has this very value
+            return raw == meant
+        return graph.have(runs.spec(value).decode(raw), exactly=exactly)
 
     def differs(step: Instruction) -> bool | None:
         results = runs.results(step)
         if results is None:
             return None
-        pairs = zip(map(runs.spec, step.values), results, strict=True)
-        return not all(graph.have(spec.decode(raw)) for spec, raw in pairs)
+        if step.is_delegate:
+            wrong_outputs[step.number] = _wrong_outputs(runs, step, results)
+        pairs = zip(step.values, results, strict=True)
+        return not all(right(value, raw, step.number) for value, raw in pairs)
 
     try:
         found = first_difference(runs.cuttable, differs)
@@ -121,11 +147,11 @@ def blame_on_cpu(runs: CutRuns) -> Found:
     read = runs.values(before, found.read)
     if not found.sure or read is None:
         return f"{found}; what it reads could not be compared", None
-    operands = [runs.spec(value).decode(raw) for value, raw in zip(found.read, read, strict=True)]
-    if not all(map(graph.have, operands)):
+    operands = list(zip(found.read, read, strict=True))
+    if not all(right(*operand, before.number) for operand in operands):
         why = "what the operator reads was right when it was written"
         return _blamed(runs, found, PASSES, Trouble.VIEW, why)
-    if not all(graph.have(operand, exactly=True) for operand in operands):
+    if not all(right(*operand, before.number, exactly=True) for operand in operands):
         return f"{found}; what it reads differs in the last bits of floats", None
     ours = runs.firmware.source.follows_definitions
     part = "backend" if found.operator.startswith("delegate ") else "kernel"
@@ -133,7 +159,18 @@ def blame_on_cpu(runs: CutRuns) -> Found:
     if runs.pte != runs.program.pte_path:
         culprit = f"the program file {runs.pte}, or {culprit}"
     trouble = None if ours else Trouble.WRONG
-    return _blamed(runs, found, culprit, trouble, "what the operator reads is right")
+    why = wrong_outputs.get(found.instruction, "") + "what the operator reads is right"
+    return _blamed(runs, found, culprit, trouble, why)
+
+
+def _wrong_outputs(runs: CutRuns, call: Instruction, results: Sequence[bytes]) -> str:
+    """Which outputs of a delegate are not what the oracle has, and whether they are exchanged; ""
+    for a single output."""
+    meant = [runs.of_delegates.get(value, (0, b""))[1] for value in call.values]
+    wrong = [n for n, raw in enumerate(results) if meant[n] and raw != meant[n]]
+    where = {n: meant.index(results[n]) for n in wrong if results[n] in meant}
+    said = [f"output {n} is {f'output {where[n]}' if n in where else 'wrong'}" for n in wrong]
+    return f"{' and '.join(said)} of the delegate; " if said and len(meant) > 1 else ""
 
 
 def _blamed(

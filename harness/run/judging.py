@@ -220,7 +220,8 @@ def _explained(
     npu = explain(program, pte, lambda n, k: runs(k).delegate(n), independent=independent)
     # that it is the runner explains nothing yet
     if npu is not None and npu[1].culprit is not Culprit.RUNNER:
-        return npu[0], npu[1].judged
+        known = cause.kind != Reason.NPU_UNSUPPORTED or npu[1].defect  # else it may be right
+        return (npu[0], npu[1].judged) if known else (None, None)
     if judgement.verdict is not Verdict.MISMATCH:
         ours = plan.firmware.source.follows_definitions  # it takes most of what ExecuTorch refuses
         refused = (d for d in _known_defects(plan.pte)[0] if d.known.trouble is Trouble.REFUSED)

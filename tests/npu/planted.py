@@ -129,7 +129,11 @@ def plants(product: str) -> Iterator[Plant]:
     yield Plant("kept", "bytes for its weights and scales", blob(held, weights=bytes(1 << 16)))
     regions = stream(*of("POOL", 1))
     apart = tensors(((1, 1, 1, 1, 1, 1 << 27), 1, 0, 3))
-    yield Plant("regions", "its regions have", blob(regions, scratch=1 << 28, inputs=apart))
+    yield Plant(
+        "regions",
+        "bytes for its regions, the limit of the model is",
+        blob(regions, scratch=1 << 28, inputs=apart),
+    )
     sides = {"OFM_HEIGHT_M1": 0, "OFM_WIDTH_M1": 65535, "OFM_DEPTH_M1": 511}
     absolute = {"IFM_SCALE": 1, "IFM_BROADCAST": 0} if product == "u85" else {}
     row = of("ELEMENTWISE", 6, **{**wide, **tiles(65535, 512), **sides, **absolute})

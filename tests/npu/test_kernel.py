@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from harness.npu.errors import AccessError, Unsupported
+from harness.npu.kernel_library import WeightDecoder, load
 from harness.npu.model import Network
 from harness.npu.registers import ELEMENTWISE_U85
 from tests.npu.assembling import U55_128, U85_256, blob, cop1, pool, tensors, words
@@ -166,15 +167,134 @@ def test_a_division_by_zero_is_refused() -> None:
         Network(blob(cop1(U85_256, stream))).run([bytes(256)])
 
 
+OPERANDS = {
+    "IFM": {"IFM_PRECISION": 1 | 2 << 2, "IFM_STRIDE_X": 64, "IFM_STRIDE_Y": 256},
+    "IFM2": {**MAP, "IFM2_PRECISION": 1 | 2 << 2, "IFM2_STRIDE_X": 64, "IFM2_STRIDE_Y": 256},
+}
+SCALAR = {"IFM2_BROADCAST": 8, "IFM2_PRECISION": 1 | 3 << 14}
+
+
+@pytest.mark.parametrize("halves", [True, False])
+@pytest.mark.parametrize("scalar", [-3, 5, (1 << 31) - 1, -(1 << 31)])
+@pytest.mark.parametrize("bits", [8, 32])
+def test_an_operand_is_scaled_and_rounded(bits: int, scalar: int, halves: bool) -> None:
+    """A map and a scalar, each by a scale of its own; the sum's low 32 bits. NATURAL rounds a half
+    up. Of 32 bits times a scale of 31 not even 64 bits hold every product and its half."""
+    generator = np.random.default_rng([SEED, bits])
+    limits = np.iinfo(np.int8 if bits == 8 else np.int32)
+    size, scales = bits // 8, ((3, 1), (0x7FFFFFFF, 33))
+    values = generator.integers(
+        limits.min, limits.max, (4, 4, 16), endpoint=True, dtype=limits.dtype
+    )
+    values[0, 0, :2] = limits.min, limits.max
+    if not halves:  # only NATURAL and 1 are confirmed
+        scales = ((1 << 30, 30), (1, 0))
+    registers = [scale | shift << 32 | halves << 45 for scale, shift in scales]
+    changes = {
+        **(OPERANDS["IFM"] if bits == 32 else {}),
+        **SCALAR,
+        "OP_SCALAR": scalar & 0xFFFFFFFF,
+        **dict(zip(("IFM_SCALE", "IFM2_SCALE"), registers, strict=True)),
+        "IFM_BROADCAST": 0,
+        "IFM2_ZERO_POINT": 0,
+        "OFM_PRECISION": 1 | 2 << 1 | 1 << 8,
+        "OFM_STRIDE_X": 64,
+        "OFM_STRIDE_Y": 256,
+        "OFM_BASE0": 4096,
+        "OFM_SCALE": 1 << 45 | 1,
+        "ACTIVATION": 1 << 12,
+    }
+    stream = words("u85", *pool(**changes)[:-2], ("ELEMENTWISE", 1), ("STOP", 0xFFFF))
+    given = tensors(((1, 1, 1, 1, 1, 256 * size), 1, 0, 1))
+    results = tensors(((1, 1, 1, 4, 4, 16), 4, 4096, 1))
+    data = blob(cop1(U85_256, stream), scratch=8192, inputs=given, outputs=results)
+    (found,), _ = Network(data).run([values.tobytes()])
+
+    def scaled(value: int, which: int) -> int:
+        scale, shift = scales[which]
+        return value * scale + (1 << shift >> 1) >> shift
+
+    sums = [scaled(int(value), 0) + scaled(scalar, 1) for value in values.ravel()]
+    assert np.frombuffer(found, "<i4").tolist() == [truncated(value, 32) for value in sums]
+
+
+@pytest.mark.parametrize(("rounding", "half"), [(1, 1), (5, 0)])
+def test_a_shift_rounds_as_its_mode_says(rounding: int, half: int) -> None:
+    """NATURAL rounds a half up, TRUNCATE_TO_LOWER drops it."""
+    changes = {
+        **SCALAR,
+        "OP_SCALAR": 2,
+        **dict.fromkeys(("IFM_SCALE", "IFM2_SCALE"), 1),
+        "IFM_BROADCAST": 0,
+        "IFM2_ZERO_POINT": 0,
+        "OFM_PRECISION": 1 | 1 << 8,
+        "OFM_SCALE": rounding << 45 | 1,
+    }
+    (shr,) = (code for code, mode in ELEMENTWISE_U85.items() if mode == "SHR")
+    stream = words("u85", *pool(**changes)[:-2], ("ELEMENTWISE", shr), ("STOP", 0xFFFF))
+    values = np.arange(-128, 128, dtype=np.int8)
+    (found,), _ = Network(blob(cop1(U85_256, stream))).run([values.tobytes()])
+    assert np.frombuffer(found, np.int8).tolist() == ((values.astype(int) + 2 * half >> 2).tolist())
+
+
+@pytest.mark.parametrize("depth", [1, 2, 16])
+def test_a_product_of_matrices_of_16_bits(depth: int) -> None:
+    """Of the smallest numbers: a single product fits 32 bits, two do not."""
+    rows, columns = 16, 4
+    changes = {
+        "IFM_DEPTH_M1": depth - 1,
+        "IFM_PRECISION": 1 | 1 << 2,
+        "IFM_STRIDE_X": 2 * depth,
+        "IFM_STRIDE_Y": 8 * depth,
+        **MAP,
+        "IFM2_HEIGHT0_M1": 0,
+        "IFM2_HEIGHT1_M1": 0,
+        "IFM2_WIDTH0_M1": columns - 1,
+        "IFM2_STRIDE_X": 2 * depth,
+        "IFM2_STRIDE_Y": 8 * depth,
+        "IFM2_PRECISION": 1 | 1 << 2,
+        "IFM2_BASE0": 2 * rows * depth,
+        "IFM2_BROADCAST": 0,
+        "IFM2_ZERO_POINT": 0,
+        "OFM_DEPTH_M1": columns - 1,
+        "OFM_PRECISION": 1 | 1 << 1 | 1 << 8,
+        "OFM_STRIDE_X": 2 * columns,
+        "OFM_STRIDE_Y": 8 * columns,
+        "OFM_BASE0": 1024,
+        "OFM_SCALE": 1 << 45 | 20 << 32 | 1,
+        "ACC_FORMAT": 1,
+        "ACTIVATION": 1 << 12,
+    }
+    stream = words("u85", *pool(**changes)[:-2], ("CONV", 1), ("STOP", 0xFFFF))
+    given = tensors(((1, 1, 1, 1, rows + columns, depth), 2, 0, 1))
+    results = tensors(((1, 1, 1, 4, 4, columns), 2, 1024, 1))
+    data = blob(cop1(U85_256, stream), inputs=given, outputs=results)
+    content = np.full((rows + columns) * depth, -32768, np.int16).tobytes()
+    (found,), _ = Network(data).run([content])
+    assert set(np.frombuffer(found, "<i2").tolist()) == {depth << 30 >> 20}
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_the_bound_of_sums_follows_from_the_weights(depthwise: bool) -> None:
+    """The largest sum of absolute weights of an output channel decides how wide the sums are."""
+    generator = np.random.default_rng(SEED)
+    shape = (37, 3, 5, 1 if depthwise else 9)
+    for _ in range(20):
+        weights = generator.integers(-255, 256, shape).astype(np.int16)
+        _, largest = WeightDecoder(load()).pack(weights, depthwise)
+        assert largest == np.abs(weights.astype(int)).sum((1, 2, 3)).max()
+
+
 @dataclass(frozen=True)
 class Resized:
-    """A RESIZE of 32-bit results without a scale, and its values."""
+    """A RESIZE of 32-bit results that are shifted, and its values."""
 
     bilinear: bool
     axes: tuple[tuple[int, int, int], tuple[int, int, int]]  # n, step, offset
     values: np.ndarray
     shape: tuple[int, int]
     zero_point: int
+    shift: int = 0
 
     def blob(self) -> bytes:
         height, width, depth = self.values.shape
@@ -199,7 +319,7 @@ class Resized:
             "OFM_STRIDE_X": depth * 4,
             "OFM_PRECISION": 1 | 2 << 1 | 1 << 8,
             "ACTIVATION": 1 << 12,
-            "OFM_SCALE": 1 << 45 | 16 << 32 | 1,
+            "OFM_SCALE": 1 << 45 | (16 + self.shift) << 32 | 1,
         }
         for axis, (n, step, offset) in zip("YX", self.axes, strict=True):
             changes[f"RESIZE_{axis}_SCALE_N_M1"] = n - 1
@@ -225,7 +345,8 @@ class Resized:
                 near, far = (values.take(min(max(i, 0), last), axis) for i in (index, index + 1))
                 parts.append(near * (n - part) + far * part)
             values = np.stack(parts, axis)
-        flat = (int(value) & 0xFFFFFFFF for value in values.ravel())
+        half = 1 << self.shift >> 1
+        flat = (int(value) + half >> self.shift & 0xFFFFFFFF for value in values.ravel())
         return b"".join(value.to_bytes(4, "little") for value in flat)
 
 
@@ -235,7 +356,7 @@ def drawn_resize(generator: np.random.Generator) -> Resized:
 
     def axis() -> tuple[int, int, int]:
         n = int(generator.integers(1, 12))
-        return n, int(generator.integers(0, 3 * n)), int(generator.integers(-20, 20))
+        return n, int(generator.integers(0, 16 * n)), int(generator.integers(-20, 20))
 
     return Resized(
         bilinear=bool(generator.integers(2)),
@@ -243,6 +364,7 @@ def drawn_resize(generator: np.random.Generator) -> Resized:
         values=generator.integers(limits.min, limits.max, size, endpoint=True).astype(dtype),
         shape=(int(generator.integers(1, 24)), int(generator.integers(1, 24))),
         zero_point=int(generator.integers(-128, 128)),
+        shift=int(generator.integers(0, 9)),
     )
 
 
@@ -253,6 +375,16 @@ def test_a_resize_of_any_step_offset_size_and_type() -> None:
         case = drawn_resize(generator)
         (found,), _ = Network(case.blob()).run([case.values.tobytes()])
         assert found == case.expected(), f"seed {SEED}, number {number}"
+
+
+@pytest.mark.parametrize("n", [181, 182, 255, 256, 2048])
+def test_a_resize_whose_ratio_needs_more_than_32_bits(n: int) -> None:
+    """Values of 16 bits times the ratio of both axes, which the shift takes off in part."""
+    values = np.full((3, 3, 2), -32768, np.int16)
+    values[1, 1] = 32767
+    case = Resized(True, ((n, 7, 5), (n, 11, -3)), values, (9, 9), 0, shift=8)
+    (found,), _ = Network(case.blob()).run([case.values.tobytes()])
+    assert found == case.expected()
 
 
 def summed(mode: int, values: np.ndarray, **changes: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.npu import model
 from harness.npu.doorbell import STATUS_BUS_ERROR, STATUS_IRQ, STATUS_PARSE_ERROR, Result
-from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, WorkLimit
+from harness.npu.errors import AccessError, StreamError, Unsupported, WorkLimit
 from harness.npu.model import Network, npu
 from tests.npu.assembling import (
     INPUT,
@@ -155,9 +155,9 @@ def test_a_dma_may_not_copy_more_than_there_is() -> None:
 def test_regions_are_no_larger_than_plausible() -> None:
     """A tensor of six dimensions, each of 31 bits, and a scratch of 4 GB."""
     io = tensors(((1 << 30,) * 6, 8, 0, 3))
-    with pytest.raises(BlobError, match=r"inputs\[0\] ends at"):
+    with pytest.raises(WorkLimit, match=r"inputs\[0\] asks for \d+ bytes, the limit"):
         run(blob(cop1(U55_128, []), io=io), [INPUT])
-    with pytest.raises(BlobError, match="a scratch of 4294967295 bytes is more than"):
+    with pytest.raises(WorkLimit, match=r"scratch asks for 4294967295 bytes, .* of the blob"):
         run(blob(cop1(U55_128, []), scratch=0xFFFFFFFF), [INPUT])
 
 
@@ -206,3 +206,10 @@ def test_a_cut_stream_is_a_parse_error() -> None:
     outcome = npu("u85", 256)(memoryview(bytes(6)), [])
     assert outcome.status == STATUS_IRQ | STATUS_PARSE_ERROR
     assert outcome.qread == 6
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_memory_that_nobody_wrote_does_not_look_like_zeros(strict: bool) -> None:
+    """A read of it is legal: a wrong stream must show in the result."""
+    (found,), _ = run(copying(IFM_BASE0=2048), [INPUT], strict=strict)
+    assert found == b"\xa5" * 256

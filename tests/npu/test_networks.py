@@ -22,7 +22,7 @@ def test_what_is_wrong_is_known(target: str) -> None:
     for number in range(COUNT):
         found = tosa_networks.smallest(tosa_networks.make(number, target))
         if found is not None:
-            smallest, defect = found
+            smallest, defect = found[0], tosa_networks.named(*found)
             wrong.append(defect)
             words = f"python -m tests.npu.tosa_networks {target} {number} {number + 1}"
             assert defect, f"{words}: {smallest.trouble} of {smallest.operators}"

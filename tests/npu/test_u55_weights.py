@@ -106,5 +106,6 @@ def test_every_weight_has_its_place(
     weights = (np.arange(count) % 255 + 1).astype(np.int16).reshape(21, *kernel, 19)
     streams = coded(weights, layout)
     assert (ordered(streams, layout, 0) == weights).all()
+    assert [layout.of_core(core).encoded for core in range(cores)] == [len(s) for s in streams]
     with pytest.raises(AccessError, match="too few weights"):
         ordered([*streams[:-1], streams[-1][:-1]], layout, 0)

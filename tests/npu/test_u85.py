@@ -50,6 +50,25 @@ def test_halfway_between_two_the_nearest_is_the_next() -> None:
     assert (ran(*fields.items(), ("RESIZE", 2)) == VALUES[places][:, places]).all()
 
 
+@pytest.mark.parametrize("step", [7, 8, 15])
+def test_a_resize_may_skip_many_rows_and_columns(step: int) -> None:
+    """The whole part of a step has four bits."""
+    fields = {"KERNEL_HEIGHT_M1": 3, "KERNEL_WIDTH_M1": 3, "OFM_SCALE": 1 | 16 << 32}
+    for axis in "XY":
+        fields |= {f"RESIZE_{axis}_SCALE_N_M1": 0, f"RESIZE_{axis}": step << 32}
+        fields |= {f"RESIZE_{axis}_OFFSET": 0}
+    places = [0, 3, 3, 3]
+    assert (ran(*fields.items(), ("RESIZE", 2)) == VALUES[places][:, places]).all()
+
+
+@pytest.mark.parametrize("order", [1 << 9 | 2 << 11, 2 << 14 | 1 << 9, 2 << 14 | 1 << 11])
+def test_two_orders_of_a_result_are_refused(order: int) -> None:
+    """A transpose, a reversed axis or a chaining buffer: Vela emits one of them at most."""
+    with pytest.raises(Unsupported) as caught:
+        ran(("OFM_PRECISION", 0x0101 | order), ("POOL", 0))
+    assert caught.value.register == "OFM_PRECISION"
+
+
 @pytest.mark.parametrize("scalar", [3, -3])
 def test_a_scalar_has_a_sign(scalar: int) -> None:
     fields = {"IFM_BROADCAST": 0, "IFM_SCALE": 1, "IFM2_SCALE": 1, "IFM2_ZERO_POINT": 0}

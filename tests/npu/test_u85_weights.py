@@ -61,8 +61,9 @@ def test_every_weight_has_its_place(kernel: tuple[int, int]) -> None:
     layout = replace(LAYOUT, kernel=kernel)
     count = 37 * kernel[0] * kernel[1] * 40
     weights = (np.arange(count) % 255 + 1).astype(np.int16).reshape(37, *kernel, 40)
-    found = WeightDecoder(load()).order_u85([coded(weights, 16)], layout, True, 0)
+    found = WeightDecoder(load()).order_u85([coded(weights, 16)], layout, 0)
     assert (found == weights).all()
+    assert layout.encoded == len(coded(weights, 16))
 
 
 @pytest.mark.parametrize("which", [0, -1])
@@ -72,7 +73,34 @@ def test_a_weight_beyond_the_depths_is_named(which: int) -> None:
     stream = coded(np.ones((37, 3, 3, 40), np.int16), 16)
     stream[np.flatnonzero(stream == 0)[which]] = 1
     with pytest.raises(AccessError, match="padding position is not 0"):
-        WeightDecoder(load()).order_u85([stream], LAYOUT, True, 0)
+        WeightDecoder(load()).order_u85([stream], LAYOUT, 0)
+
+
+@pytest.mark.parametrize("part_kernel", [False, True])
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize(("macs", "unit"), [(128, 8), (256, 16), (512, 16), (1024, 32), (2048, 64)])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_an_operation_reads_as_many_weights_as_its_layout_says(
+    macs: int, unit: int, bits: int, depthwise: bool, part_kernel: bool
+) -> None:
+    """With one fewer, there are too few. Kernels of several sub-kernels, with stride phases."""
+    for kernel, stride in (((3, 3), (1, 1)), ((9, 10), (2, 1)), ((1, 17), (3, 2))):
+        layout = replace(
+            LAYOUT,
+            macs=macs,
+            ofm_unit=unit,
+            ofm_block=2 * unit,
+            ifm_bits=bits,
+            ifm_depth=1 if depthwise else 40,
+            depthwise=depthwise,
+            part_kernel=part_kernel and not depthwise,
+            kernel=kernel,
+            stride=stride,
+        )
+        streams = [np.zeros(layout.encoded, np.int16) for _ in range(layout.streams)]
+        WeightDecoder(load()).order_u85(streams, layout, 0)
+        with pytest.raises(AccessError, match="too few weights"):
+            WeightDecoder(load()).order_u85([*streams[1:], streams[0][1:]], layout, 0)
 
 
 @pytest.mark.parametrize(("macs", "streams"), [(512, 2), (1024, 4)])

@@ -6,6 +6,7 @@ When a defect is not seen any more Vela was mended: the entry belongs to the ver
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,21 @@ OTHERS = {
     vela_defects.dilated: ("slice-before-padded", ("u55", "u65", "u85")),
     vela_defects.long_steps: ("slice-before-padded", ("u85",)),
     vela_defects.averaged: ("slice-before-padded", ("u85",)),
+    vela_defects.clamp_lost: ("second-activation-lost", ("u85",)),
+    vela_defects.reversed_between: ("second-activation-lost", ("u85",)),
+    vela_defects.batches_exchanged: ("reordered-before-activation", ("u55", "u65", "u85")),
 }
 
 
-def smallest(name: str, target: str, other: vela_defects.Program | None = None) -> Smallest | None:
+def smallest(
+    name: str,
+    target: str,
+    other: vela_defects.Program | None = None,
+    options: tuple[str, ...] = (),
+) -> Smallest | None:
     def compiled(tosa: bytes) -> bytes:
         try:
-            return compile_tosa(tosa, target)
+            return compile_tosa(tosa, target, options)
         except (Exception, SystemExit) as error:
             raise ExportError(str(error)) from error
 
@@ -73,6 +82,41 @@ def test_the_same_defect_in_other_programs(program: vela_defects.Program, produc
     if found is not None:
         macs = int(TARGETS[product].split("-")[2])
         assert known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+
+
+def test_a_select_that_reads_outside_a_region_of_its_own_is_the_same_defect() -> None:
+    options = ("--cop-format=COP2", "--separate-io-regions")
+    name, other = "select-of-reshaped", vela_defects.flags_reshaped
+    found = smallest(name, TARGETS["u85"], other, options)
+    assert found is not None
+    assert found.trouble is WrongResult.OUTSIDE
+    assert known_vela_defect(read_graph(found.tosa), "u85", 256, found.trouble) == name
+
+
+NAMES = {
+    "c": "clamp",
+    "T": "table",
+    "t": "transpose",
+    "w": "four-dimensions",
+    "r": "reshape",
+    "s": "rescale",
+}
+
+
+@pytest.mark.parametrize("target", [*TARGETS.values(), "ethos-u85-1024"])
+@pytest.mark.parametrize(
+    "steps",
+    ["ct", "tT", "ctsT", "cttT", "crtT", "csT", "crT", "wsT"],
+    ids=lambda steps: "-".join(NAMES[step] for step in steps),
+)
+def test_right_programs_have_no_such_name(steps: str, target: str) -> None:
+    """Activations and transposes that Vela compiles rightly, near those that it does not."""
+    program = vela_defects.make(steps, partial(vela_defects.steps, steps=steps))
+    trial = npu_trial(partial(compile_tosa, target=target))
+    assert trial(program.tosa, program.inputs) is None
+    product, graph = target.split("-")[1], read_graph(program.tosa)
+    for trouble in (WrongResult.VALUES, WrongResult.UNVERIFIED):
+        assert known_vela_defect(graph, product, 256, trouble) == ""
 
 
 @pytest.mark.parametrize("trouble", WrongResult)

@@ -16,7 +16,7 @@ import numpy as np
 import tosa_serializer as ts
 
 from harness.core.errors import ExportError
-from harness.export.child.reduce import Smallest, known_vela_defect, npu_trial, reduce
+from harness.export.child.reduce import Smallest, WrongResult, known_vela_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import read_graph
 from tests.npu.tosa_graph import BOOL, INT8, INT32, Array, Graph, Value, attributes, compile_tosa
 from tests.npu.tosa_layers import Draw, _weighted, chance, pick, scale, zero_point
@@ -320,14 +320,20 @@ def smallest(network: Network, options: Sequence[str] = ()) -> tuple[Smallest, s
     return found, known_vela_defect(read_graph(found.tosa), product, int(macs), found.trouble)
 
 
+def named(found: Smallest, defect: str) -> str:
+    """The defect, or that the model refuses it; "" for what should not be."""
+    return defect or ("unverified" if found.trouble is WrongResult.UNVERIFIED else "")
+
+
 def main(arguments: Sequence[str]) -> int:
     target, first, last, *options = arguments
     seen: Counter[str] = Counter()
     for number in range(int(first), int(last)):
         found = smallest(make(number, target), options)
-        seen["right" if found is None else found[1] or "unknown"] += 1
+        name = "right" if found is None else named(*found)
+        seen[name or "unknown"] += 1
         if found is not None:
-            print(number, found[0].trouble, *found[0].operators, "->", found[1] or "UNKNOWN")
+            print(number, found[0].trouble, *found[0].operators, "->", name or "UNKNOWN")
     print(target, *options, dict(seen))
     return 1 if seen["unknown"] else 0
 

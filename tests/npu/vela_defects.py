@@ -182,6 +182,78 @@ def table_beyond_shram(g: Draw, graph: Graph) -> None:
     graph.output(graph.op("TABLE", (x, entries), x.shape, INT8, attributes("Table")))
 
 
+def _table(g: Draw, graph: Graph, x: Value) -> Value:
+    entries = graph.const(g.integers(-128, 128, 256), INT8)
+    return graph.op("TABLE", (x, entries), x.shape, INT8, attributes("Table"))
+
+
+def _clamp(graph: Graph, x: Value, low: int, high: int) -> Value:
+    bounds = {
+        name: list(value.to_bytes(1, "little", signed=True))
+        for name, value in (("min_val", low), ("max_val", high))
+    }
+    attr = attributes("Clamp", nan_mode=ts.NanPropagationMode.PROPAGATE, **bounds)
+    return graph.op("CLAMP", [x], x.shape, INT8, attr)
+
+
+def _transpose(graph: Graph, x: Value, order: list[int]) -> Value:
+    shape = [x.shape[n] for n in order]
+    return graph.op("TRANSPOSE", [x], shape, INT8, attributes("Transpose", perms=order))
+
+
+def second_activation_lost(g: Draw, graph: Graph) -> None:
+    x = _clamp(graph, graph.input((1, 4, 6, 8), INT8), -60, 70)
+    graph.output(_table(g, graph, _transpose(graph, x, [0, 2, 1, 3])))
+
+
+def clamp_lost(g: Draw, graph: Graph) -> None:
+    x = _table(g, graph, graph.input((1, 4, 6, 8), INT8))
+    x = _reshape(graph, _transpose(graph, x, [0, 3, 1, 2]), [1, 1, 32, 6])
+    graph.output(_clamp(graph, x, -60, 70))
+
+
+def reversed_between(g: Draw, graph: Graph) -> None:
+    x = _clamp(graph, graph.input((1, 3, 5, 20), INT8), -60, 70)
+    x = graph.op("REVERSE", [x], x.shape, INT8, attributes("Reverse", axis=2))
+    graph.output(_clamp(graph, x, -20, 90))
+
+
+def reordered_before_activation(g: Draw, graph: Graph) -> None:
+    x = _transpose(graph, graph.input((1, 16, 4, 2, 4, 2), INT8), [0, 3, 5, 2, 4, 1])
+    graph.output(_table(g, graph, x))
+
+
+def batches_exchanged(g: Draw, graph: Graph) -> None:
+    x = _transpose(graph, graph.input((2, 3, 4, 8), INT8), [1, 0, 2, 3])
+    graph.output(_clamp(graph, x, -60, 70))
+
+
+def steps(g: Draw, graph: Graph, *, steps: str) -> None:
+    """By the letters of ``test_vela_defects.NAMES``."""
+    x = graph.input((2, 3, 2, 4) if "w" in steps else (1, 4, 6, 8), INT8)
+    for step in steps:
+        if step == "c":
+            x = _clamp(graph, x, -60, 70)
+        elif step == "T":
+            x = _table(g, graph, x)
+        elif step == "t":
+            x = _transpose(graph, x, [0, 2, 1, 3])
+        elif step == "w":
+            x = _transpose(graph, x, [1, 0, 3, 2])
+        elif step == "r":
+            x = _reshape(graph, x, [1, x.shape[2], x.shape[1], x.shape[3]])
+        else:
+            x = graph.rescale(x, INT8, [(1 << 30, 30)], (3, -7))
+    graph.output(x)
+
+
+def flags_reshaped(g: Draw, graph: Graph) -> None:
+    flags = graph.input((1, 4, 3, 2), BOOL, g.random((1, 4, 3, 2)) < 0.5)
+    x, other = graph.input((1, 4, 3, 2), INT8), graph.input((1, 4, 3, 2), INT8)
+    graph.output(graph.op("SELECT", (flags, x, other), x.shape, INT8, attributes("Select")))
+    graph.output(_reshape(graph, flags, [1, 1, 1, 24]))
+
+
 def output_dropped(g: Draw, graph: Graph) -> None:
     x = _reshape(graph, graph.input((4, 3, 3), INT8), [1, 4, 3, 3])
     graph.output(x)
@@ -203,6 +275,8 @@ PROGRAMS: dict[str, Program] = {
         slice_before_padded,
         pad_before_convolution,
         table_beyond_shram,
+        second_activation_lost,
+        reordered_before_activation,
         output_dropped,
     )
 }

@@ -17,6 +17,7 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
 from harness.export.program import Program
 from harness.firmware.sources.bundled import build
+from harness.formats.pte_cut import CuttableProgram
 from harness.npu.blob import find_blobs, read_blob
 from harness.npu.doorbell import Outcome, Result, Run
 from harness.npu.errors import EthosUError, Unsupported
@@ -27,8 +28,9 @@ from harness.run.record import RunRecord
 from harness.run.subjects import export_cases
 from harness.sim import companion
 from harness.sim.simulator import pick
+from harness.system import paths
 from harness.system.confine import why_not
-from harness.system.paths import runs_dir
+from harness.system.paths import data_root, runs_dir
 
 pytestmark = pytest.mark.u55
 TARGET = "corstone-300-u55-128"
@@ -262,3 +264,100 @@ def test_no_memory_to_share_is_an_error_before_the_start(monkeypatch: pytest.Mon
     monkeypatch.setattr(companion, "SharedMemory", full)
     with pytest.raises(InfraError, match="memory that the NPU's model shares: Cannot allocate"):
         run(exported(TARGET))
+
+
+TWO_OUTPUTS = """
+import torch
+class Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = (torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(2))
+    def forward(self, x):
+        x = self.first(x)
+        return torch.sigmoid(x), self.second(x)
+torch.manual_seed(3)
+ModelUnderTest = Two().eval()
+ModelInputs = (torch.randn(1, 3, 6, 5),)
+"""
+COPY_OUTPUT = "copy_output(scratch.data() + io.offset, io, args[inputs + i]->tensor);"
+
+
+def test_two_outputs_that_the_runner_exchanges_are_its_backend_s_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both values are in the graph, each at the place of the other: what dequantises one of them
+    gets what was meant for its neighbour, and does with it what it should."""
+    (tmp_path / "two.py").write_text(TWO_OUTPUTS)
+    case = Case(TARGET, str(tmp_path / "two.py"))
+    program = exported(TARGET, case.model)
+    (delegate,) = program.delegates
+    assert len(delegate.outputs) == 2
+    assert delegate.outputs[0].nbytes == delegate.outputs[1].nbytes
+    (call,) = (s for s in CuttableProgram(program.pte_path, [2]).instructions() if s.is_delegate)
+    assert call.values == call.arguments[-2:]
+    root = tmp_path / "edited"
+    for folder in ("targets", "cmake"):
+        shutil.copytree(data_root() / folder, root / folder)
+    edited = root / "targets/runner/ethosu/in_scratch.cpp"
+    text = edited.read_text()
+    assert text.count(COPY_OUTPUT) == 1
+    other = COPY_OUTPUT.replace("inputs + i]", "args.size() - 1 - i]")
+    edited.write_text(text.replace(COPY_OUTPUT, other))
+    chosen = pick(load_target(TARGET), "qemu")
+    with monkeypatch.context() as patched:
+        patched.setattr(paths, "data_root", lambda: root)
+        firmware = build(chosen.target)
+    record = run_case(case, chosen, program, firmware, RunOptions())
+    assert told(record) == ("MISMATCH", "outputs_differ")
+    assert record.blame is not None
+    assert record.blame.culprit == "the bundled runner's backend"
+    assert record.blame.text == (
+        "the bundled runner's backend, not your model: output 0 is output 1 and output 1 is "
+        "output 0 of the delegate; what the operator reads is right"
+    )
+    assert "(delegate EthosUBackend)" in (record.mismatch_at or "")
+
+
+REORDERED = """
+import torch
+class Unshuffle(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 16, 1)
+    def forward(self, x):
+        b, c, h, w = (y := self.conv(x)).shape
+        return torch.sigmoid(y.reshape(b, c, h // 2, 2, w // 2, 2).permute(0, 3, 5, 2, 4, 1))
+torch.manual_seed(5)
+ModelUnderTest = Unshuffle().eval()
+ModelInputs = (torch.rand(1, 3, 8, 8),)
+"""
+
+
+def test_what_the_model_cannot_verify_may_be_a_known_defect_of_the_compiler(
+    tmp_path: Path,
+) -> None:
+    """A window of one element with padding of twelve, for a transpose before an activation."""
+    (tmp_path / "reordered.py").write_text(REORDERED)
+    case = Case(TARGET, str(tmp_path / "reordered.py"))
+    chosen = pick(load_target(TARGET), "qemu")
+    program = exported(TARGET, case.model)
+    record = run_case(case, chosen, program, build(chosen.target), RunOptions())
+    assert told(record) == ("NO_VERDICT", "npu_unsupported")
+    assert record.blame is not None
+    assert record.blame.facts["defect"] == "reordered-before-activation"
+    assert "the compiler (Vela 5.1.0), not your model: known defect" in text(record)
+
+
+def test_nobody_is_blamed_for_an_operation_that_nobody_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program may be right."""
+    monkeypatch.setattr("harness.judge.blame._of_stream", lambda _, __, blame, ___: blame)
+    (tmp_path / "reordered.py").write_text(REORDERED)
+    case = Case(TARGET, str(tmp_path / "reordered.py"))
+    chosen = pick(load_target(TARGET), "qemu")
+    program = exported(TARGET, case.model)
+    record = run_case(case, chosen, program, build(chosen.target), RunOptions())
+    assert told(record) == ("NO_VERDICT", "npu_unsupported")
+    assert record.blame is None
+    assert "whose fault" not in text(record)

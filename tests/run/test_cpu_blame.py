@@ -6,7 +6,7 @@ for its last bits. A real runner with a planted kernel is in tests/run/test_seco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,12 +34,13 @@ class Graph:
 @dataclass
 class Runner:
     """``wrong``: results of these instructions; ``read``: what one reads; ``lost``: where
-    the program does not come to."""
+    the program does not come to. ``known``: the oracle's arguments of delegates."""
 
     program: Program
     wrong: Sequence[int] = ()
     read: int = 0
     lost: Sequence[int] = ()
+    known: Mapping[int, tuple[int, bytes]] = field(default_factory=dict)
     steps: tuple[Instruction, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +69,7 @@ def blamed(monkeypatch: pytest.MonkeyPatch) -> Blamed:
     def get(runner: Runner, source: str = "bundled", pte: Path | None = None) -> Found:
         monkeypatch.setattr(CutRuns, "results", lambda runs, step: runner.results(runs, step))
         monkeypatch.setattr(CutRuns, "values", lambda *given: runner.values(*given))
+        monkeypatch.setattr(CutRuns, "of_delegates", runner.known)
         firmware: Any = SimpleNamespace(source=source_named(source))
         chosen: Any = None
         program = runner.program
@@ -84,7 +86,8 @@ def planted(exported: Callable[..., Program]) -> Runner:
 
 
 def replace_(runner: Runner, **changes: Any) -> Runner:
-    fields = {name: getattr(runner, name) for name in ("program", "wrong", "read", "lost")}
+    names = ("program", "wrong", "read", "lost", "known")
+    fields = {name: getattr(runner, name) for name in names}
     return Runner(**{**fields, **changes})
 
 
@@ -128,6 +131,27 @@ def test_a_delegate(exported: Callable[..., Program], blamed: Blamed) -> None:
     _, blame = blamed(replace_(runner, wrong=range(delegate, 99)), "executorch")
     assert blame is not None
     assert blame.culprit == "ExecuTorch's backend"
+
+
+def test_an_output_of_a_delegate_is_not_right_because_another_value_is_the_same(
+    exported: Callable[..., Program], blamed: Blamed
+) -> None:
+    """Zeros are in the graph, and they are not what the oracle has for this output. The same of
+    what a delegate reads: then nobody is blamed who read rightly."""
+    runner = Runner(exported("add", "ethos-u55-128"))
+    call = next(step for step in runner.steps if step.is_delegate)
+    spec = CutRuns(None, None, runner.program, runner.program.pte_path, 0).spec  # type: ignore[arg-type]
+    output = {call.values[0]: (99, b"\3" * spec(call.values[0]).nbytes)}
+    later = range(call.number + 1, 99)
+    place, blame = blamed(replace_(runner, known=output, wrong=later), "executorch")
+    assert place.startswith(f"instruction {call.number} (delegate EthosUBackend)")
+    assert blame is not None
+    assert blame.culprit == "ExecuTorch's backend"
+    given = call.arguments[0]
+    source = next(step for step in runner.steps if given in step.values)
+    read = {given: (call.number, b"\3" * spec(given).nbytes)}
+    place, blame = blamed(replace_(runner, known=read, wrong=range(call.number, 99)))
+    assert place.startswith(f"instruction {source.number} ({source.operator})")
 
 
 def test_a_known_defect(planted: Runner, blamed: Blamed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,11 @@ from harness.export.child.tosa_graph import (
 )
 from harness.export.localise import MOST_TRIES
 from harness.link.reduce import ddmin
-from harness.npu.errors import AccessError, EthosUError, Unwritten
+from harness.npu.errors import AccessError, EthosUError, Unsupported, Unwritten
 from harness.npu.model import Network
 
-_SHAPES = frozenset({"RESHAPE", "TRANSPOSE", "IDENTITY"})
+_SAME_ORDER = frozenset({"RESHAPE", "IDENTITY"})
+_SHAPES = _SAME_ORDER | {"TRANSPOSE"}
 _PASSED_THROUGH = _SHAPES | {"RESCALE", "CLAMP", "TABLE"}
 _ZERO_POINT = 3  # index of a convolution's input with the zero point
 
@@ -47,6 +48,7 @@ class WrongResult(Word):
     OUTSIDE = "outside its memory"  # it reads or writes outside its regions
     UNWRITTEN = "an output is not written"
     MISSING = "an output is missing"
+    UNVERIFIED = "an operation that is not verified"  # nobody knows what an NPU makes of it
 
 
 Trial = Callable[[bytes, Sequence[Array]], "WrongResult | None"]  # graph, inputs
@@ -146,12 +148,14 @@ class _WholeGraph:
 
 def npu_trial(compiled: Compile) -> Trial:
     """Returns a trial that compiles a graph with Vela and compares the functional model with TOSA.
-    A graph that Vela, TOSA or the model refuses counts as right."""
+    A graph that Vela or TOSA refuses, or the model for its size, counts as right."""
 
     def run(tosa: bytes, inputs: Sequence[Array]) -> WrongResult | None:
         try:
             expected = run_graph(tosa, inputs)
             network = Network(compiled(tosa))
+        except Unsupported:
+            return WrongResult.UNVERIFIED
         except (ExportError, EthosUError):
             return None
         if len(network.blob.inputs) != len(inputs):
@@ -172,6 +176,8 @@ def _compare(
         return WrongResult.UNWRITTEN
     except AccessError:
         return WrongResult.OUTSIDE
+    except Unsupported:
+        return WrongResult.UNVERIFIED
     except EthosUError:
         return None
     same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
@@ -201,11 +207,28 @@ def _operator_fits(graph: Graph, operator: Operator, defect: Defect) -> bool:
         return False
     if defect.from_ is None:
         return True
+    if defect.via is not None:
+        through = _sources(graph, operator, defect.via, _SAME_ORDER)
+        return any(_sources(graph, one, defect.from_, ()) for one in through)
+    if defect.dimensions:
+        through = _sources(graph, operator, defect.from_, ())
+        return any(_dimensions(graph, one) >= defect.dimensions for one in through)
     sources = _sources(graph, operator, defect.from_)
     return any(defect.fill is None or _fill_is_not_zero_point(graph, s, operator) for s in sources)
 
 
-def _sources(graph: Graph, operator: Operator, names: Collection[str]) -> list[Operator]:
+def _dimensions(graph: Graph, operator: Operator) -> int:
+    """Of its first input, from the first one on that is not 1."""
+    shape = graph.tensors[operator.inputs[0]].shape
+    return len(shape) - next((n for n, size in enumerate(shape) if size > 1), len(shape))
+
+
+def _sources(
+    graph: Graph,
+    operator: Operator,
+    names: Collection[str],
+    passed_through: Collection[str] = _PASSED_THROUGH,
+) -> list[Operator]:
     """The operators of these names whose value reaches the operator."""
     sources, waiting = [], [operator]
     while waiting:
@@ -215,7 +238,7 @@ def _sources(graph: Graph, operator: Operator, names: Collection[str]) -> list[O
                 continue
             if producer.name in names:
                 sources.append(producer)
-            elif producer.name in _PASSED_THROUGH:
+            elif producer.name in passed_through:
                 waiting.append(producer)
     return sources
 

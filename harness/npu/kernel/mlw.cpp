@@ -13,10 +13,17 @@ namespace {
 constexpr int kEndOfStream = 7, kNoZeroRuns = 6;  // as zero divisor
 constexpr int kUncompressed = 7;                  // as weight divisor
 constexpr int kSymbols = 12;
-constexpr int kMostQuotient = 1 << 16;          // nothing that an encoder writes gets there
-constexpr int64_t kMostValues = (1 << 15) + 1;  // of one kind, of a slice
+// Each bound is of the format or of the hardware: mlw_decode.cpp, mlw_encode.cpp (Vela 5.1.0).
+constexpr int kMostZeroDivisor = 3, kMostDivisor = 5;  // else one of those above, or undefined
+constexpr int kMostIndex = 511;                        // of a weight: the hardware has 9 bits
+constexpr int64_t kMostValues = (1 << 15) + 1;  // of a slice: a count of 15 bits, less one; and
+                                                // one more run of zeros before the first weight
 constexpr int64_t kAhead = 8;                   // weights of zeros, at most, when more are read
 constexpr int64_t kAlignment = 128;             // bits, of what follows the end of a stream
+// A run of zeros is as long as the operation's weights: the format sets no bound. The quotient of
+// one may reach the most weights that the model reads (kernel_library.py's ENCODED), and 8 times
+// that fits an int32_t.
+constexpr int kMostRunQuotient = 1 << 27;
 
 class Bits {
  public:
@@ -159,11 +166,13 @@ struct Values {
 
 class Out {
  public:
-  Out(int16_t* to, int64_t room, int64_t most) : to_(to), room_(room), most_(most) {}
+  Out(int16_t* to, int64_t room) : to_(to), room_(room) {}
 
   void weight(int16_t value) {
     if (count_ < room_) {
       to_[count_] = value;
+    } else {
+      fits_ = fits_ && value == 0;
     }
     ++count_;
   }
@@ -184,11 +193,12 @@ class Out {
   }
 
   int64_t count() const { return count_; }
-  bool is_full() const { return count_ > most_; }
+  bool fits() const { return fits_; }
 
  private:
   int16_t* to_;
-  int64_t room_, most_, count_ = 0;
+  int64_t room_, count_ = 0;
+  bool fits_ = true;
 };
 
 struct Decoder {
@@ -219,7 +229,7 @@ struct Decoder {
     int divisor = in.number(3);
     truncated = in.get(1) != 0;
     const bool fresh = in.get(1) != 0;
-    if ((runs && zero_divisor > 3) || (first && !fresh)) {
+    if ((runs && zero_divisor > kMostZeroDivisor) || (first && !fresh)) {
       return false;
     }
     if (fresh) {
@@ -228,18 +238,22 @@ struct Decoder {
     plain = divisor == kUncompressed;
     if (plain) {
       divisor = palette.index_bits();
-    } else if (divisor > 5) {
+    } else if (divisor > kMostDivisor) {
       return false;
     }
     weights.start(count, divisor);
     zeros.start(runs ? count + (fresh ? 1 : 0) : 0, zero_divisor);
-    return chunks() && interleave(fresh);
+    if (!chunks() || *std::max_element(weights.value, weights.value + count) > kMostIndex) {
+      return false;
+    }
+    interleave(fresh);
+    return true;
   }
 
   // Reads the values: those of the one kind are never much ahead of the other's.
   bool chunks() {
     const int zero_length = zeros.divisor < 3 ? 12 : 8;
-    const int symbols = plain && weights.divisor > 5 ? 8 : kSymbols;
+    const int symbols = plain && weights.divisor > kMostDivisor ? 8 : kSymbols;
     for (bool going = true; going;) {
       const int64_t ahead = runs ? weights.seen - zeros.seen : 0;
       const bool more_weights = weights.seen < weights.count && ahead < kAhead;
@@ -255,7 +269,7 @@ struct Decoder {
       }
       weights.finish(in, old_weights);
       zeros.finish(in, old_zeros);
-      if (in.failed() || std::max(weights.carry, zeros.carry) > kMostQuotient) {
+      if (in.failed() || weights.carry > kMostIndex || zeros.carry > kMostRunQuotient) {
         return false;
       }
       going = more_weights || more_zeros;
@@ -264,41 +278,39 @@ struct Decoder {
   }
 
   // A run of zeros before each weight, or from the second slice on after each.
-  bool interleave(bool leading) {
+  void interleave(bool leading) {
     const int32_t* run = zeros.value;
     if (!runs && out.has_room(weights.count)) {
       int16_t* to = out.take(weights.count);
       for (int64_t n = 0; n < weights.count; ++n) {
         to[n] = palette.at(weights.value[n]);
       }
-      return !out.is_full();
+      return;
     }
     if (runs && leading) {
       out.zeros(*run++);
     }
-    for (int64_t n = 0; n < weights.count && !out.is_full(); ++n) {
+    for (int64_t n = 0; n < weights.count; ++n) {
       out.weight(palette.at(weights.value[n]));
       if (runs) {
         out.zeros(run[n]);
       }
     }
-    return !out.is_full();
   }
 };
 
 }  // namespace
 
-int64_t hil_npu_decode(const uint8_t* data, int64_t length, int16_t* to, int64_t room,
-                       int64_t most) {
+int64_t hil_npu_decode(const uint8_t* data, int64_t length, int16_t* to, int64_t room) {
   auto* decoder = static_cast<Decoder*>(std::malloc(sizeof(Decoder)));
   if (decoder == nullptr) {
     return -1;
   }
   decoder->in = Bits(data, length);
-  decoder->out = Out(to, room, most);
+  decoder->out = Out(to, room);
   decoder->palette = Palette();
-  const bool held = decoder->all();
+  const bool held = decoder->all(), fits = decoder->out.fits();
   const int64_t count = decoder->out.count();
   std::free(decoder);
-  return held ? count : -1;
+  return !held ? -1 : fits ? count : -2;
 }

@@ -6,6 +6,5 @@
 #include "jobs.h"
 
 // How many weights ``length`` bytes stand for; the first ``room`` of them are written to ``to``.
-// -1: the stream is cut short or malformed, or stands for more than ``most``.
-HIL_NPU_API int64_t hil_npu_decode(const uint8_t* data, int64_t length, int16_t* to, int64_t room,
-                                   int64_t most);
+// -1: the stream is cut short or malformed; -2: what follows ``room`` weights is not 0.
+HIL_NPU_API int64_t hil_npu_decode(const uint8_t* data, int64_t length, int16_t* to, int64_t room);

@@ -43,4 +43,4 @@ HIL_NPU_API int64_t hil_npu_reorder_u55(const hil::npu::OrderU55* order, const i
                                         int64_t count, int16_t* whole);
 HIL_NPU_API int64_t hil_npu_reorder_u85(const hil::npu::OrderU85* order,
                                         const int16_t* const* streams, const int64_t* counts,
-                                        bool to_the_end, int16_t* whole);
+                                        int16_t* whole);

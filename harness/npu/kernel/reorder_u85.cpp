@@ -6,8 +6,9 @@
 namespace hil::npu {
 namespace {
 
-constexpr int64_t kGroup = 4;  // output channels that stand together
-constexpr int64_t kMostElements = 64, kMostStreams = 4;
+constexpr int64_t kGroup = 4;          // output channels that stand together
+constexpr int64_t kMostElements = 64;  // of a sub-kernel: 8 rows of 8 columns
+constexpr int64_t kMostStreams = 4;    // of 1024 MACs and more: STREAMS of u85_weights.py
 
 bool all_zero(const int16_t* values, int64_t count) {
   return std::all_of(values, values + count, [](int16_t value) { return value == 0; });
@@ -213,7 +214,7 @@ bool fits(const OrderU85& order) {
 }  // namespace hil::npu
 
 int64_t hil_npu_reorder_u85(const hil::npu::OrderU85* order, const int16_t* const* streams,
-                            const int64_t* counts, bool to_the_end, int16_t* whole) {
+                            const int64_t* counts, int16_t* whole) {
   using namespace hil::npu;
   if (!fits(*order)) {
     return static_cast<int64_t>(Disorder::kPlaces);
@@ -223,13 +224,6 @@ int64_t hil_npu_reorder_u85(const hil::npu::OrderU85* order, const int16_t* cons
     taken[n] = {streams[n], counts[n]};
   }
   Reorder reorder(*order, taken, whole);
-  if (!reorder.run()) {
-    return static_cast<int64_t>(reorder.disorder());
-  }
-  for (int64_t n = 0; to_the_end && n < order->streams; ++n) {
-    if (!all_zero(taken[n].weights, taken[n].left)) {
-      return static_cast<int64_t>(Disorder::kPadding);
-    }
-  }
-  return static_cast<int64_t>(Disorder::kNone);
+  reorder.run();
+  return static_cast<int64_t>(reorder.disorder());
 }
