@@ -24,7 +24,7 @@ from harness.formats.flatbuffer import Table
 from harness.formats.pte import calls_of, element_of, operator_names, place_of
 
 _COPY, _COPY_INDEX = "aten::copy_", "executorch_prim::et_copy_index"
-_VIEW, _DELEGATE = "executorch_prim::et_view", "delegate "
+_VIEW = "executorch_prim::et_view"
 _WITHOUT_SCRATCH = ("aten::", "executorch_prim::", "dim_order_ops::", "quantized_decomposed::")
 
 
@@ -110,8 +110,8 @@ class Dataflow:
         found: list[int] = []
         for number in values:
             value = self.values[number] if number >= 0 else None
-            listed = value is not None and value.name.endswith("TensorList")
-            items = value.items("items") if listed else (number,)
+            is_list = _is(value, "TensorList") or _is(value, "OptionalTensorList")
+            items = value.items("items") if value is not None and is_list else (number,)
             found += (n for n in items if n >= 0 and _is(self.values[n], "Tensor"))
         return found
 
@@ -124,9 +124,9 @@ class Dataflow:
         steps = [before, *(self._step(n, call, computed) for n, call in enumerate(calls))]
         needed = {*self._tensors(self._plan.items("outputs")), *self.states}
         steps.append(Step(len(calls), "the end of the method", reads=needed))
-        for index, step in enumerate(steps):
-            if step.operator.startswith(_DELEGATE):
-                self._split(steps, index, self._tensors(calls[step.number].items("args")))
+        for index, call in enumerate(calls, start=1):
+            if _is(call, "DelegateCall"):
+                self._split(steps, index, self._tensors(call.items("args")))
         self._resolve(steps)
         return steps
 
@@ -138,7 +138,7 @@ class Dataflow:
             self._read_kernel(step, [*call.items("args")])
         elif _is(call, "DelegateCall"):
             delegate = self._plan.items("delegates")[call.get("delegate_index")]
-            step.operator = f"{_DELEGATE}{delegate.get('id')}"
+            step.operator = f"delegate {delegate.get('id')}"
             step.reads.update(self._tensors(call.items("args")))
         elif _is(call, "MoveCall"):
             step.reads, step.binds = {call.get("move_from")}, {call.get("move_to")}

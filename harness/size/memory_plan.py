@@ -74,7 +74,7 @@ class MemoryPlanError(ExportError):
     kind = "memory_plan"
 
     def __init__(self, path: Path, faults: Sequence[PlanFault]) -> None:
-        more = f"; and {counted(len(faults) - 1, 'fault')} more" if faults[1:] else ""
+        more = f"; and {counted(len(faults) - 1, 'more fault')}" if faults[1:] else ""
         super().__init__(
             f"the memory plan is wrong: {faults[0].text}{more}",
             hint=f"`hil size {path} --html plan.html` draws the plan; it comes from ExecuTorch's "
@@ -177,12 +177,12 @@ class _Check:
     def _overwrite(self, value: int, by: int, index: int) -> PlanFault:
         step = self._steps[index]
         reader = step if value in step.reads else self._reader(value, index)
-        why = "which reads it" if reader is step else f"while {reader} still reads it"
+        why = ", which reads it" if reader is step else f" while {reader} still reads it"
         if not reader.following:
-            why = "although it is an output of the method"
+            why = ", although it is an output of the method"
             if value in self._flow.states:
-                why = "although it is a mutable buffer, which the next run needs"
-        text = f"is overwritten by {step} {why}; that writes {self._described(by)}"
+                why = ", although it is a mutable buffer, which the next run needs"
+        text = f"is overwritten by {step}{why}; that writes {self._described(by)}"
         facts = {"operator": step.operator, "layer": step.layer}
         numbers = {"instruction": step.number, "reader": reader.number, "overwritten_by": by}
         return self._fault(value, text, **facts, **numbers)
