@@ -128,8 +128,9 @@ def _anatomy(file: Path, options: _Options) -> Answer:
             write_page(options.html, title, anatomy, plans=plans)
         print_anatomy(terminal(), title, anatomy, options.depth, options.top)
         print_plans(terminal(), plans)
-        planned = {"memory_plan": [asdict(plan) for plan in plans]} if plans else {}
-        results.append({"file": str(path), **facts, **anatomy.to_fields(), **planned})
+        planned = [asdict(plan) for plan in plans]
+        fields = {"file": str(path), **facts, **anatomy.to_fields(), "memory_plan": planned}
+        results.append(fields)
     return results[0] if len(results) == 1 else {"firmware": results}, ExitCode.PASSED
 
 

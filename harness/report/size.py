@@ -22,7 +22,7 @@ from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, PartPath, group, shown
 from harness.size.difference import Change, Difference
-from harness.size.memory_plan import MemoryPlan, PlannedBuffer
+from harness.size.memory_plan import MemoryPlan
 from harness.system.files import disk_errors, write_whole
 
 _STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
@@ -60,24 +60,24 @@ def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int
 
 
 def print_plans(console: Console, plans: Sequence[MemoryPlan]) -> None:
-    """When each planned buffer is fullest, and of what; and what is wrong."""
     for plan in plans:
-        tensors = {tensor.value: tensor for tensor in plan.tensors}
-        for buffer in plan.buffers:
-            largest = map(tensors.__getitem__, buffer.values[:_MOST_TENSORS])
-            by = "".join(f"; {t.end - t.start:,} for {t.tensor} of {t.maker}" for t in largest)
-            say(console, _peak(plan, buffer) + by)
+        for text in _peaks(plan):
+            say(console, text)
         for fault in plan.faults:
             say(console, f"the memory plan is wrong: {fault.text}", "red")
 
 
-def _peak(plan: MemoryPlan, buffer: PlannedBuffer) -> str:
-    number, needed = buffer.instruction, max(buffer.needed)
-    when = "before the first instruction" if number < 0 else "after the last instruction"
-    if 0 <= number < len(plan.instructions):
-        when = f"during instruction {number} ({plan.instructions[number]})"
-    where = f"{plan.method}, buffer {buffer.number}"
-    return f"{where}: {needed:,} of {buffer.bytes:,} bytes are needed {when}"
+def _peaks(plan: MemoryPlan) -> list[str]:
+    """When each planned buffer is fullest, and of what."""
+    steps = {n: f"during instruction {n} ({name})" for n, name in enumerate(plan.instructions)}
+    tensors, texts = {tensor.value: tensor for tensor in plan.tensors}, []
+    for buffer in plan.buffers:
+        number, used = buffer.instruction, f"{max(buffer.needed):,} of {buffer.bytes:,} bytes"
+        when = steps.get(number, "after the last instruction" if number > 0 else "at the start")
+        largest = map(tensors.__getitem__, buffer.values[:_MOST_TENSORS])
+        by = "".join(f"; {t.end - t.start:,} for {t.tensor} of {t.maker}" for t in largest)
+        texts.append(f"{plan.method}, buffer {buffer.number}: {used} are needed {when}{by}")
+    return texts
 
 
 def print_difference(console: Console, difference: Difference, top: int) -> None:
@@ -185,7 +185,7 @@ def render_page(
             for name, after, before in views
             if after or before
         ],
-        "plans": [{**asdict(p), "peaks": [_peak(p, b) for b in p.buffers]} for p in plans],
+        "plans": [{**asdict(plan), "peaks": _peaks(plan)} for plan in plans],
     }
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
