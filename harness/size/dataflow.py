@@ -186,7 +186,7 @@ class Dataflow:
         if value not in self.places:
             return None
         alike = self._alike[self.places[value], self.values[value].get("scalar_type")]
-        return max((n for n in alike if n < value and n in written), default=None)
+        return next((n for n in reversed(alike) if n < value and n in written), None)
 
     def _resolve(self, steps: Sequence[Step]) -> None:
         """Replaces views, and finds what is only worked in."""

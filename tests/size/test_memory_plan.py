@@ -17,6 +17,7 @@ import pytest
 from harness.core.errors import MalformedFile
 from harness.core.verdict import Verdict
 from harness.size.memory_plan import MemoryPlanError, memory_plans, require_sound_plan
+from tests.size.mutations import mutations
 from tests.size.plan_samples import (
     NOTHING,
     Value,
@@ -474,6 +475,21 @@ def test_a_damaged_program_is_left_to_its_runner(tmp_path: Path) -> None:
     require_sound_plan(file)
     (tmp_path / "x.elf").write_bytes(b"\x7fELF" + bytes(60))
     assert memory_plans(tmp_path / "x.elf") == ()
+
+
+def test_random_damage_is_survived(tmp_path: Path) -> None:
+    """Whatever the bytes are, a plan or MalformedFile (seed 7)."""
+    file, sound, damaged = tmp_path / "x.pte", 0, 0
+    whole = program(
+        *(PLANTS[name].sound for name in ("what a loop gathers", "what a branch hands on"))
+    )
+    for _, content in mutations(whole, 400, seed=7):
+        file.write_bytes(content)
+        try:
+            sound += bool(memory_plans(file))
+        except MalformedFile:
+            damaged += 1
+    assert min(sound, damaged) > 20
 
 
 def test_values_that_view_each_other_end(tmp_path: Path) -> None:
