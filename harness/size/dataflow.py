@@ -193,10 +193,8 @@ class Dataflow:
         written = {value for step in steps for value in step.binds}
         for step in steps:
             for value in (step.reads - written - self._viewed.keys()) & self.places.keys():
-                base, byte = (
-                    self._base(value, written),
-                    element_of(self.values[value])[1] == "uint8",
-                )
+                base = self._base(value, written)
+                byte = element_of(self.values[value])[1] == "uint8"
                 known = _WITHOUT_SCRATCH if byte else (*_WITHOUT_SCRATCH, "cortex_m::")
                 if base is not None:
                     self._view(value, base)
