@@ -168,25 +168,25 @@ class Dataflow:
         step.overwrites, step.binds = {*results}, {*results}
 
     def _split(self, steps: Sequence[Step], index: int, args: Sequence[int]) -> None:
-        """The outputs of a delegate are what nothing else writes. One before the last is a view,
-        though, where it has the place of a value that is no argument itself, and that is read later
-        or was never read before."""
-        written, outputs = {value for step in steps for value in step.binds}, {*args}
-        for value in args:
-            base = None if value == args[-1] else self._base(value, written)
-            later = any(base in step.reads for step in steps[index + 1 :])
-            earlier = any(base in step.reads for step in steps[:index])
-            if value in written or (base not in (None, *args) and (later or not earlier)):
-                outputs.discard(value)
+        """The outputs of a delegate are what nothing else writes. One before the last is taken for
+        a view, though, where it has the place of a value that is still to be read by others."""
+        written, outputs = {value for step in steps for value in step.binds}, {*args[-1:]}
+        needed = {value for step in steps[index + 1 :] for value in step.reads}.difference(args)
+        outputs |= {value for value in args if needed.isdisjoint(self._before(value))}
+        outputs -= written
         steps[index].reads -= outputs
         steps[index].overwrites, steps[index].binds = outputs, {*outputs}
 
-    def _base(self, value: int, written: set[int]) -> int | None:
-        """The last of the earlier values of its type that have its place."""
+    def _before(self, value: int) -> list[int]:
+        """The earlier values of its type that have its place."""
         if value not in self.places:
-            return None
+            return []
         alike = self._alike[self.places[value], self.values[value].get("scalar_type")]
-        return next((n for n in reversed(alike) if n < value and n in written), None)
+        return [n for n in alike if n < value]
+
+    def _base(self, value: int, written: set[int]) -> int | None:
+        """What a view shows: the last of what was there before it."""
+        return next((n for n in reversed(self._before(value)) if n in written), None)
 
     def _resolve(self, steps: Sequence[Step]) -> None:
         """Replaces views, and finds what is only worked in."""

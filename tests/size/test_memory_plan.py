@@ -366,6 +366,12 @@ def shared() -> dict[str, Value]:
             [kernel(ADD, 0, 0, 1, 1), delegate(2, 3), kernel(ADD, 1, 3, 4, 4)],
             outputs=[4],
         ),
+        "an output of a delegate at the place of an input that nothing reads": method(
+            [planned(0), planned(16), planned(32), planned(0), planned(48)],
+            [delegate(1, 2, 3, 4)],
+            inputs=[0, 1],
+            outputs=[2, 3, 4],
+        ),
         "two buffers": method(
             [planned(0), planned(0, buffer=2)],
             [kernel(ADD, 0, 0, 1, 1)],
