@@ -264,7 +264,10 @@ _JSON_FIELDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("judge RUN_DIR", _CASE_FIELDS),
     ("judge LOG", _LOG_FIELDS),
     ("gate", ("failed", "gates")),
-    ("size FILE", ("file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes")),
+    (
+        "size FILE",
+        ("file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes", "memory_plan"),
+    ),
     ("size OLD NEW", ("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why")),
     ("link explain", ("source", "failed", "linked", "stopped", "output", "failures")),
     ("nightly run", ("night", "cases")),

@@ -19,11 +19,19 @@ from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
 from harness.report import size as render
-from harness.report.size import print_anatomy, summary, workflow_commands, write_page
+from harness.report.size import (
+    print_anatomy,
+    print_plans,
+    summary,
+    workflow_commands,
+    write_page,
+)
 from harness.report.summary import append_to_step_summary
 from harness.run.gate import every_subject, gate_cases, left_over, measure
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
+from harness.size.measure import layers_of
+from harness.size.memory_plan import memory_plans
 from harness.system.settings import is_strict
 
 
@@ -73,7 +81,7 @@ class _Options:
     "--html",
     type=FILE,
     metavar="OUT",
-    help="Write one self-contained page with a treemap and a table.",
+    help="Write one self-contained page: a treemap, a table, and the memory plan of a program.",
 )
 @click.option(
     "--markdown", "as_markdown", is_flag=True, help="With NEW: a table for a pull request."
@@ -115,10 +123,14 @@ def _anatomy(file: Path, options: _Options) -> Answer:
     results = []
     for title, path, facts in _subjects(file, built):
         anatomy = measure(path, options.target, options.linker_map)
+        plans = memory_plans(path, layers_of(path))
         if options.html is not None:
-            write_page(options.html, title, anatomy)
+            write_page(options.html, title, anatomy, plans=plans)
         print_anatomy(terminal(), title, anatomy, options.depth, options.top)
-        results.append({"file": str(path), **facts, **anatomy.to_fields()})
+        print_plans(terminal(), plans)
+        planned = [asdict(plan) for plan in plans]
+        fields = {"file": str(path), **facts, **anatomy.to_fields(), "memory_plan": planned}
+        results.append(fields)
     return results[0] if len(results) == 1 else {"firmware": results}, ExitCode.PASSED
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, PartPath, group, shown
 from harness.size.difference import Change, Difference
+from harness.size.memory_plan import MemoryPlan
 from harness.system.files import disk_errors, write_whole
 
 _STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
@@ -57,6 +59,27 @@ def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int
     console.print(table, highlight=False, markup=False)
 
 
+def print_plans(console: Console, plans: Sequence[MemoryPlan]) -> None:
+    for plan in plans:
+        for text in _peaks(plan):
+            say(console, text)
+        for fault in plan.faults:
+            say(console, f"the memory plan is wrong: {fault.text}", "red")
+
+
+def _peaks(plan: MemoryPlan) -> list[str]:
+    """When each planned buffer is fullest, and of what."""
+    steps = {n: f"during instruction {n} ({name})" for n, name in enumerate(plan.instructions)}
+    tensors, texts = {tensor.value: tensor for tensor in plan.tensors}, []
+    for buffer in plan.buffers:
+        number, used = buffer.instruction, f"{max(buffer.needed):,} of {buffer.bytes:,} bytes"
+        when = steps.get(number, "after the last instruction" if number > 0 else "at the start")
+        largest = map(tensors.__getitem__, buffer.values[:_MOST_TENSORS])
+        by = "".join(f"; {t.end - t.start:,} for {t.tensor} of {t.maker}" for t in largest)
+        texts.append(f"{plan.method}, buffer {buffer.number}: {used} are needed {when}{by}")
+    return texts
+
+
 def print_difference(console: Console, difference: Difference, top: int) -> None:
     totals = f"{difference.old_total:,} -> {difference.new_total:,} bytes ({difference.delta:+,})"
     say(console, totals, "bold")
@@ -90,7 +113,7 @@ def _described(change: Change) -> str:
     return f"{shown(change.path)} (was {origin})"
 
 
-_MOST_CHANGES = 20
+_MOST_CHANGES, _MOST_TENSORS = 20, 3
 
 
 def workflow_commands(gates: Sequence[Gate | LeftOver], environ: Mapping[str, str]) -> list[str]:
@@ -127,15 +150,23 @@ _RESERVED = "reserved: pools, stacks, .bss"
 _TEMPLATE = Path(__file__).with_name("size.html")
 
 
-def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
+def write_page(
+    path: Path,
+    title: str,
+    new: Anatomy,
+    old: Anatomy | None = None,
+    plans: Sequence[MemoryPlan] = (),
+) -> None:
     """Raises NotThere, DiskError."""
     if not path.parent.is_dir():
         raise NotThere(path.parent, "directory", hint="the page would go there")
     with disk_errors("writing the page"):
-        write_whole(path, render_page(title, new, old))
+        write_whole(path, render_page(title, new, old, plans))
 
 
-def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
+def render_page(
+    title: str, new: Anatomy, old: Anatomy | None = None, plans: Sequence[MemoryPlan] = ()
+) -> str:
     earlier = Anatomy(new.kind, 0, ()) if old is None else old
     placed, reserved = _split(new.parts)
     placed_before, reserved_before = _split(earlier.parts)
@@ -154,6 +185,7 @@ def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
             for name, after, before in views
             if after or before
         ],
+        "plans": [{**asdict(plan), "peaks": _peaks(plan)} for plan in plans],
     }
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")

@@ -57,6 +57,7 @@ from harness.sim.run_files import (
     read_output,
 )
 from harness.sim.simulator import pick
+from harness.size.memory_plan import require_sound_plan
 from harness.system.files import (
     MALFORMED,
     disk_errors,
@@ -344,7 +345,7 @@ def replay(
 ) -> Replay:
     """``bundled_target``: the bundle's, whatever is known here. ``require_confinement``: refuse to
     run it unconfined. Raises BadBundle, UsageError for a target that is another one here,
-    ToolMissing without the simulator, InfraError when it cannot be run."""
+    MemoryPlanError, ToolMissing without the simulator, InfraError when it cannot be run."""
     run_dir = new_run_dir("replay")
     root = run_dir / "bundle"
     there, program, firmware, fields = read_bundle(bundle, root, unpack(bundle, root))
@@ -354,6 +355,7 @@ def replay(
     try:
         target = checked(Target, fields) if bundled_target else _known_target(there, fields)
         chosen = pick(target, str(there.simulator.name))
+        require_sound_plan(pte)
         progress(f"{there.case.id}: simulating")
         static = static_metrics(firmware, pte)
         plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)

@@ -49,6 +49,7 @@ from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.run_files import WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
+from harness.size.memory_plan import EXECUTORCH_ALIGNMENT, require_sound_plan
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.progress import Progress, silent
@@ -213,8 +214,12 @@ def _run_one(
     try:
         if isinstance(program, HarnessError):
             raise program
-        origins = {} if options.pte else program.origins
-        require_possible(source, chosen.target, options.pte or program.pte_path, origins)
+        if options.pte is None:
+            require_possible(source, chosen.target, program.pte_path, program.origins)
+            require_sound_plan(program.pte_path, program.layers, EXECUTORCH_ALIGNMENT)
+        else:
+            require_possible(source, chosen.target, options.pte)
+            require_sound_plan(options.pte)
         return run_case(case, chosen, program, runner.firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)
@@ -340,8 +345,8 @@ def execute(
 
     Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
     no kernel or backend for, DoesNotFit for one that the target has no memory for, VersionSkew as
-    ``require_fit``, InfraError when outputs cannot be written, FvpMissing when the FVP is not there
-    and that is to be skipped.
+    ``require_fit``, MemoryPlanError, InfraError when outputs cannot be written, FvpMissing when the
+    FVP is not there and that is to be skipped.
     """
     checkout = options.firmware.checkout()
     chosen = pick(load_target(target_name), options.simulator)
@@ -356,6 +361,7 @@ def execute(
     for source in options.firmware.sources:
         require_fit(program, None, source, None if checkout is None else checkout.root)
         require_possible(source, chosen.target, program)
+        require_sound_plan(program)
         request = BuildRequest(chosen.target, chosen.name, checkout)
         firmware = equipped(source.build(request, progress), request, program, progress)
         progress(f"running {program.name} on {chosen.target.name}")

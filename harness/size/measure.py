@@ -36,7 +36,7 @@ def measure_file(
         if view[:4] == MAGIC:
             return elf_anatomy.anatomy(path, view, regions, linker_map)
         if identifier[:2] == b"ET":
-            return pte.anatomy(view, load_schema(PTE), _layers(path))
+            return pte.anatomy(view, load_schema(PTE), layers_of(path))
         if identifier[:2] == b"BP":
             return _bundle(view)
     except MalformedFile as error:
@@ -50,7 +50,7 @@ def measure_file(
     )
 
 
-def _layers(path: Path) -> tuple[str, ...]:
+def layers_of(path: Path) -> tuple[str, ...]:
     """Layers of the model, as its export recorded them: beside a program of the cache, and in the
     directory of its run. () for any other file; a ``.pte`` itself has no layers."""
     for file in (path.with_name(_RECORD), path.absolute().parent.parent / "expected" / _RECORD):

@@ -29,7 +29,17 @@ ANSWERS = {
     "judge {run}": CASE,
     "judge run.log": LOG,
     "gate host/add": {"failed", "gates"},
-    "size add.pte": {"file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes"},
+    "size add.pte": {
+        "file",
+        "kind",
+        "total",
+        "unknown",
+        "parts",
+        "memory",
+        "dropped",
+        "notes",
+        "memory_plan",
+    },
     "size add.pte add.pte --why 10": {
         *("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why"),
     },

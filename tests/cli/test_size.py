@@ -19,6 +19,7 @@ from harness.run import gate as size_gate
 from harness.run.gate import Measured
 from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
+from tests.size.plan_samples import kernel, method, planned, program
 from tests.size.samples import sample_pte
 
 CASE = Case("corstone-300-m55", "ds_cnn")
@@ -48,6 +49,28 @@ def test_json_adds_up(files: tuple[str, str]) -> None:
     assert answer["total"] == sum(p["bytes"] for p in answer["parts"])
     assert answer["total"] == Path(files[0]).stat().st_size
     assert answer["unknown"] == 0
+
+
+def test_the_memory_plan_of_a_program_is_told(tmp_path: Path) -> None:
+    """When its memory is fullest and of what; a fault in words and as data."""
+    file, page = tmp_path / "x.pte", tmp_path / "x.html"
+    values = [planned(0), planned(16), planned(8, 32)]
+    calls = [kernel(0, 0, 0, 1, 1), kernel(0, 0, 1, 2, 2)]
+    file.write_bytes(program(method(values, calls, outputs=[2])))
+    done = call("size", str(file), "--html", str(page))
+    told = " ".join(done.output.split())
+    assert done.exit_code == 0
+    assert (
+        "forward, buffer 1: 64 of 64 bytes are needed during instruction 1 (aten::add.out); "
+        "32 for int8[32] of aten::add.out; 16 for int8[16] of input 0" in told
+    )
+    assert "the memory plan is wrong: value 0 [0x0, 0x10) of buffer 1 is overwritten by" in told
+    assert "overwritten by instruction 1" in page.read_text()
+    (plan,) = json.loads(call("size", str(file), "--json").output)["memory_plan"]
+    assert plan["buffers"][0]["needed"] == [16, 32, 64, 32]
+    assert [fault["facts"]["value"] for fault in plan["faults"]] == [0, 1]
+    runner = json.loads(call("size", "host/runner", "--json").output)
+    assert runner["memory_plan"] == []
 
 
 def test_diff_names_what_grew(files: tuple[str, str]) -> None:

@@ -39,6 +39,7 @@ def test_rows_of_both_files() -> None:
                 ],
             }
         ],
+        "plans": [],
     }
 
 

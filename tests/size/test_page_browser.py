@@ -11,7 +11,9 @@ import pytest
 from harness.report.size import render_page
 from harness.size.anatomy import Anatomy, Part
 from harness.size.measure import measure_file
+from harness.size.memory_plan import memory_plans
 from tests.chromium import chromium
+from tests.size.plan_samples import kernel, method, planned, program
 from tests.size.samples import sample_pte, tensor
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -89,6 +91,42 @@ def test_what_is_reserved_is_a_strip_that_leads_to_it(browser: Any, tmp_path: Pa
     wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert browser.execute_script(wide)
     browser.set_window_size(1200, 900)
+
+
+def test_the_memory_plan_is_a_picture_of_its_own(browser: Any, tmp_path: Path) -> None:
+    """A box for each tensor where it is and while it is needed, the peak, and who makes it."""
+    file, page = tmp_path / "x.pte", tmp_path / "x.html"
+    names = [kernel(0, 0, 0, 1, 1), kernel(0, 1, 1, 2, 2)]
+    file.write_bytes(
+        program(method([planned(0), planned(16), planned(16, 32)], names, outputs=[2]))
+    )
+    page.write_text(render_page("x", measure_file(file), plans=memory_plans(file, ["</script>"])))
+    browser.get(page.as_uri())
+    assert complaints(browser) == []
+    assert not by(browser, "#plans")[0].is_displayed()
+    by(browser, "#views button")[-1].click()
+    assert by(browser, "#plans")[0].is_displayed()
+    assert not by(browser, "#map")[0].is_displayed()
+    assert by(browser, "#plans .peak")[0].text == (
+        "forward, buffer 1: 48 of 64 bytes are needed during instruction 1 (aten::add.out); "
+        "32 for int8[32] of aten::add.out; 16 for int8[16] of aten::add.out, </script>"
+    )
+    wrong = by(browser, "#plans .fault")[0].text
+    assert wrong.startswith("value 1 [0x10, 0x20) of buffer 1 is overwritten by instruction 1")
+    boxes = [box for box in by(browser, "#plans svg rect") if box.get_attribute("stroke")]
+    titles = browser.execute_script("return arguments[0].map(b => b.textContent)", boxes)
+    assert (
+        titles[1]
+        == "value 1 int8[16], 16 B at 16\nof aten::add.out, </script>\ninstructions 0 to 1"
+    )
+    first, second, third = (box.rect for box in boxes)
+    column = third["width"] / 2  # it is needed by instruction 1 and at the end
+    assert first["width"] == pytest.approx(2 * column, rel=0.02)
+    assert second["x"] == pytest.approx(first["x"] + column, abs=2)
+    assert third["height"] == pytest.approx(2 * second["height"], rel=0.05)
+    assert second["y"] + second["height"] == pytest.approx(first["y"], abs=2)
+    by(browser, "#views button")[0].click()
+    assert by(browser, "#map")[0].is_displayed()
 
 
 def test_a_click_zooms_and_the_trail_leads_back(browser: Any, pages: tuple[Path, Path]) -> None:

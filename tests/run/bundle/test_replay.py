@@ -22,6 +22,8 @@ from harness.run.bundle import replay as replay_confined
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
+from harness.size.memory_plan import MemoryPlanError
+from tests.size.plan_samples import offsets_in, with_offset
 
 from .conftest import TARGET, made
 from .forging import described, edited, members, packed
@@ -52,6 +54,16 @@ def test_a_replay_can_be_bundled(bundle: Path, tmp_path: Path) -> None:
     """It has all that it needs in its own directory."""
     here = replay(bundle).here
     assert replay(packed_run(here, tmp_path / "again.tar.zst")).same
+
+
+def test_a_program_whose_tensors_share_memory_is_refused(bundle: Path, tmp_path: Path) -> None:
+    content = members(bundle)
+    pte = content["work/program.pte"]
+    last = max(offsets_in(pte))
+    content["work/program.pte"] = with_offset(pte, last, 1 << 20)
+    (tmp_path / "wrong.tar.zst").write_bytes(packed(described(content)))
+    with pytest.raises(MemoryPlanError, match=f"value {last} .* ends outside its buffer"):
+        replay(tmp_path / "wrong.tar.zst")
 
 
 def test_a_failure_is_reproduced(home: Path, tmp_path: Path) -> None:
