@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Sequence
 from importlib import metadata
@@ -120,6 +121,22 @@ class FileRaised(StageFailed, BadModel):
     def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
         super().__init__(request, stage, error)
         self.hint = "the file, and then `ModelUnderTest(*ModelInputs)`, has to run by itself"
+        if isinstance(error, FileNotFoundError) and request.model.file is not None:
+            self.hint = _where_looked(error, request.model.file.parent)
+
+
+def _where_looked(error: FileNotFoundError, folder: Path) -> str:
+    """For a file of a user's that another one, in ``folder``, did not find."""
+    here = f"the current directory of the export is {os.getcwd()}"
+    if not isinstance(error.filename, str):  # a library in another language raised it
+        return f"{here}, and the folder of the model's file {folder}: start paths at the latter"
+    name = Path(error.filename)
+    if name.is_absolute():
+        return f"{here}; with --isolate-export a model reads only {folder}"
+    beside = folder / name
+    found = "the folder of the model's file has it" if beside.exists() else f"nor is it {beside}"
+    write = f"Path(__file__).parent / {str(name)!r}"
+    return f"{here}, and there is no {name} in it; {found}: start paths at the file, as {write}"
 
 
 class NothingDelegated(ExportError):

@@ -337,8 +337,10 @@ def test_input_files_that_are_none(
     error = failure(user_model(LINEAR + f"InputFiles = {declared}\n"))
     assert isinstance(error, BadModel)
     assert message in error.message
+    assert error.hint in ("names start at the folder of the model's file", INPUT_FILES)
 
 
+INPUT_FILES = 'InputFiles = ["weights.bin"]'
 MODEL = """
 import torch
 class Mine(torch.nn.Module):

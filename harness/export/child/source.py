@@ -18,22 +18,23 @@ import torch
 
 from harness.config.models import CONVENTION, ModelSource, NamesMissing
 from harness.core.errors import BadModel
+from harness.export.cache import state_of
+from harness.export.child.opened import OpenedFiles, is_installed
 from harness.export.child.samples import Sample
 from harness.export.failures import InputChanged
 from harness.export.program import DTYPE_BYTES
-from harness.system.files import sha256_of
-from harness.system.paths import import_root
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """``calibration`` is empty unless the user's file has ``CalibrationInputs``; ``input_files``:
-    those that its ``InputFiles`` names."""
+    """``calibration`` is empty unless the user's file has ``CalibrationInputs``; ``declared``: the
+    files that its ``InputFiles`` names; ``opened``: those that it opens, None of a shipped one."""
 
     module: torch.nn.Module
     examples: Sample
     calibration: tuple[Sample, ...] = ()
-    input_files: tuple[Path, ...] = ()
+    declared: tuple[Path, ...] = ()
+    opened: OpenedFiles | None = None
 
 
 def load_model(source: ModelSource) -> LoadedModel:
@@ -55,6 +56,7 @@ def load_model(source: ModelSource) -> LoadedModel:
 
 def _load_user_file(file: Path) -> LoadedModel:
     """The convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
+    opened = OpenedFiles()
     user = _executed(file)
     missing = [n for n in CONVENTION if not hasattr(user, n)]
     if missing:
@@ -73,7 +75,7 @@ def _load_user_file(file: Path) -> LoadedModel:
     for index, sample in enumerate(calibration):
         _check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
     files = _declared_files(file, getattr(user, "InputFiles", ()))
-    return LoadedModel(module.eval().requires_grad_(False), examples, calibration, files)
+    return LoadedModel(module.eval().requires_grad_(False), examples, calibration, files, opened)
 
 
 def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:
@@ -88,23 +90,37 @@ def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:
     files = tuple(file.parent / name for name in declared)
     for path in files:
         if not path.is_file():
-            raise BadModel(f"InputFiles of {file.name}: there is no file {path}", path=file)
+            raise BadModel(
+                f"InputFiles of {file.name}: there is no file {path}",
+                hint="names start at the folder of the model's file",
+                path=file,
+            )
     return files
 
 
-def input_files(file: Path, declared: Sequence[Path], started: int) -> dict[str, str]:
-    """The files that a model was made of besides ``file``, with their sha256, by name relative to
-    its folder: those declared, and the modules of the user's repository that are imported now.
+def input_files(file: Path, model: LoadedModel, started: int, own: Path) -> dict[str, str]:
+    """The files and folders that a model was made of besides ``file``, with their state: those that
+    it opened, listed or declared, and the user's modules that are imported now. Names are relative
+    to its folder within its repository, begin with ``./`` where the model opened them relative to
+    the current directory, and are absolute elsewhere. ``own``: the folder of the export's result.
 
     Raises InputChanged for a file that was written after ``started`` (``time.time_ns``).
     """
     root = _repository(file)
-    digests = {}
-    for path in sorted({*declared, *_imported_below(root)} - {file}):
-        if path.stat().st_mtime_ns > started:
+    opened = model.opened
+    assert opened is not None
+    paths = (*model.declared, *_imported(own), *opened.folders(root))
+    states = {}
+    for path, name in sorted({*((path, "") for path in paths), *opened.files(own)}):
+        if path == file:
+            continue
+        by_the_model = path.is_dir() or str(path) in opened.written
+        if path.exists() and not by_the_model and path.stat().st_mtime_ns > started:
             raise InputChanged(path)
-        digests[os.path.relpath(path, file.parent)] = sha256_of(path)
-    return digests
+        inside = path.is_relative_to(root)
+        place = os.path.relpath(path, file.parent) if inside else str(path)
+        states[name or place] = state_of(path)
+    return states
 
 
 def _repository(file: Path) -> Path:
@@ -112,16 +128,14 @@ def _repository(file: Path) -> Path:
     return next((f for f in file.parents if (f / ".git").exists()), file.parent)
 
 
-def _imported_below(root: Path) -> Iterator[Path]:
-    harness = import_root() / "harness"
+def _imported(own: Path) -> Iterator[Path]:
     for module in list(sys.modules.values()):
         origin = getattr(module, "__file__", None)
-        if not isinstance(origin, str):
+        if not isinstance(origin, str) or not os.path.isfile(origin):  # torch makes some up
             continue
-        path = Path(origin)
-        installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-        if path.is_relative_to(root) and not installed and not path.is_relative_to(harness):
-            yield path
+        path = os.path.abspath(origin)
+        if not is_installed(path, own):
+            yield Path(path)
 
 
 def _as_tuple(value: object) -> Sample:

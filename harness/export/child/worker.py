@@ -51,8 +51,7 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export(
     on_stage: OnStage, request: ExportRequest, versions: dict[str, str], directory: str
 ) -> dict[str, str]:
-    """Writes the program into ``directory``. Returns the sha256 of the files that the model was
-    made of besides its own, by name relative to the model's folder.
+    """Writes the program into ``directory``. Returns what ``input_files`` does.
 
     Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError.
     """
@@ -81,7 +80,7 @@ def export(
         write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
     if request.model.file is None:
         return {}
-    return input_files(request.model.file, model.input_files, started)
+    return input_files(request.model.file, model, started, Path(directory))
 
 
 class _Stages:
