@@ -19,6 +19,7 @@ class Reason(Word):
     DEFECTS_UNREAD = "defects_unread"
     REFERENCE_OUTPUTS = "reference_outputs"
     REFERENCE_PROGRAM = "reference_program"
+    NOT_ACCEPTED = "not_accepted"
     TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
     UNKNOWN_LINE = "unknown_line"  # behind an end marker

@@ -174,6 +174,7 @@ class Expectation:
     outputs every firmware has to give for the program, in place of the oracle's.
     ``defects`` of ExecuTorch's that its own kernels or exporter would show in this program, and
     ``accepted_defects``, with which it may pass; ``defects_unread``: why that is not known.
+    ``accept_command``: how to accept the case, where a run without an accepted one fails, else "".
     ``program_difference``: what the program is against the one of the accepted run, None where it
     is that one or there is none; with ``strict`` that is a failure. Raises ValueError for a
     tolerance that nobody can ask for.
@@ -190,6 +191,7 @@ class Expectation:
     truth: Reference | None = None
     program_difference: ProgramDifference | None = None
     strict: bool = False
+    accept_command: str = ""
     defects: tuple[ProgramDefect, ...] = ()
     accepted_defects: tuple[ProgramDefect, ...] = ()
     defects_unread: str = ""

@@ -92,7 +92,7 @@ def is_installed(path: str, *own: Path) -> bool:
     parts = Path(path).parts
     if not _PACKAGES.isdisjoint(parts) or "__pycache__" in parts or path.startswith(_KERNELS):
         return True
-    exporter = (Path(place).parent for place in import_module("executorch").__path__)
-    library = sysconfig.get_path("stdlib")
-    places = [library, import_root() / "harness", data_root() / "targets", *exporter, *own]
-    return any(Path(path).is_relative_to(place) for place in places)
+    exporter = [Path(place).parent for place in import_module("executorch").__path__]
+    library = Path(sysconfig.get_path("stdlib"))
+    places = [library, import_root() / "harness", data_root() / "targets", *exporter]
+    return any(Path(path).is_relative_to(place) for place in (*places, *own))
