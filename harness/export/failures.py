@@ -187,6 +187,25 @@ class DeadModelError(ExportError):
             )
 
 
+class DeadOutputError(DeadModelError):
+    """Some outputs, by number, are the same for every input: nothing would show a wrong one."""
+
+    kind = "dead_output"
+
+    def __init__(self, model: str, outputs: Sequence[int], sets: Sequence[RawSet]) -> None:
+        self.model, self.outputs = model, tuple(outputs)
+        self.different_inputs = len({s.inputs for s in sets})
+        which = " and ".join(f"output {number}" for number in outputs)
+        empty = all(s.expected[number] == b"" for s in sets for number in outputs)
+        ExportError.__init__(
+            self,
+            f"{which} of model '{model}' {'has no element' if empty else 'is the same'} for "
+            f"{self.different_inputs} different inputs, so a wrong one would not show",
+            hint="check its weights and its inputs; if it is meant to be constant, write "
+            f"ConstantOutputs = {list(outputs)} into the model's file",
+        )
+
+
 def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
     """The innermost line of the user's own file in the traceback of an error or its causes."""
     source = request.model.file

@@ -196,6 +196,7 @@ def write_program(
     serialised: Serialised,
     sets: Sequence[RawSet],
     oracles: tuple[OracleAgreement, ...],
+    remarks: tuple[str, ...],
 ) -> None:
     """Writes the files of a Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)
@@ -226,6 +227,7 @@ def write_program(
         ),
         by_design=lowered.by_design,
         not_reproducible=lowered.not_reproducible,
+        remarks=remarks,
         values=write_values(directory, lowered.intermediates) if lowered.intermediates else "",
     ).save()
 

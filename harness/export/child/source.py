@@ -35,6 +35,23 @@ class LoadedModel:
     calibration: tuple[Sample, ...] = ()
     declared: tuple[Path, ...] = ()
     opened: OpenedFiles | None = None
+    constant: tuple[int, ...] = ()  # outputs that are so, its ``ConstantOutputs``
+    trained: bool = False  # it was in training mode
+
+    def remarks(self, constant: Sequence[int]) -> tuple[str, ...]:
+        """For every report. ``constant``: the outputs that proved to be.
+
+        Raises BadModel for one that is declared and is not constant.
+        """
+        if wrong := sorted(set(self.constant) - set(constant)):
+            raise BadModel(
+                f"ConstantOutputs of the model names output {wrong[0]}, which is not constant",
+                hint="take it out: then a wrong output shows",
+            )
+        found = [f"output {n} is constant, as ConstantOutputs says" for n in constant]
+        if self.trained:
+            found.append("the model was in training mode, and is exported in evaluation mode")
+        return tuple(found)
 
 
 def load_model(source: ModelSource) -> LoadedModel:
@@ -75,7 +92,16 @@ def _load_user_file(file: Path) -> LoadedModel:
     for index, sample in enumerate(calibration):
         _check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
     files = _declared_files(file, getattr(user, "InputFiles", ()))
-    return LoadedModel(module.eval().requires_grad_(False), examples, calibration, files, opened)
+    constant = getattr(user, "ConstantOutputs", ())
+    if not isinstance(constant, list | tuple) or not all(isinstance(n, int) for n in constant):
+        raise BadModel(
+            f"ConstantOutputs of {file.name} must be a list of output numbers",
+            hint="ConstantOutputs = [1]",
+            path=file,
+        )
+    trained = any(part.training for part in module.modules())
+    evaluated = module.eval().requires_grad_(False)
+    return LoadedModel(evaluated, examples, calibration, files, opened, tuple(constant), trained)
 
 
 def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:

@@ -66,18 +66,21 @@ def export(
         constant: tuple[int, ...] = ()
         if request.model.is_user_file:
             with stage(_RUN):
-                constant = try_out(request.model.name, model.module, samples)
+                constant = try_out(request.model.name, model.module, samples, model.constant)
         with _suspecting(constant):
             work = _Work(request, versions, model.module, calibration, samples, stage)
             lowered = lower_model(work)
             with stage("serialise"):
                 serialised = serialise(lowered)
                 sets = serialised.raw_sets(samples, lowered)
-    require_sensitivity(request.model.name, sets)
+    constant = require_sensitivity(request.model.name, sets, model.constant)
+    remarks = model.remarks(constant)
     with stage("compare the oracles"):
         oracles = agreements(serialised.outputs, lowered.outputs, lowered.cross_checks)
     with disk_errors("writing the program"):
-        write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
+        write_program(
+            Path(directory), request, versions, lowered, serialised, sets, oracles, remarks
+        )
     if request.model.file is None:
         return {}
     return input_files(request.model.file, model, started, Path(directory))
