@@ -14,6 +14,8 @@ class Reason(Word):
 
     OUTPUT_MISSING = "output_missing"
     OUTPUT_SIZE = "output_size"
+    OUTPUT_UNDECLARED = "output_undeclared"
+    FILES_REWRITTEN = "files_rewritten"
     OUTPUTS_DIFFER = "outputs_differ"
     KNOWN_DEFECT = "known_defect"
     DEFECTS_UNREAD = "defects_unread"

@@ -131,7 +131,8 @@ class ByDesign:
 class Outputs:
     """What the run wrote, against what was expected.
 
-    ``missing`` names files that do not exist, ``misshapen`` files of the wrong size. ``sha256``
+    ``missing`` names files that do not exist, ``misshapen`` files of the wrong size,
+    ``undeclared`` outputs that the program has not. ``sha256``
     of every output by input set; ``diffs`` for those that could be compared, from the definition
     that they are nearer to where there are two (``by_design``).
     """
@@ -141,6 +142,7 @@ class Outputs:
     misshapen: tuple[str, ...] = ()
     sha256: tuple[tuple[str, ...], ...] = ()
     by_design: ByDesign | None = None
+    undeclared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,14 @@ from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, Ten
 from harness.judge.reference import Reference
 from harness.log.events import Kind
 from harness.sim.simulator import NpuResult, NpuStop
+from harness.sim.transcript import Ending
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
     """The verdict, its first cause, and notes."""
     finding = (
         execution_cause(evidence.observation, evidence.ending, expectation.build_id)
+        or _rewritten(evidence.ending)
         or _incomplete(evidence.outputs)
         or _mismatch(evidence.outputs, expectation)
         or _known_defect(expectation)
@@ -86,6 +88,18 @@ def may_be_blamed(finding: Finding) -> bool:
 _RUNNER_ERROR = Kind.RUNNER_ERROR.value
 
 
+_MOST_NAMES = 8
+
+
+def _rewritten(ending: Ending) -> Finding:
+    """Which program ran, and on which inputs, is then unknown."""
+    if not ending.rewritten:
+        return None
+    names = ", ".join(ending.rewritten[:_MOST_NAMES])
+    text = f"the guest changed or removed what it was given to read: {names}"
+    return Verdict.NO_VERDICT, Cause(Reason.FILES_REWRITTEN, text)
+
+
 def _incomplete(outputs: Outputs) -> Finding:
     if outputs.missing:
         return Verdict.NO_VERDICT, Cause(
@@ -93,6 +107,10 @@ def _incomplete(outputs: Outputs) -> Finding:
         )
     if outputs.misshapen:
         return Verdict.MISMATCH, Cause(Reason.OUTPUT_SIZE, "; ".join(outputs.misshapen))
+    if outputs.undeclared:
+        names = ", ".join(outputs.undeclared[:_MOST_NAMES])
+        text = f"written, and no output of the program: {names}"
+        return Verdict.MISMATCH, Cause(Reason.OUTPUT_UNDECLARED, text)
     if not outputs.diffs:
         return Verdict.NO_VERDICT, Cause(
             Reason.NOTHING_COMPARED, "no output was compared with anything"

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns, blame_on_cpu
 from harness.run.directory import SealBroken, kept_expectations, load_record
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
-from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
+from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Ending, Transcript
 from harness.size.budgeted_figures import figures_of_firmware
@@ -277,10 +278,12 @@ def read_outputs(program: Program, work: Path) -> Outputs:
     missing: list[str] = []
     misshapen: list[str] = []
     digests: list[tuple[str, ...]] = []
+    declared: set[str] = set()
     for k in range(len(program.sets)):
         raws: list[bytes] = []
         for n, spec in enumerate(program.outputs):
             file = work / output_name(output_base(k), n)
+            declared.add(file.name)
             found = read_output(file, spec.nbytes)
             if found is None:
                 missing.append(file.name)
@@ -301,7 +304,14 @@ def read_outputs(program: Program, work: Path) -> Outputs:
         tuple(misshapen),
         tuple(digests),
         named if by_design else None,
+        tuple(sorted(set(_written(work)) - declared)),
     )
+
+
+def _written(work: Path) -> Iterator[str]:
+    """The names that outputs have, wherever the guest left them."""
+    for _, _, names in os.walk(work):
+        yield from (name for name in names if is_output(name))
 
 
 def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff, TensorDiff | None]:

@@ -249,6 +249,27 @@ CAUSES = {
         "output_size",
         None,
     ),
+    "an output that the program has not": (
+        {"outputs": Outputs((EXACT,), undeclared=("s0-1.bin",))},
+        "MISMATCH",
+        "output_undeclared",
+        None,
+    ),
+    "an input that the guest rewrote": (
+        {
+            "ending": replace(GOOD["ending"], rewritten=("s0i0.bin",)),
+            "outputs": Outputs((EXACT, OFF_BY_ONE), sha256=(("11",),)),
+        },
+        "NO_VERDICT",
+        "files_rewritten",
+        None,
+    ),
+    "an exit status that reads as 0": (
+        {"ending": replace(GOOD["ending"], exit_status=None, signal=31)},
+        "FAULT",
+        "exit_status",
+        3,
+    ),
     "nothing compared": ({"outputs": Outputs(())}, "NO_VERDICT", "nothing_compared", None),
     "wrong by one LSB": (
         {"outputs": Outputs((EXACT, OFF_BY_ONE), sha256=(("11",),))},
