@@ -127,16 +127,15 @@ class FileRaised(StageFailed, BadModel):
 
 def _where_looked(error: FileNotFoundError, folder: Path) -> str:
     """For a file of a user's that another one, in ``folder``, did not find."""
-    here = f"the current directory of the export is {os.getcwd()}"
-    if not isinstance(error.filename, str):  # a library in another language raised it
-        return f"{here}, and the folder of the model's file {folder}: start paths at the latter"
-    name = Path(error.filename)
-    if name.is_absolute():
+    here, name = f"the current directory of the export is {os.getcwd()}", error.filename
+    if not isinstance(name, str):  # a library in another language raised it
+        return f"{here}; start paths at the folder of the model's file, {folder}"
+    if os.path.isabs(name):
         return f"{here}; with --isolate-export a model reads only {folder}"
     beside = folder / name
     found = "the folder of the model's file has it" if beside.exists() else f"nor is it {beside}"
-    write = f"Path(__file__).parent / {str(name)!r}"
-    return f"{here}, and there is no {name} in it; {found}: start paths at the file, as {write}"
+    way = f"start paths at the file, as Path(__file__).parent / {name!r}"
+    return f"{here}, and there is no {name} in it; {found}: {way}"
 
 
 class NothingDelegated(ExportError):

@@ -161,7 +161,8 @@ with zipfile.ZipFile("w.zip", "w") as archive:
 with sqlite3.connect("w.db") as database:
     database.execute("create table t (a)")
 torch.jit.script(torch.nn.Linear(2, 2)).save("w.jit")
-pathlib.Path("made").mkdir()
+made = pathlib.Path("made")
+made.mkdir()
 READERS = {{
     "torch.load": ("w.pt", torch.load),
     "torch.load, mmap": ("w.pt", lambda name: torch.load(name, mmap=True)),
@@ -186,7 +187,7 @@ seen = {{}}
 for reader, (name, read) in READERS.items():
     opened = OpenedFiles()
     read(name)
-    seen[reader] = [str(path) for path, _ in opened.files(pathlib.Path("made"))]
+    seen[reader] = [str(path) for path, _ in opened.inputs(made, made)]
 print(json.dumps(seen))
 """
 NOT_SEEN = {"torch.jit.load", "torch.from_file", "os.path.exists"}  # docs/how-to/own-model.md

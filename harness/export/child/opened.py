@@ -31,8 +31,7 @@ class OpenedFiles:
 
     def __init__(self) -> None:
         self._start = os.getcwd()
-        self._opened: dict[tuple[str, str], None] = {}  # absolute path, and name for the cache
-        self._listed: dict[str, None] = {}
+        self._seen: dict[tuple[str, str], None] = {}  # absolute path, and name for the cache
         self._temporary: set[str] = set()
         self.written: set[str] = set()
         sys.addaudithook(self._hook)
@@ -45,45 +44,39 @@ class OpenedFiles:
             return
         name = os.fsdecode(given)
         with suppress(OSError):  # a current directory that is gone
-            path = os.path.abspath(name)
             if event in _TEMPORARY:
-                self._temporary.add(path)
+                self._temporary.add(os.path.abspath(name))
             elif event in _LISTS:
                 # an import looks into every folder of sys.path
                 if "importlib" not in sys._getframe(1).f_code.co_filename:
-                    self._listed[path] = None
+                    self._add(name, os.O_RDONLY)
             elif event != "ctypes.dlopen" or os.sep in name:
-                self._add(name, path, arguments[2] if event == "open" else os.O_RDONLY)
+                self._add(name, arguments[2] if event == "open" else os.O_RDONLY)
 
-    def _add(self, name: str, path: str, flags: int) -> None:
+    def _add(self, name: str, flags: int) -> None:
+        path = os.path.abspath(name)
         if flags & (os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
             self.written.add(path)
         if not flags & os.O_WRONLY:
             relative = not os.path.isabs(name) and os.getcwd() == self._start
-            self._opened[path, f"./{os.path.normpath(name)}" if relative else ""] = None
+            self._seen[path, f"./{os.path.normpath(name)}" if relative else ""] = None
 
-    def files(self, own: Path) -> Iterator[tuple[Path, str]]:
-        """Every file that was opened for reading, also one that was absent, with its name where it
-        is relative to the directory that the export began in, else "".
+    def inputs(self, root: Path, own: Path) -> Iterator[tuple[Path, str]]:
+        """Every file that was opened for reading, also one that was absent, and every folder below
+        ``root`` that was listed. With the name where it is relative to the directory that the
+        export began in, else "".
 
         Without those of installed packages, of Python, of the exporter and of the kernel, temporary
         ones, what the model wrote and removed, and what is below ``own``.
         """
-        for path, name in [*self._opened]:
-            missing = not os.path.exists(path)
-            if (missing and path in self.written) or os.path.isdir(path):
-                continue
-            if not self._is_temporary(path) and not is_installed(path, own):
+        for path, name in [*self._seen]:
+            if os.path.isdir(path):
+                counts = Path(path).is_relative_to(root)
+            else:
+                counts = os.path.exists(path) or path not in self.written
+            temporary = any(path == made or path.startswith(f"{made}/") for made in self._temporary)
+            if counts and not temporary and not is_installed(path, own):
                 yield Path(path), name
-
-    def folders(self, root: Path) -> Iterator[Path]:
-        """Every folder below ``root`` that was listed."""
-        for path in [*self._listed]:
-            if Path(path).is_relative_to(root) and not self._is_temporary(path):
-                yield Path(path)
-
-    def _is_temporary(self, path: str) -> bool:
-        return any(path == made or path.startswith(f"{made}/") for made in self._temporary)
 
 
 def is_installed(path: str, *own: Path) -> bool:

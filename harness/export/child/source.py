@@ -91,28 +91,25 @@ def _load_user_file(file: Path) -> LoadedModel:
     calibration = tuple(_as_tuple(s) for s in getattr(user, "CalibrationInputs", ()))
     for index, sample in enumerate(calibration):
         _check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
-    files = _declared_files(file, getattr(user, "InputFiles", ()))
-    constant = getattr(user, "ConstantOutputs", ())
-    if not isinstance(constant, list | tuple) or not all(isinstance(n, int) for n in constant):
-        raise BadModel(
-            f"ConstantOutputs of {file.name} must be a list of output numbers",
-            hint="ConstantOutputs = [1]",
-            path=file,
-        )
+    files = _declared_files(user, file)
+    constant = _list_of(user, "ConstantOutputs", int, "output numbers", "[1]")
     trained = any(part.training for part in module.modules())
     evaluated = module.eval().requires_grad_(False)
     return LoadedModel(evaluated, examples, calibration, files, opened, tuple(constant), trained)
 
 
-def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:
-    if not isinstance(declared, list | tuple) or not all(
-        isinstance(name, str | Path) for name in declared
-    ):
-        raise BadModel(
-            f"InputFiles of {file.name} must be a list of file names",
-            hint='InputFiles = ["weights.bin"]',
-            path=file,
-        )
+def _list_of(user: ModuleType, name: str, kind: Any, what: str, example: str) -> tuple[Any, ...]:
+    """A list that the user's file may define. Raises BadModel."""
+    value = getattr(user, name, ())
+    if isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value):
+        return tuple(value)
+    file = Path(str(user.__file__))
+    text = f"{name} of {file.name} must be a list of {what}"
+    raise BadModel(text, hint=f"{name} = {example}", path=file)
+
+
+def _declared_files(user: ModuleType, file: Path) -> tuple[Path, ...]:
+    declared = _list_of(user, "InputFiles", (str, Path), "file names", '["weights.bin"]')
     files = tuple(file.parent / name for name in declared)
     for path in files:
         if not path.is_file():
@@ -135,9 +132,9 @@ def input_files(file: Path, model: LoadedModel, started: int, own: Path) -> dict
     root = _repository(file)
     opened = model.opened
     assert opened is not None
-    paths = (*model.declared, *_imported(own), *opened.folders(root))
+    paths = (*model.declared, *_imported(own))
     states = {}
-    for path, name in sorted({*((path, "") for path in paths), *opened.files(own)}):
+    for path, name in sorted({*((path, "") for path in paths), *opened.inputs(root, own)}):
         if path == file:
             continue
         by_the_model = path.is_dir() or str(path) in opened.written
