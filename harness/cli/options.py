@@ -59,6 +59,12 @@ known_defect_option = click.option(
     help="Let outputs that are right pass, though ExecuTorch's own are known to be wrong, or "
     "refused; the report says so. May be repeated, also as accept_known_defects of the budgets.",
 )
+allow_new_option = click.option(
+    "--allow-new",
+    multiple=True,
+    metavar="NAME",
+    help="A model or TARGET/MODEL that may have no reference yet; * stands for anything.",
+)
 simulator_option = click.option(
     "--simulator",
     default=AUTO,

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from harness.cli.options import (
+    allow_new_option,
     exporter_option,
     firmware_options,
     known_defect_option,
@@ -70,6 +71,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 )
 @tolerance_option
 @known_defect_option
+@allow_new_option
 @click.option(
     "--oracle",
     type=click.Choice([arithmetic.value for arithmetic in Arithmetic]),
@@ -99,6 +101,9 @@ def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
     programs that are lowered for it: TARGET@LOWERING, of those that `hil targets` has. The
     exporter is the installed wheel's, or with --exporter checkout that of the same checkout; it is
     also the checkout's for a program whose operators it declares otherwise than the wheel.
+
+    In CI ($CI is set, or the setting `unproven = "fail"`) a case fails that was never accepted
+    (`hil accept`), unless --allow-new names it; at a desk that is a note.
 
     A model file is Python and runs with your rights while it is exported: run only what you
     trust, or use --isolate-export. What runs on the target is always confined where that can be

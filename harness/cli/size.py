@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.cli.options import firmware_options
+from harness.cli.options import allow_new_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, verb
 from harness.config.case import parse_case
@@ -177,12 +177,7 @@ def _compare(old: Path, new: Path, options: _Options) -> Answer:
     is_flag=True,
     help="Fail for what was never accepted and for references that are left over; in CI by itself.",
 )
-@click.option(
-    "--allow-new",
-    multiple=True,
-    metavar="NAME",
-    help="A model or TARGET/MODEL that may have no reference yet; * stands for anything.",
-)
+@allow_new_option
 @verb
 def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) -> Answer:
     """Hold sizes against budgets and accepted references; without names, all of them.

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.core.errors import UsageError
 from harness.system.settings import OWN
 
+OR_ALLOW = "or let it be new with --allow-new NAME (pytest: --hil-allow-new NAME)"
 RUNNER = "runner"  # in place of a model: the target's runner, whose sizes are accepted too
 _SUFFIX = ".py"  # a model that ends so is a file
 _LONGEST = 60  # characters of a name in the name of a directory
@@ -87,6 +90,12 @@ def _split(text: str) -> tuple[str, str, str]:
 def is_user_file(model: str) -> bool:
     """Whether a model is named by the path of a user's file."""
     return model.endswith(_SUFFIX)
+
+
+def is_allowed(case: Case, allow_new: Sequence[str]) -> bool:
+    """Whether a subject may be new: by TARGET/MODEL or by the model's name, in which ``*`` stands
+    for anything."""
+    return any(fnmatchcase(name, one) for one in allow_new for name in (case.id, case.name))
 
 
 def identity(model: str) -> str:

@@ -14,11 +14,14 @@ class Reason(Word):
 
     OUTPUT_MISSING = "output_missing"
     OUTPUT_SIZE = "output_size"
+    OUTPUT_UNDECLARED = "output_undeclared"
+    FILES_REWRITTEN = "files_rewritten"
     OUTPUTS_DIFFER = "outputs_differ"
     KNOWN_DEFECT = "known_defect"
     DEFECTS_UNREAD = "defects_unread"
     REFERENCE_OUTPUTS = "reference_outputs"
     REFERENCE_PROGRAM = "reference_program"
+    NOT_ACCEPTED = "not_accepted"
     TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
     UNKNOWN_LINE = "unknown_line"  # behind an end marker

@@ -31,8 +31,8 @@ _WRITING = "writing the program cache"
 
 
 def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") -> Path:
-    """``inputs``: the files that the program was made of besides what its key covers, sha256 by
-    name relative to the folder of the model's file; ``cpu``: the class of CPU that exported it,
+    """``inputs``: the files and folders that the program was made of besides what its key covers,
+    their state by name (``child.source.input_files``); ``cpu``: the class of CPU that exported it,
     where its bytes depend on that, else "". Each state of them has an entry."""
     state = artifact_cache.key_of([dict(inputs), cpu])[:12]
     return cache_dir("programs") / f"{key}{_SEPARATOR}{state}"
@@ -129,11 +129,20 @@ def _holds(facts: Mapping[str, Any], home: str) -> bool:
     try:
         files = facts["files"].items()
         here = facts["cpu"] in ("", cpu_class())
+        # "./": the model opened it relative to the current directory, which an export has, too
         return here and all(
-            artifact_cache.digest_of(Path(home) / name) == digest for name, digest in files
+            state_of(Path("" if name.startswith("./") else home, name)) == state
+            for name, state in files
         )
     except MALFORMED:
         return False
+
+
+def state_of(path: Path) -> str:
+    """The sha256 of a file's content, or of the names in a folder; "" for what is neither."""
+    if path.is_dir():
+        return artifact_cache.key_of(sorted(os.listdir(path)))
+    return artifact_cache.digest_of(path) or ""
 
 
 def cpu_class() -> str:

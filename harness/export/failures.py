@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Sequence
 from importlib import metadata
@@ -120,6 +121,21 @@ class FileRaised(StageFailed, BadModel):
     def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
         super().__init__(request, stage, error)
         self.hint = "the file, and then `ModelUnderTest(*ModelInputs)`, has to run by itself"
+        if isinstance(error, FileNotFoundError) and request.model.file is not None:
+            self.hint = _where_looked(error, request.model.file.parent)
+
+
+def _where_looked(error: FileNotFoundError, folder: Path) -> str:
+    """For a file of a user's that another one, in ``folder``, did not find."""
+    here, name = f"the current directory of the export is {os.getcwd()}", error.filename
+    if not isinstance(name, str):  # a library in another language raised it
+        return f"{here}; start paths at the folder of the model's file, {folder}"
+    if os.path.isabs(name):
+        return f"{here}; with --isolate-export a model reads only {folder}"
+    beside = folder / name
+    found = "the folder of the model's file has it" if beside.exists() else f"nor is it {beside}"
+    way = f"start paths at the file, as Path(__file__).parent / {name!r}"
+    return f"{here}, and there is no {name} in it; {found}: {way}"
 
 
 class NothingDelegated(ExportError):
@@ -211,6 +227,34 @@ class DeadModelError(ExportError):
                 f"outputs (first bytes {self.first_output_bytes})",
                 hint="check its weights, and that the calibration inputs span what the model sees",
             )
+
+    def blame_quantisation(self, sqnr_db: Sequence[float]) -> None:
+        """Call if the float model is alive, with the accuracy of each of its outputs."""
+        self.sqnr_db = tuple(sqnr_db)
+        self.hint = (
+            "the float model's outputs differ, so the quantisation loses what they depend on "
+            f"(SQNR {min(sqnr_db, default=0):g} dB): bring the features of its inputs into one "
+            "range, or give calibration inputs that span what the model sees"
+        )
+
+
+class DeadOutputError(DeadModelError):
+    """Some outputs, by number, are the same for every input: nothing would show a wrong one."""
+
+    kind = "dead_output"
+
+    def __init__(self, model: str, outputs: Sequence[int], sets: Sequence[RawSet]) -> None:
+        self.model, self.outputs = model, tuple(outputs)
+        self.different_inputs = len({s.inputs for s in sets})
+        which = " and ".join(f"output {number}" for number in outputs)
+        empty = all(s.expected[number] == b"" for s in sets for number in outputs)
+        ExportError.__init__(
+            self,
+            f"{which} of model '{model}' {'has no element' if empty else 'is the same'} for "
+            f"{self.different_inputs} different inputs, so a wrong one would not show",
+            hint="check its weights and its inputs; if it is meant to be constant, write "
+            f"ConstantOutputs = {list(outputs)} into the model's file",
+        )
 
 
 def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:

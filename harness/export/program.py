@@ -186,6 +186,7 @@ class Program(Data):
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
     not_reproducible: str = ""  # why another machine may export other bytes, "" if none does
     values: str = ""  # the file of the exported graph's (``graph_values``), "" if it was not run
+    remarks: tuple[str, ...] = ()  # on the model, for every report
     notes: tuple[str, ...] = ()  # on how it came here this time; not kept
 
     @property
@@ -261,5 +262,5 @@ def load_program(directory: Path) -> Program | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     why = fields["not_reproducible"]
-    notes = (_NOT_REPRODUCIBLE.format(why),) if why else ()
+    notes = (*([_NOT_REPRODUCIBLE.format(why)] if why else []), *fields.get("remarks", ()))
     return checked(Program, {**fields, "directory": directory, "notes": notes})

@@ -102,7 +102,8 @@ def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
         except metadata.PackageNotFoundError as error:
             raise ToolMissing(
                 f"the Python package '{name}' is not installed, so nothing can be exported",
-                hint="run ./hil once: it installs what the export needs",
+                hint="in a clone run ./hil once, which installs what the export needs; elsewhere "
+                "pip install 'executorch-hil[export]'",
                 package=name,
             ) from error
     return found

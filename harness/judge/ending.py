@@ -126,6 +126,12 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
     if ending.stop is not Stop.EXITED:
         facts = {"stop": ending.stop, **(ending.where or {})}
         return bad(Verdict.HANG, ending.stop, _hang_text(observation, ending), facts)
+    if ending.signal == signal.SIGSYS:  # of ``confine.filter_program``
+        text = (
+            "left with an exit status that is a multiple of 256, of which only 0 would be seen; "
+            "or made a system call of another architecture"
+        )
+        return bad(Verdict.FAULT, Reason.EXIT_STATUS, text)
     if ending.signal is not None:
         by = f"was ended by signal {ending.signal}"
         if ending.native:

@@ -131,7 +131,8 @@ class ByDesign:
 class Outputs:
     """What the run wrote, against what was expected.
 
-    ``missing`` names files that do not exist, ``misshapen`` files of the wrong size. ``sha256``
+    ``missing`` names files that do not exist, ``misshapen`` files of the wrong size,
+    ``undeclared`` outputs that the program has not. ``sha256``
     of every output by input set; ``diffs`` for those that could be compared, from the definition
     that they are nearer to where there are two (``by_design``).
     """
@@ -141,6 +142,7 @@ class Outputs:
     misshapen: tuple[str, ...] = ()
     sha256: tuple[tuple[str, ...], ...] = ()
     by_design: ByDesign | None = None
+    undeclared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ class Expectation:
     outputs every firmware has to give for the program, in place of the oracle's.
     ``defects`` of ExecuTorch's that its own kernels or exporter would show in this program, and
     ``accepted_defects``, with which it may pass; ``defects_unread``: why that is not known.
+    ``accept_command``: how to accept the case, where a run without an accepted one fails, else "".
     ``program_difference``: what the program is against the one of the accepted run, None where it
     is that one or there is none; with ``strict`` that is a failure. Raises ValueError for a
     tolerance that nobody can ask for.
@@ -190,6 +193,7 @@ class Expectation:
     truth: Reference | None = None
     program_difference: ProgramDifference | None = None
     strict: bool = False
+    accept_command: str = ""
     defects: tuple[ProgramDefect, ...] = ()
     accepted_defects: tuple[ProgramDefect, ...] = ()
     defects_unread: str = ""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from harness.config.case import OR_ALLOW
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
@@ -20,12 +21,14 @@ from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, Ten
 from harness.judge.reference import Reference
 from harness.log.events import Kind
 from harness.sim.simulator import NpuResult, NpuStop
+from harness.sim.transcript import Ending
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
     """The verdict, its first cause, and notes."""
     finding = (
         execution_cause(evidence.observation, evidence.ending, expectation.build_id)
+        or _rewritten(evidence.ending)
         or _incomplete(evidence.outputs)
         or _mismatch(evidence.outputs, expectation)
         or _known_defect(expectation)
@@ -33,6 +36,7 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _reference_program(evidence.outputs, expectation)
         or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
         or _over_budget(evidence.metrics, expectation)
+        or _not_accepted(expectation)
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
         finding = _npu_stopped(evidence.npu.stop, finding)
@@ -84,6 +88,18 @@ def may_be_blamed(finding: Finding) -> bool:
 _OF_A_STREAM = (Reason.NPU_FAULT, Reason.NPU_UNSUPPORTED, Kind.RUNNER_ERROR.value)
 
 
+_MOST_NAMES = 8
+
+
+def _rewritten(ending: Ending) -> Finding:
+    """Which program ran, and on which inputs, is then unknown."""
+    if not ending.rewritten:
+        return None
+    names = ", ".join(ending.rewritten[:_MOST_NAMES])
+    text = f"the guest changed or removed what it was given to read: {names}"
+    return Verdict.NO_VERDICT, Cause(Reason.FILES_REWRITTEN, text)
+
+
 def _incomplete(outputs: Outputs) -> Finding:
     if outputs.missing:
         return Verdict.NO_VERDICT, Cause(
@@ -91,6 +107,10 @@ def _incomplete(outputs: Outputs) -> Finding:
         )
     if outputs.misshapen:
         return Verdict.MISMATCH, Cause(Reason.OUTPUT_SIZE, "; ".join(outputs.misshapen))
+    if outputs.undeclared:
+        names = ", ".join(outputs.undeclared[:_MOST_NAMES])
+        text = f"written, and no output of the program: {names}"
+        return Verdict.MISMATCH, Cause(Reason.OUTPUT_UNDECLARED, text)
     if not outputs.diffs:
         return Verdict.NO_VERDICT, Cause(
             Reason.NOTHING_COMPARED, "no output was compared with anything"
@@ -202,6 +222,17 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     return None
 
 
+def _not_accepted(expectation: Expectation) -> Finding:
+    known = (expectation.reference, expectation.truth)
+    if not expectation.accept_command or any(r is not None and r.pte_sha256 for r in known):
+        return None
+    text = (
+        "no run of the case was accepted, so only the oracle stands behind its outputs; accept it "
+        f"with: {expectation.accept_command}; {OR_ALLOW}"
+    )
+    return Verdict.NO_VERDICT, Cause(Reason.NOT_ACCEPTED, text)
+
+
 def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
     """Limits of figures that this firmware does not report and need not: only the bundled runner
     prints them, or the figure is the bundled runner's own. A figure that was accepted once must be
@@ -250,7 +281,8 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
     notes = []
     reference = expectation.reference
     if reference is None or not reference.pte_sha256:
-        notes.append("no reference run accepted yet")
+        if not expectation.accept_command:  # else it is the verdict
+            notes.append("no reference run accepted yet")
     else:
         if expectation.toolchain not in reference.firmware:
             notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")

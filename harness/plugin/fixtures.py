@@ -170,6 +170,7 @@ def hil_run(
         limit_factor=option_value(config, "limit-factor"),
         fvp_missing=option_value(config, "fvp-missing"),
         strict=is_strict(config),
+        allow_new=tuple(option_value(config, "allow-new") or ()),
     )
     with _failing():
         chosen = pick(hil_target, options.simulator)

@@ -65,7 +65,7 @@ OPTIONS = (
     ),
     Option(
         "allow-new",
-        "a model or TARGET/MODEL whose size may have no reference yet; * stands for anything",
+        "a model or TARGET/MODEL that may have no accepted reference yet; * stands for anything",
         metavar="NAME",
         several=True,
     ),

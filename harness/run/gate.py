@@ -12,13 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from harness.config.budgets import Budgets
-from harness.config.case import RUNNER, Case, is_user_file
+from harness.config.case import OR_ALLOW, RUNNER, Case, is_allowed, is_user_file
 from harness.config.case_budgets import budgets_of
 from harness.config.figures import MeasuredIn
 from harness.config.loading import load_target, load_targets, loadable_name
@@ -43,7 +42,7 @@ from harness.size.anatomy import Anatomy
 from harness.size.budgeted_figures import changes_behind, figures_of_firmware, figures_of_program
 from harness.size.difference import Difference, difference, sentences
 from harness.size.measure import measure_file
-from harness.system.paths import references_dir
+from harness.system.paths import hil_command, references_dir
 from harness.system.progress import Progress, silent
 
 _TOP_CAUSES = 5
@@ -142,7 +141,7 @@ class Gate:
 
     @property
     def accept_command(self) -> str:
-        return f'./hil accept {self.subject} --only size --reason "..."'
+        return f'{hil_command()} accept {self.subject} --only size --reason "..."'
 
     def message(self) -> str:
         """Why it failed, for a person: figures, causes, and the command that accepts."""
@@ -154,7 +153,7 @@ class Gate:
         if not failed:
             whose = f" with {self.toolchain}" if self.subject.endswith(f"/{RUNNER}") else ""
             lines.append(f"{self.subject}: new: nothing was accepted yet{whose} to compare it with")
-            lines.append(f"accept it with: {self.accept_command}; or name it with --allow-new")
+            lines.append(f"accept it with: {self.accept_command}; {OR_ALLOW}")
         states = {f.state for f in failed}
         if states == {State.GROWN}:
             lines.append(f"accept it with: {self.accept_command}")
@@ -207,12 +206,6 @@ def gate_cases(
         replace(gate, refuses_new=strict and not is_allowed(case, allow_new))
         for case, gate in zip(subjects, gates, strict=True)
     ]
-
-
-def is_allowed(case: Case, allow_new: Sequence[str]) -> bool:
-    """Whether a subject may be new: by TARGET/MODEL or by the model's name, in which ``*`` stands
-    for anything."""
-    return any(fnmatchcase(name, one) for one in allow_new for name in (case.id, case.name))
 
 
 def unmeasured(case: Case, error: HarnessError) -> Gate:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns, blame_on_cpu
 from harness.run.directory import SealBroken, kept_expectations, load_record
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
-from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
+from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Ending, Transcript
 from harness.size.budgeted_figures import figures_of_firmware
@@ -133,11 +134,13 @@ def expectation_of(
     *,
     with_references: bool,
     strict: bool = False,
+    accept_command: str = "",
     accepted: Sequence[str] = (),
 ) -> Expectation:
-    """``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as
-    in Expectation; ``accepted``: names of known defects, beside those of the budgets. Raises
-    UsageError for a ``pte`` that cannot be read, a malformed reference or a bad tolerance."""
+    """``with_references``: whether the accepted runs followed the same arithmetic; ``strict`` and
+    ``accept_command``: as in Expectation; ``accepted``: names of known defects, beside those of the
+    budgets. Raises UsageError for a ``pte`` that cannot be read, a malformed reference or a bad
+    tolerance."""
     try:
         pte_sha256 = sha256_of(pte)
     except OSError as error:
@@ -163,6 +166,7 @@ def expectation_of(
         prints_all_figures=firmware.source.prints_all_figures,
         truth=truth,
         strict=strict,
+        accept_command=accept_command if with_references else "",
         defects=tuple(d for d in defects if d.name not in names),
         accepted_defects=tuple(d for d in defects if d.name in names),
         defects_unread=unread,
@@ -275,10 +279,12 @@ def read_outputs(program: Program, work: Path) -> Outputs:
     missing: list[str] = []
     misshapen: list[str] = []
     digests: list[tuple[str, ...]] = []
+    declared: set[str] = set()
     for k in range(len(program.sets)):
         raws: list[bytes] = []
         for n, spec in enumerate(program.outputs):
             file = work / output_name(output_base(k), n)
+            declared.add(file.name)
             found = read_output(file, spec.nbytes)
             if found is None:
                 missing.append(file.name)
@@ -299,7 +305,14 @@ def read_outputs(program: Program, work: Path) -> Outputs:
         tuple(misshapen),
         tuple(digests),
         named if by_design else None,
+        tuple(sorted(set(_written(work)) - declared)),
     )
+
+
+def _written(work: Path) -> Iterator[str]:
+    """The names that outputs have, wherever the guest left them."""
+    for _, _, names in os.walk(work):
+        yield from (name for name in names if is_output(name))
 
 
 def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff, TensorDiff | None]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config.case import Case
+from harness.config.case import Case, is_allowed
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, NotThere, UsageError
@@ -34,6 +34,7 @@ from harness.firmware.source import (
     build_options,
     built_with,
     full_label,
+    label,
     source_names,
 )
 from harness.firmware.zephyr.workspace import require_workspace
@@ -52,6 +53,7 @@ from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_witho
 from harness.size.memory_plan import EXECUTORCH_ALIGNMENT, require_sound_plan
 from harness.system.clock import now
 from harness.system.files import disk_errors
+from harness.system.paths import hil_command
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
 from harness.system.unexpected import as_harness_error
@@ -70,8 +72,9 @@ class RunOptions:
     arithmetic the outputs must show (None: the firmware's); the bundled runner is built to follow
     it, a checkout's is not changed. ``isolate_export``: export in the guests' sandbox; ``fresh``:
     without cached programs. ``strict``: a program that is not the one of the accepted run fails
-    (None: what the settings say). ``accept_known_defects``: names of those of ExecuTorch that may
-    pass, beside the budgets'.
+    (None: what the settings say), and so does a case without an accepted run, unless ``allow_new``
+    has it (``is_allowed``; a night and a bisection have runs of their own to compare with).
+    ``accept_known_defects``: names of those of ExecuTorch that may pass, beside the budgets'.
     """
 
     simulator: str = AUTO
@@ -87,6 +90,7 @@ class RunOptions:
     isolate_export: bool = False
     fresh: bool = False
     strict: bool | None = None
+    allow_new: tuple[str, ...] = ("*",)
     accept_known_defects: tuple[str, ...] = ()
 
     @property
@@ -250,6 +254,7 @@ def run_case(
     same_arithmetic = program.arithmetic is built
     if not same_arithmetic:
         notes += (f"not compared with an accepted reference: none is of --oracle {options.oracle}",)
+    strict = is_strict() if options.strict is None else options.strict
     plan = RunPlan(
         case=case,
         chosen=chosen,
@@ -263,7 +268,8 @@ def run_case(
             pte,
             options.tolerance_lsb,
             with_references=same_arithmetic,
-            strict=is_strict() if options.strict is None else options.strict,
+            strict=strict,
+            accept_command=_accept_command(case, firmware.source, options) if strict else "",
             accepted=options.accept_known_defects,
         ),
         static=static_metrics(firmware, pte),
@@ -289,6 +295,16 @@ def run_planned(
     record = record_run(plan, transcript, now(), known)
     save_record(record)
     return record
+
+
+def _accept_command(case: Case, source: FirmwareSource, options: RunOptions) -> str:
+    """ "" for a case that may be new."""
+    if is_allowed(case, options.allow_new):
+        return ""
+    whose = f" --firmware {source.name}" if label(source.name) else ""
+    if source.needs_checkout:
+        whose += f" --executorch {options.firmware.root}"
+    return f'{hil_command()} accept {case.id}{whose} --reason "..."'
 
 
 def _equipped(

@@ -184,7 +184,8 @@ def main(file: str) -> int:
     board = None
     try:
         board = Board(job)
-        return run(board, job)
+        status = run(board, job)
+        return status if status in range(256) else 255  # of a larger one the low bits are seen
     except LabProblem as problem:
         print(f"hil: {problem}")
     except Exception as error:  # a boundary: labgrid's drivers raise anything

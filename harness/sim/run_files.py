@@ -12,6 +12,7 @@ others cannot see.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -40,6 +41,11 @@ def output_base(input_set: int) -> str:
 def output_name(base: str, index: int) -> str:
     """The runner's name of output ``index`` of the set with this ``base``."""
     return f"{base}-{index}.bin"
+
+
+def is_output(name: str) -> bool:
+    """Whether ``output_name`` makes such names."""
+    return re.fullmatch(r"s\d+-\d+\.bin", name) is not None
 
 
 def runner_arguments(
@@ -120,6 +126,16 @@ def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> 
     for name, content in files.items():
         (path / name).write_bytes(content)
     return frozenset(path / name for name in (*copies, *files))
+
+
+def rewritten(guest: Path, copies: Mapping[str, Path]) -> tuple[str, ...]:
+    """Which of the files that were copied here for a guest it did not leave as they were."""
+    contents = ((name, source.read_bytes()) for name, source in copies.items())
+    return tuple(
+        name
+        for name, content in contents
+        if read_output(guest / name, len(content)) != (content, len(content))
+    )
 
 
 def move_outputs(guest: Path, input_set: int, to: Path) -> None:

@@ -43,6 +43,7 @@ from harness.sim.run_files import (
     move_outputs,
     output_base,
     program_name,
+    rewritten,
     runner_arguments,
 )
 from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
@@ -87,6 +88,7 @@ class _Done:
     process: ProcessRun
     observation: Observation
     cpu: CpuState | None
+    rewritten: tuple[str, ...]
 
     @property
     def ended_well(self) -> bool:
@@ -142,7 +144,9 @@ def _run(chosen: Chosen, require_confinement: bool | None, part: _Part) -> _Done
         process = run_process(
             part.launch, job.work, part.console, bounds, watch, require_confinement
         )
-    return _Done(part, placed, process, watch.parser.finish(), watch.cpu)
+    with disk_errors("reading what the guest left"):
+        changed = rewritten(job.work, part.files)
+    return _Done(part, placed, process, watch.parser.finish(), watch.cpu, changed)
 
 
 class _Watch(GuestWatch):
@@ -277,6 +281,7 @@ def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcr
             seconds=sum(process.ended.wall_seconds for process in processes),
             native=chosen.simulator.native,
             console_bytes=starts[-1],
+            rewritten=tuple(name for one in done for name in one.rewritten),
         ),
         console_times=_times(processes, starts),
         cpu=done[-1].cpu,

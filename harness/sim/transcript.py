@@ -38,7 +38,8 @@ class Ending:
     when a limit ended the run.
     ``excess``: what the guest wrote too much of; then its files are gone. ``console_complete`` is
     False when the console was still open after the end, so that its rest is not known.
-    ``console_bytes``: how many it had; None when it was not counted.
+    ``console_bytes``: how many it had; None when it was not counted. ``rewritten``: what it was
+    given to read, program and inputs, and did not leave as it was.
     """
 
     stop: Stop
@@ -50,6 +51,7 @@ class Ending:
     console_complete: bool = True
     console_bytes: int | None = None
     excess: Excess | None = None
+    rewritten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -347,6 +347,10 @@ def filter_program(forks: bool) -> bytes:
             if _NAMESPACES >> bit & 1:
                 flag = 1 << bit
                 made.add_rule(refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))
+        for bit in range(8, 32):  # a status of 256 would be taken for 0 (wait(2) has 8 bits)
+            low, high = 0xFF, 1 << bit
+            status = seccomp.Arg(0, seccomp.MASKED_EQ, low | high, high)
+            made.add_rule(seccomp.KILL_PROCESS, "exit_group", status)
         for request in _TERMINAL.values():
             made.add_rule(refuse, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFF_FFFF, request))
         for family in set(range(_MOST_FAMILIES)) - set(_FAMILIES):

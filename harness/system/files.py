@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from harness.core.errors import InfraError
 
@@ -22,6 +22,7 @@ _HINTS = {
     errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
     errno.EROFS: "point HIL_HOME at a disk that can be written",
 }
+_PIECE = 1 << 20  # bytes read at a time
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 # What tools say of ENOSPC and EDQUOT, whatever else stands there (strerror(3)).
 DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
@@ -44,14 +45,21 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     """The content of a file. Raises OSError, also for what is no regular file (a FIFO, on which
     reading might never end, a device, a directory) and for more than ``most`` bytes.
     """
+    with _regular(path) as (file, size):
+        if most is not None and size > most:
+            raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
+        return file.read()
+
+
+@contextmanager
+def _regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """The file, opened, and its size."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if most is not None and status.st_size > most:
-            raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
-        return file.read()
+        yield file, status.st_size
 
 
 def text_of(path: Path) -> str:
@@ -64,7 +72,11 @@ def text_of(path: Path) -> str:
 
 def sha256_of(path: Path) -> str:
     """The sha256 of a file's content, in hex. Raises OSError as ``read_regular`` does."""
-    return hashlib.sha256(read_regular(path)).hexdigest()
+    digest = hashlib.sha256()
+    with _regular(path) as (file, _):
+        while piece := file.read(_PIECE):  # weights may be larger than memory
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def content_digest(files: Iterable[Path], root: Path) -> str:

@@ -18,6 +18,14 @@ def import_root() -> Path:
     return Path(__file__).resolve().parents[2]
 
 
+def hil_command() -> str:
+    """How the user calls ``hil`` here: a clone's is not on PATH."""
+    own = import_root() / "hil"
+    if not own.is_file():
+        return "hil"
+    return "./hil" if Path.cwd() == own.parent else str(own)
+
+
 def data_root() -> Path:
     """The folder with ``targets``, ``cmake``, ``references`` and the lists of ``docker``: in an
     installed package ``harness/data``, else the clone itself."""

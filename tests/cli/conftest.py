@@ -20,6 +20,7 @@ from harness.config.loading import load_target
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.run.subjects import export_cases
+from harness.system.confine import required
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ Exported = Callable[..., Program]
 
 @pytest.fixture(scope="session")
 def hil(shared_hil_home: str) -> Hil:
-    """``hil(*arguments, **environment)``; never with colours, never in a terminal. In this process,
-    but for ``process=True``, a ``prefix`` that starts the command, or another PATH."""
+    """``hil(*arguments, **environment)``; never with colours, never in a terminal, and at a desk:
+    in CI what was never accepted fails. In this process, but for ``process=True``, a ``prefix``
+    that starts the command, or another PATH."""
 
     def call(
         *arguments: str | Path,
@@ -51,7 +53,8 @@ def hil(shared_hil_home: str) -> Hil:
         **environment: str,
     ) -> Result:
         words = [str(argument) for argument in arguments]
-        variables = {"HIL_HOME": shared_hil_home, **environment}
+        desk = {"CI": "", **({"HIL_REQUIRE_CONFINEMENT": "1"} if required() else {})}
+        variables = {"HIL_HOME": shared_hil_home, **desk, **environment}
         if process or prefix or "PATH" in environment:
             result = _in_a_process([*prefix, sys.executable, "-m", "harness", *words], variables)
         else:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.export.program import Program, load_program
+from harness.system.paths import hil_command
 from tools.clone import project_root
 
 from .conftest import Exported, Hil
@@ -39,6 +40,25 @@ def test_json_of_one_case(hil: Hil) -> None:
     assert report["metrics"]["ticks_set0"] > 0
     assert Path(report["run_dir"], "console.log").is_file()
     assert [c["case"] for c in report["cases"]] == [f"{TARGET}/add"]
+
+
+def test_in_ci_a_case_that_was_never_accepted_fails_and_says_how_to_accept_it(
+    hil: Hil, tmp_path: Path
+) -> None:
+    """And the command that it names works: then the case passes in CI, too."""
+    (tmp_path / "hil.toml").touch()
+    there = {"HIL_PROJECT": str(tmp_path), "HIL_REQUIRE_CONFINEMENT": "0", "CI": "1"}
+    failed = hil("run", "host", "add", "--json", **there)
+    assert failed.code == 1
+    assert failed.json["cause"]["kind"] == "not_accepted"
+    words = re.search(
+        r"accept it with: (\S+) (accept host/add) --reason", failed.json["cause"]["text"]
+    )
+    assert words is not None
+    assert words[1] == hil_command() == "./hil"
+    assert hil("run", "host", "add", "--allow-new", "host/*", **there).code == 0
+    assert hil(*words[2].split(), "--reason", "first", **there).code == 0
+    assert hil("run", "host", "add", **there).code == 0
 
 
 def test_a_flipped_weight_is_a_mismatch_with_tensor_index_and_size(

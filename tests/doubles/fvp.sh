@@ -67,6 +67,9 @@ E549='Error: (E549) uncaught exception:'
 
 case $ending in
   passes) pass ;;
+  undeclared_output) loaded; outputs; cp "$here"/answers/s0-0.bin s0-1.bin; complete ;;
+  rewrites_input) loaded; outputs; cp "$here"/wrong/s0-0.bin s0i0.bin; complete ;;
+  removes_program) loaded; outputs; rm program.pte; complete ;;
   passes_slowly) loaded; sleep 0.3; outputs; complete ;;
   passes_then_limit)
     loaded; outputs; say 900 'Program complete, exiting.'

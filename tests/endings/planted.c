@@ -8,7 +8,8 @@
 
 enum { PASSES, NULL_CALL, STACK_OVERFLOW, ENDLESS_LOOP, WFI_FOR_EVER, OPERATOR_MISSING,
        ALLOCATOR_TOO_SMALL, OUTPUT_NOT_WRITABLE, WRONG_BY_ONE, NO_OUTPUT, ABORT_AFTER_PASS,
-       LOOKS_OUTSIDE, RUNS_COMMAND, LOCKS_UP, NO_END_MARKER, LEAVES_2, FORGES, SPOILS };
+       LOOKS_OUTSIDE, RUNS_COMMAND, LOCKS_UP, NO_END_MARKER, LEAVES_2, FORGES, SPOILS, LEAVES_256,
+       UNDECLARED_OUTPUT, REWRITES_INPUT, REWRITES_PROGRAM };
 
 static uint32_t call(uint32_t operation, const void* block) {
   register uint32_t r0 __asm__("r0") = operation;
@@ -190,9 +191,12 @@ __attribute__((noreturn, used)) void run(void) {
   }
   if (ending == FORGES) write_output("s1-0.bin", 1.0f);
   if (ending == SPOILS) write_output("s0-0.bin", 1.25f);
+  if (ending == UNDECLARED_OUTPUT) write_output("s0-1.bin", 1.0f);
+  if (ending == REWRITES_INPUT) write_output("s1i0.bin", 1.25f);
+  if (ending == REWRITES_PROGRAM) write_output("program.pte", 1.0f);
   SAY("I", "method_allocator_used:     1200 / 62914560  free: 62913360 ( used: 0 % )");
   if (ending != NO_END_MARKER) SAY("I", "Program complete, exiting.");
-  leave(ending == LEAVES_2 ? 2 : 0);
+  leave(ending == LEAVES_2 ? 2 : ending == LEAVES_256 ? 256 : 0);
 }
 
 __attribute__((naked)) void reset(void) {

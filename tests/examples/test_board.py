@@ -11,7 +11,8 @@ from .conftest import EXAMPLES, Call
 
 @pytest.fixture(scope="module")
 def cases(call: Call) -> dict[str, dict[str, object]]:
-    argv = ["hil", "run", "sensor-node.yaml", "ds_cnn", "resnet8", "--simulator", "qemu", "--json"]
+    words = ["--simulator", "qemu", "--allow-new", "*", "--json"]
+    argv = ["hil", "run", "sensor-node.yaml", "ds_cnn", "resnet8", *words]
     done = call(argv, EXAMPLES / "board")
     assert done.returncode == 1, done.stderr
     return {case["case"]: case for case in json.loads(done.stdout)["cases"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.export.failures import DeadModelError
+from harness.export.failures import DeadModelError, DeadOutputError
 from tests.late import Late
 
 exported = Late("harness.export.child.exported")
@@ -15,8 +15,12 @@ def raw(i: bytes, *o: bytes) -> exported.RawSet:
     return exported.RawSet((i,), o)
 
 
-def test_one_differing_output_is_life() -> None:
-    sensitivity.require_sensitivity("m", [raw(b"a", b"1", b"7"), raw(b"b", b"1", b"8")])
+def test_one_differing_output_is_life_of_that_output_alone() -> None:
+    sets = [raw(b"a", b"1", b"7"), raw(b"b", b"1", b"8")]
+    with pytest.raises(DeadOutputError, match="output 0 of model 'm' is the same for 2") as caught:
+        sensitivity.require_sensitivity("m", sets)
+    assert (caught.value.kind, caught.value.outputs) == ("dead_output", (0,))
+    assert sensitivity.require_sensitivity("m", sets, [0]) == (0,)
 
 
 def test_equal_outputs_are_death_with_facts() -> None:

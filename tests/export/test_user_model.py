@@ -13,11 +13,12 @@ from harness.core.errors import BadModel, ExportError, HarnessError, UsageError
 from harness.export.batch import ExportOptions, export
 from harness.export.failures import (
     DeadModelError,
+    DeadOutputError,
     StageFailed,
     UnsupportedTensor,
 )
 from harness.export.process import ExportProcess
-from harness.export.program import Program
+from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest
 from harness.system.files import DiskError
 from tests.late import Late
@@ -245,6 +246,63 @@ def test_a_dead_model_is_refused(user_model: Write, failure: Failure) -> None:
     assert (error.different_inputs, error.different_outputs) == (3, 1)
 
 
+BESIDE = """
+import torch
+class Beside(torch.nn.Module):
+    def forward(self, x):
+        return x * 2, {}
+ModelUnderTest = Beside()
+ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("x * 0 + 1", "output 1 of model 'mine' is the same for 3 different inputs"),
+        ("x[:, 4:]", "output 1 of model 'mine' has no element for 3 different inputs"),
+    ],
+)
+def test_a_constant_output_beside_a_live_one_is_refused(
+    user_model: Write, failure: Failure, other: str, said: str
+) -> None:
+    """A kernel that writes nothing there would pass."""
+    error = failure(user_model(BESIDE.format(other)))
+    assert isinstance(error, DeadOutputError)
+    assert said in error.message
+    assert error.outputs == (1,)
+    assert error.hint is not None
+    assert "ConstantOutputs = [1]" in error.hint
+
+
+def test_a_constant_output_that_is_declared_is_exported_and_reported(
+    user_model: Write, exported: Get
+) -> None:
+    program = exported(user_model(BESIDE.format("x * 0 + 1") + "ConstantOutputs = [1]\n"))
+    remarks = (
+        "output 1 is constant, as ConstantOutputs says",
+        "the model was in training mode, and is exported in evaluation mode",
+    )
+    assert program.notes == remarks
+    assert load_program(program.directory) == program
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [("[0]", "names output 0, which is not constant"), ("1", "must be a list of output numbers")],
+)
+def test_constant_outputs_that_are_none(
+    user_model: Write, failure: Failure, declared: str, said: str
+) -> None:
+    error = failure(user_model(LINEAR + f"ConstantOutputs = {declared}\n"))
+    assert isinstance(error, BadModel)
+    assert said in error.message
+
+
+def test_a_model_in_evaluation_mode_has_no_remark(user_model: Write, exported: Get) -> None:
+    assert exported(user_model(LINEAR + "ModelUnderTest.eval()\n", "evaluated.py")).notes == ()
+
+
 def test_an_unknown_core_is_named(failure: Callable[..., HarnessError]) -> None:
     source = ModelSource("add", "", "executorch.examples.models.toy_model", "AddModule")
     for target in ("cortex-m99", "ethos-u55-100", "ethos-u99-128", "ethos-u"):
@@ -337,8 +395,10 @@ def test_input_files_that_are_none(
     error = failure(user_model(LINEAR + f"InputFiles = {declared}\n"))
     assert isinstance(error, BadModel)
     assert message in error.message
+    assert error.hint in ("names start at the folder of the model's file", INPUT_FILES)
 
 
+INPUT_FILES = 'InputFiles = ["weights.bin"]'
 MODEL = """
 import torch
 class Mine(torch.nn.Module):
@@ -376,7 +436,8 @@ def test_what_is_wrong_with_a_model_is_said_in_its_own_terms(
 
 
 def test_an_output_that_is_constant_is_suspected(user_model: Write, failure: Failure) -> None:
-    error = failure(user_model(MODEL.format("return x + x, torch.ones(1, 3)", ONE)))
+    text = MODEL.format("return x + x, torch.ones(1, 3)", ONE) + "ConstantOutputs = [1]\n"
+    error = failure(user_model(text))
     assert isinstance(error, StageFailed)
     assert error.constant == (1,)
     assert "output 1 of 'mine' is the same for every input" in (error.hint or "")

@@ -69,6 +69,24 @@ def test_what_executorch_is_known_to_compute_wrongly_is_no_pass() -> None:
     )
 
 
+@pytest.mark.parametrize("reference", [None, replace(REFERENCE, pte_sha256="", outputs=())])
+def test_in_ci_a_case_that_was_never_accepted_is_no_pass(reference: Reference | None) -> None:
+    """Only the oracle of the same export stands behind it; so where only its size was accepted."""
+    how = "hil accept board/mine --reason"
+    desk = verdict(expectation=expecting(reference=reference))
+    assert (desk.verdict, desk.notes) == (Verdict.PASS, ("no reference run accepted yet",))
+    ci = verdict(expectation=expecting(reference=reference, accept_command=how))
+    assert ci.cause is not None
+    assert (ci.verdict, ci.cause.kind) == (Verdict.NO_VERDICT, "not_accepted")
+    assert f"accept it with: {how}; or let it be new with --allow-new" in ci.cause.text
+    assert verdict(expectation=expecting(accept_command=how)).passed
+    assert verdict(
+        expectation=expecting(reference=None, truth=REFERENCE, accept_command=how)
+    ).passed
+    wrong = expecting(reference=None, accept_command=how)
+    assert verdict(outputs=Outputs((OFF_BY_ONE,)), expectation=wrong).verdict is Verdict.MISMATCH
+
+
 CAUSES = {
     "an error line before a good end": (
         {"log": b"E [executorch:x.cpp:1 f()] something broke\n" + GOOD_LOG},
@@ -230,6 +248,27 @@ CAUSES = {
         "MISMATCH",
         "output_size",
         None,
+    ),
+    "an output that the program has not": (
+        {"outputs": Outputs((EXACT,), undeclared=("s0-1.bin",))},
+        "MISMATCH",
+        "output_undeclared",
+        None,
+    ),
+    "an input that the guest rewrote": (
+        {
+            "ending": replace(GOOD["ending"], rewritten=("s0i0.bin",)),
+            "outputs": Outputs((EXACT, OFF_BY_ONE), sha256=(("11",),)),
+        },
+        "NO_VERDICT",
+        "files_rewritten",
+        None,
+    ),
+    "an exit status that reads as 0": (
+        {"ending": replace(GOOD["ending"], exit_status=None, signal=31)},
+        "FAULT",
+        "exit_status",
+        3,
     ),
     "nothing compared": ({"outputs": Outputs(())}, "NO_VERDICT", "nothing_compared", None),
     "wrong by one LSB": (

@@ -130,7 +130,6 @@ def session(
     monkeypatch.setenv("DOUBLES", str(pytester.path / "doubles"))
     monkeypatch.setenv("HIL_HOME", str(pytester.path / ".hil"))
     monkeypatch.setenv("HIL_REFERENCES", str(pytester.path / "references"))
-    monkeypatch.setenv("CI", "")  # in which another program than the accepted one fails
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "page.md"))
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_inprocess("--hil-simulator=fvp", "--junitxml=j.xml", *request.param)
@@ -163,3 +162,21 @@ def test_no_test_is_green_on_an_unproven_run(session: Session) -> None:
     assert "PASS (tolerance 1 LSB)" in session.page
     assert "note: the recorded outputs were not compared" in session.page
     assert f"| {TARGET}/add | MISMATCH | outputs\\_differ: output" in session.page
+
+
+def test_in_ci_a_case_that_was_never_accepted_fails(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, shared_hil_home: str
+) -> None:
+    monkeypatch.setenv("HIL_HOME", shared_hil_home)
+    monkeypatch.setenv("HIL_REFERENCES", str(pytester.path / "references"))
+    monkeypatch.setenv("HIL_REQUIRE_CONFINEMENT", "0")
+    monkeypatch.setenv("CI", "true")
+    pytester.makepyfile(
+        "import pytest\n"
+        '@pytest.mark.hil_cases(targets=["host"], models=["add"])\n'
+        "def test_it(hil_run): pass\n"
+    )
+    failed = pytester.runpytest_inprocess()
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*NO_VERDICT not_accepted: *accept host/add --reason*"])
+    pytester.runpytest_inprocess("--hil-allow-new=add").assert_outcomes(passed=1)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from executorch_hil import RunRecord
-from harness.config.case import Case
+from harness.config.case import Case, is_allowed
 from harness.config.loading import load_target
 from harness.config.models import full_tier
 from harness.firmware.sources.bundled import build
 from harness.judge.reference import load_reference
+from harness.plugin.options import option_value
 from harness.run.gate import hold_measured, measure_firmware
 from harness.system.paths import references_dir
 from tools.networks import KEPT, TARGETS
@@ -47,6 +48,14 @@ def test_the_networks_that_are_used_most_have_an_accepted_run(case: Case) -> Non
     assert accepted is not None
     assert len({digest for outputs in accepted.outputs for digest in outputs}) == 3
     assert accepted.program["pte_bytes"] == ROWS[case.target][case.model]["metrics"]["pte_bytes"]
+
+
+def test_every_network_was_accepted_or_may_be_new(pytestconfig: pytest.Config) -> None:
+    """Else the full run fails in CI, hours later."""
+    allowed = option_value(pytestconfig, "allow-new") or []
+    cases = [Case(target, model) for target in TARGETS for model in full_tier()]
+    refused = [c for c in cases if not is_allowed(c, allowed)]
+    assert set(refused) == ACCEPTED
 
 
 @pytest.mark.parametrize("model", ["mobilenet_v2", "kws_gru"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.config.case import RUNNER, Case
+from harness.config.case import RUNNER, Case, is_allowed
 from harness.config.target import Target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
@@ -20,7 +20,6 @@ from harness.report.summary import append_to_step_summary
 from harness.run.gate import (
     Measured,
     hold_measured,
-    is_allowed,
     left_over,
     measure_firmware,
     measure_program,

@@ -102,7 +102,7 @@ def test_where_the_gate_is_strict_a_new_subject_fails() -> None:
     assert gate.failed
     assert gate.summary()["state"] == "failed"
     assert "t/m: new: nothing was accepted yet to compare it with" in gate.message()
-    assert './hil accept t/m --only size --reason "..."; or name it with' in gate.message()
+    assert './hil accept t/m --only size --reason "..."; or let it be new with' in gate.message()
     assert "❌ new" in summary([gate])
     other = replace(held(runner(9000, "gcc 13"), accepted(runner(1000))), refuses_new=True)
     assert "nothing was accepted yet with gcc 13" in other.message()

@@ -91,6 +91,8 @@ ENDINGS = {
     "WRONG_BY_ONE": ("MISMATCH", "outputs_differ", "of input set 1"),
     # the first process also writes what the second should, and the second writes nothing
     "FORGES": ("NO_VERDICT", "output_missing", "s1-0.bin"),
+    "REWRITES_INPUT": ("NO_VERDICT", "files_rewritten", "to read: s1i0.bin"),
+    "UNDECLARED_OUTPUT": ("MISMATCH", "output_undeclared", "s0-1.bin"),
     # the second process writes over what the first has written
     "SPOILS": ("PASS", None, None),
 }

@@ -309,6 +309,17 @@ needs_filter = pytest.mark.skipif(what_lacks() is not None, reason=str(what_lack
 
 
 @needs_filter
+@pytest.mark.parametrize("status", [0, 1, 255, 257, -1, 256, 512, 1 << 16, 1 << 31])
+def test_an_exit_status_that_reads_as_0_is_a_signal(work: Path, status: int) -> None:
+    """wait(2) has the low eight bits of a status: of a multiple of 256 they are 0."""
+    code = f"import ctypes; ctypes.CDLL(None)._exit({status})"
+    where = (Path(sys.prefix), Path(sys.base_prefix))
+    ended, _ = confined(work, f"{sys.executable} -c '{code}'; exit $?", where)
+    seen = status & 0xFF
+    assert ended.status == (128 + signal.SIGSYS if status and not seen else seen)
+
+
+@needs_filter
 def test_system_calls_that_no_simulator_needs_are_refused(work: Path) -> None:
     """Each is made with arguments at which it would not fail with EPERM by itself; namespaces by
     clone(2) are refused like those by unshare(2)."""

@@ -13,6 +13,7 @@ import pytest
 
 from harness.core.errors import ToolMissing
 from harness.formats.schema import PTE, load_schema
+from harness.system import paths
 from harness.system.files import DiskError, disk_errors
 from harness.system.paths import state_dir
 
@@ -114,3 +115,13 @@ def test_without_executorch_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyP
     with pytest.raises(ToolMissing, match="the schemas of its files are in it") as caught:
         load_schema(PTE)
     assert "executorch-hil[export]" in str(caught.value.hint)
+
+
+def test_how_hil_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a clone, from elsewhere, and where a wheel installed it."""
+    monkeypatch.chdir(paths.import_root())
+    assert paths.hil_command() == "./hil"
+    monkeypatch.chdir(tmp_path)
+    assert paths.hil_command() == str(paths.import_root() / "hil")
+    monkeypatch.setattr(paths, "import_root", lambda: tmp_path / "site-packages")
+    assert paths.hil_command() == "hil"

@@ -69,6 +69,15 @@ class LoweredModel:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """What is recorded of a program and not judged here."""
+
+    oracles: tuple[OracleAgreement, ...]
+    accuracy: tuple[OutputAccuracy, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Serialised:
     """The ``.pte``, and the description of its method ``forward``."""
 
@@ -201,8 +210,7 @@ def write_program(
     lowered: LoweredModel,
     serialised: Serialised,
     sets: Sequence[RawSet],
-    oracles: tuple[OracleAgreement, ...],
-    accuracy: tuple[OutputAccuracy, ...],
+    compared: Compared,
 ) -> None:
     """Writes the files of a Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)
@@ -226,15 +234,16 @@ def write_program(
         system_config=npu.system_config,
         memory_mode=npu.memory_mode,
         direct_drive=request.direct_drive,
-        oracles=oracles,
+        oracles=compared.oracles,
         witness=lowered.witness,
-        accuracy=accuracy,
+        accuracy=compared.accuracy,
         delegates=tuple(
             _write_delegate(directory, i, d, streams.index(d.blob))
             for i, d in enumerate(lowered.delegates)
         ),
         by_design=lowered.by_design,
         not_reproducible=lowered.not_reproducible,
+        remarks=compared.remarks,
         values=write_values(directory, lowered.intermediates) if lowered.intermediates else "",
     ).save()
 

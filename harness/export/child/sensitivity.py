@@ -13,7 +13,7 @@ the shipped definitions fade to a constant before the last layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 
 from harness.core.errors import ExportError
 from harness.export.child.samples import InputRange, Sample, draw
-from harness.export.failures import DeadModelError, UnsupportedTensor
+from harness.export.failures import DeadModelError, DeadOutputError, UnsupportedTensor
 from harness.export.program import RawSet
 
 BATCH = 64  # samples that the batch-norm statistics are taken over
@@ -83,14 +83,26 @@ def _fill(parameter: torch.Tensor, values: object) -> None:
         parameter.copy_(torch.from_numpy(np.asarray(values)))
 
 
-def require_sensitivity(model: str, sets: Sequence[RawSet]) -> None:
-    """Raises DeadModelError when no two sets with different inputs differ in an output."""
+def require_sensitivity(
+    model: str, sets: Sequence[RawSet], declared: Collection[int] = ()
+) -> tuple[int, ...]:
+    """Returns the indices of the outputs that are equal for every input set.
+
+    Raises DeadModelError when these are all, and when one is not ``declared`` to be constant.
+    """
     if len({s.expected for s in sets}) < 2:
         raise DeadModelError(model, sets)
+    by_output = zip(*(s.expected for s in sets), strict=True)
+    constant = tuple(index for index, values in enumerate(by_output) if len(set(values)) == 1)
+    if dead := [index for index in constant if index not in declared]:
+        raise DeadOutputError(model, dead, sets)
+    return constant
 
 
-def try_out(name: str, module: torch.nn.Module, sets: Sequence[Sample]) -> tuple[int, ...]:
-    """Runs the model once. Returns the indices of outputs that are equal for every input set.
+def try_out(
+    name: str, module: torch.nn.Module, sets: Sequence[Sample], declared: Collection[int] = ()
+) -> tuple[int, ...]:
+    """Runs the model once. Returns what ``require_sensitivity`` does.
 
     Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's
     own exceptions.
@@ -108,9 +120,7 @@ def try_out(name: str, module: torch.nn.Module, sets: Sequence[Sample]) -> tuple
                     set=number,
                 )
     raw = [RawSet(_raw(i), _raw(o)) for i, o in zip(sets, outputs, strict=True)]
-    require_sensitivity(name, raw)
-    by_output = zip(*(raw_set.expected for raw_set in raw), strict=True)
-    return tuple(index for index, values in enumerate(by_output) if len(set(values)) == 1)
+    return require_sensitivity(name, raw, declared)
 
 
 def _tensors(result: object) -> Sample:

@@ -18,24 +18,42 @@ import torch
 
 from harness.config.models import CONVENTION, ModelSource, NamesMissing
 from harness.core.errors import BadModel
+from harness.export.cache import state_of
+from harness.export.child.opened import OpenedFiles, is_installed
 from harness.export.child.samples import Sample
 from harness.export.failures import InputChanged
 from harness.export.program import DTYPE_BYTES
-from harness.system.files import sha256_of
-from harness.system.paths import import_root
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """``calibration`` is empty unless the user's file has ``CalibrationInputs``, and so is
-    ``evaluation`` without ``EvaluationInputs``; ``input_files``: those that its ``InputFiles``
-    names."""
+    ``evaluation`` without ``EvaluationInputs``; ``declared``: the files that its ``InputFiles``
+    names; ``opened``: those that it opens, None of a shipped one."""
 
     module: torch.nn.Module
     examples: Sample
     calibration: tuple[Sample, ...] = ()
-    input_files: tuple[Path, ...] = ()
+    declared: tuple[Path, ...] = ()
+    opened: OpenedFiles | None = None
     evaluation: tuple[Sample, ...] = ()
+    constant: tuple[int, ...] = ()  # outputs that are so, its ``ConstantOutputs``
+    trained: bool = False  # it was in training mode
+
+    def remarks(self, constant: Sequence[int]) -> tuple[str, ...]:
+        """For every report. ``constant``: the outputs that proved to be.
+
+        Raises BadModel for one that is declared and is not constant.
+        """
+        if wrong := sorted(set(self.constant) - set(constant)):
+            raise BadModel(
+                f"ConstantOutputs of the model names output {wrong[0]}, which is not constant",
+                hint="take it out: then a wrong output shows",
+            )
+        found = [f"output {n} is constant, as ConstantOutputs says" for n in constant]
+        if self.trained:
+            found.append("the model was in training mode, and is exported in evaluation mode")
+        return tuple(found)
 
 
 def load_model(source: ModelSource) -> LoadedModel:
@@ -57,6 +75,7 @@ def load_model(source: ModelSource) -> LoadedModel:
 
 def _load_user_file(file: Path) -> LoadedModel:
     """The convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
+    opened = OpenedFiles()
     user = _executed(file)
     missing = [n for n in CONVENTION if not hasattr(user, n)]
     if missing:
@@ -74,9 +93,13 @@ def _load_user_file(file: Path) -> LoadedModel:
     calibration, evaluation = (
         _samples(user, name, file, examples) for name in ("CalibrationInputs", "EvaluationInputs")
     )
-    files = _declared_files(file, getattr(user, "InputFiles", ()))
-    module = module.eval().requires_grad_(False)
-    return LoadedModel(module, examples, calibration, files, evaluation)
+    files = _declared_files(user, file)
+    constant = tuple(_list_of(user, "ConstantOutputs", int, "output numbers", "[1]"))
+    trained = any(part.training for part in module.modules())
+    evaluated = module.eval().requires_grad_(False)
+    return LoadedModel(
+        evaluated, examples, calibration, files, opened, evaluation, constant, trained
+    )
 
 
 def _samples(user: ModuleType, name: str, file: Path, examples: Sample) -> tuple[Sample, ...]:
@@ -86,35 +109,52 @@ def _samples(user: ModuleType, name: str, file: Path, examples: Sample) -> tuple
     return samples
 
 
-def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:
-    if not isinstance(declared, list | tuple) or not all(
-        isinstance(name, str | Path) for name in declared
-    ):
-        raise BadModel(
-            f"InputFiles of {file.name} must be a list of file names",
-            hint='InputFiles = ["weights.bin"]',
-            path=file,
-        )
+def _list_of(user: ModuleType, name: str, kind: Any, what: str, example: str) -> tuple[Any, ...]:
+    """A list that the user's file may define. Raises BadModel."""
+    value = getattr(user, name, ())
+    if isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value):
+        return tuple(value)
+    file = Path(str(user.__file__))
+    text = f"{name} of {file.name} must be a list of {what}"
+    raise BadModel(text, hint=f"{name} = {example}", path=file)
+
+
+def _declared_files(user: ModuleType, file: Path) -> tuple[Path, ...]:
+    declared = _list_of(user, "InputFiles", (str, Path), "file names", '["weights.bin"]')
     files = tuple(file.parent / name for name in declared)
     for path in files:
         if not path.is_file():
-            raise BadModel(f"InputFiles of {file.name}: there is no file {path}", path=file)
+            raise BadModel(
+                f"InputFiles of {file.name}: there is no file {path}",
+                hint="names start at the folder of the model's file",
+                path=file,
+            )
     return files
 
 
-def input_files(file: Path, declared: Sequence[Path], started: int) -> dict[str, str]:
-    """The files that a model was made of besides ``file``, with their sha256, by name relative to
-    its folder: those declared, and the modules of the user's repository that are imported now.
+def input_files(file: Path, model: LoadedModel, started: int, own: Path) -> dict[str, str]:
+    """The files and folders that a model was made of besides ``file``, with their state: those that
+    it opened, listed or declared, and the user's modules that are imported now. Names are relative
+    to its folder within its repository, begin with ``./`` where the model opened them relative to
+    the current directory, and are absolute elsewhere. ``own``: the folder of the export's result.
 
     Raises InputChanged for a file that was written after ``started`` (``time.time_ns``).
     """
     root = _repository(file)
-    digests = {}
-    for path in sorted({*declared, *_imported_below(root)} - {file}):
-        if path.stat().st_mtime_ns > started:
+    opened = model.opened
+    assert opened is not None
+    paths = (*model.declared, *_imported(own))
+    states = {}
+    for path, name in sorted({*((path, "") for path in paths), *opened.inputs(root, own)}):
+        if path == file:
+            continue
+        by_the_model = path.is_dir() or str(path) in opened.written
+        if path.exists() and not by_the_model and path.stat().st_mtime_ns > started:
             raise InputChanged(path)
-        digests[os.path.relpath(path, file.parent)] = sha256_of(path)
-    return digests
+        inside = path.is_relative_to(root)
+        place = os.path.relpath(path, file.parent) if inside else str(path)
+        states[name or place] = state_of(path)
+    return states
 
 
 def _repository(file: Path) -> Path:
@@ -122,16 +162,14 @@ def _repository(file: Path) -> Path:
     return next((f for f in file.parents if (f / ".git").exists()), file.parent)
 
 
-def _imported_below(root: Path) -> Iterator[Path]:
-    harness = import_root() / "harness"
+def _imported(own: Path) -> Iterator[Path]:
     for module in list(sys.modules.values()):
         origin = getattr(module, "__file__", None)
-        if not isinstance(origin, str):
+        if not isinstance(origin, str) or not os.path.isfile(origin):  # torch makes some up
             continue
-        path = Path(origin)
-        installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-        if path.is_relative_to(root) and not installed and not path.is_relative_to(harness):
-            yield path
+        path = os.path.abspath(origin)
+        if not is_installed(path, own):
+            yield Path(path)
 
 
 def _as_tuple(value: object) -> Sample:

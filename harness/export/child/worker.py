@@ -22,7 +22,13 @@ from harness.export.child.accuracy import measured
 from harness.export.child.agreement import CrossCheck, agreements
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, delegates, run_eagerly, run_program
-from harness.export.child.exported import LoweredModel, RawDelegate, serialise, write_program
+from harness.export.child.exported import (
+    Compared,
+    LoweredModel,
+    RawDelegate,
+    serialise,
+    write_program,
+)
 from harness.export.child.own_runtime import run_with_runtime
 from harness.export.child.samples import (
     Sample,
@@ -36,7 +42,7 @@ from harness.export.child.samples import (
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
 from harness.export.child.witnessed import require_witness
-from harness.export.failures import FileRaised, NothingDelegated, StageFailed
+from harness.export.failures import DeadModelError, FileRaised, NothingDelegated, StageFailed
 from harness.export.graph_values import Row
 from harness.export.request import LOWERINGS, CpuLowering, ExportRequest, is_ethos_u
 from harness.firmware.source import Arithmetic
@@ -55,8 +61,7 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export(
     on_stage: OnStage, request: ExportRequest, versions: dict[str, str], directory: str
 ) -> dict[str, str]:
-    """Writes the program into ``directory``. Returns the sha256 of the files that the model was
-    made of besides its own, by name relative to the model's folder.
+    """Writes the program into ``directory``. Returns what ``input_files`` does.
 
     Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError.
     """
@@ -71,25 +76,29 @@ def export(
         constant: tuple[int, ...] = ()
         if request.model.is_user_file:
             with stage(_RUN):
-                constant = try_out(request.model.name, model.module, samples)
+                constant = try_out(request.model.name, model.module, samples, model.constant)
         with _suspecting(constant):
             work = _Work(request, versions, model.module, calibration, samples, own, stage)
             lowered = lower_model(work)
             with stage("serialise"):
                 serialised = serialise(lowered)
                 sets = serialised.raw_sets(samples, lowered)
-    require_sensitivity(request.model.name, sets)
     with stage("compare the oracles"):
         oracles = agreements(serialised.outputs, lowered.outputs, lowered.cross_checks)
         bits = 16 if request.quantization is Quantization.A16W8 else 8
         accuracy = measured(serialised.outputs, bits, *lowered.evaluated)
+    try:
+        constant = require_sensitivity(request.model.name, sets, model.constant)
+    except DeadModelError as error:
+        if request.model.is_user_file:  # it was alive when it was tried out
+            error.blame_quantisation([each.sqnr_db for each in accuracy])
+        raise
+    compared = Compared(oracles, accuracy, model.remarks(constant))
     with disk_errors("writing the program"):
-        write_program(
-            Path(directory), request, versions, lowered, serialised, sets, oracles, accuracy
-        )
+        write_program(Path(directory), request, versions, lowered, serialised, sets, compared)
     if request.model.file is None:
         return {}
-    return input_files(request.model.file, model.input_files, started)
+    return input_files(request.model.file, model, started, Path(directory))
 
 
 class _Stages:

@@ -249,8 +249,8 @@ class Bundled(FirmwareSource):
         "`cmake: {HIL_BACKENDS: ...}`"
     )
     schema_hint = (
-        "export with the wheel that the bundled runner is written for (--exporter wheel, ./hil "
-        "without +RELEASE), or run the checkout's (--firmware executorch)"
+        "export with the wheel that the bundled runner is written for (--exporter wheel; in a "
+        "clone ./hil without +RELEASE), or run the checkout's (--firmware executorch)"
     )
     prints_build_id = True
     prints_all_figures = True

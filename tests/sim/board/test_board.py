@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import filelock
@@ -35,8 +37,11 @@ from harness.system.paths import state_dir
 from harness.system.process import Stop
 from harness.system.settings import in_ci
 from tests.firmware.executorch.small import edit
+from tests.late import Late
 from tests.thorough import amount, is_thorough
 from tools.clone import project_root
+
+lab = Late("harness.sim.lab")
 
 EXAMPLE = project_root() / "examples" / "lab"
 PROGRAM = project_root() / "targets/runner/ports/zephyr/sample/qlinear.bpte"  # our exporter's
@@ -327,3 +332,20 @@ def test_files_of_hardware_are_whole(name: str) -> None:
     text = (EXAMPLE / "boards" / board.labgrid).read_text()
     assert "NEVER RUN" in text
     assert board.flash or "OpenOCDDriver" in text
+
+
+@pytest.mark.parametrize(("said", "seen"), [(0, 0), (1, 1), (255, 255), (256, 255), (-256, 255)])
+def test_a_status_that_wait_cannot_show_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: int, seen: int
+) -> None:
+    """The board's runner names it in a frame; of the process that drives the board 8 bits count."""
+    (tmp_path / "job.json").write_text("{}")
+    board = SimpleNamespace(target=SimpleNamespace(cleanup=lambda: None))
+    monkeypatch.setattr("harness.sim.lab.checked", lambda *_: None)
+    monkeypatch.setattr("harness.sim.lab.Board", lambda _job: board)
+    monkeypatch.setattr("harness.sim.lab.run", lambda *_: said)
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        assert lab.main(str(tmp_path / "job.json")) == seen
+    finally:
+        signal.signal(signal.SIGALRM, before)
