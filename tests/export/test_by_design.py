@@ -235,3 +235,27 @@ def test_names_are_one_each() -> None:
         kernels = by_design.Kernels(target)
         operators = {d.operator for d in by_design.DEFINITIONS}
         assert set(kernels._by_operator) == operators  # one for each core
+
+
+@pytest.mark.parametrize("dilation", [[1, 1], [2, 3], [3, 1]])
+def test_a_dilated_convolution_is_one_with_zeros_between_its_weights(dilation: list[int]) -> None:
+    """torch has no dilated convolution of int32, so ExecuTorch's Python definition raises."""
+    print("seed", SEED)
+    generator = np.random.default_rng(SEED)
+    image = torch.from_numpy(generator.integers(-128, 127, (1, 3, 12, 13), dtype=np.int8))
+    weight = torch.from_numpy(generator.integers(-127, 127, (4, 3, 2, 3), dtype=np.int8))
+    target = ops.ops.edge.cortex_m.quantized_conv2d.default
+    given = {"input": image, "weight": weight, "bias": None, "stride": [1, 2], "padding": [2, 1]}
+    named = {a.name: given.get(a.name, 0) for a in target._schema.arguments}
+    args = by_design.undilated(target, tuple((named | {"dilation": dilation}).values()))
+    spaced = dict(zip(named, args, strict=True))
+    assert spaced["dilation"] == [1, 1]
+
+    def convolved(weights: torch.Tensor, steps: list[int]) -> torch.Tensor:
+        return torch.nn.functional.conv2d(
+            image.double(), weights.permute(0, 3, 1, 2).double(), None, [1, 2], [2, 1], steps
+        )
+
+    assert torch.equal(convolved(spaced["weight"], [1, 1]), convolved(weight, dilation))
+    others = [name for name in named if name not in ("weight", "dilation")]
+    assert all(spaced[name] is named[name] for name in others)

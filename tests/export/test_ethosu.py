@@ -10,9 +10,9 @@ import pytest
 from tosa.TosaGraph import TosaGraph
 
 from harness.config.models import ModelSource, Quantization, small_models
-from harness.core.errors import ExportError, HarnessError
+from harness.core.errors import HarnessError
 from harness.export.batch import export
-from harness.export.failures import DeadModelError, NothingDelegated
+from harness.export.failures import DeadModelError, LoweringDiffers, NothingDelegated
 from harness.export.process import ExportProcess
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, exporter_versions
@@ -190,22 +190,20 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
 
     monkeypatch.setattr("harness.export.child.lower.to_ethos_u", planted)
     request, stages = ExportRequest(user_model(CONVOLUTIONS), U55), list[str]()
-    with pytest.raises(
-        ExportError, match="differ by"
-    ) as caught:  # in this process, where it can be planted
+    with pytest.raises(LoweringDiffers) as caught:  # in this process, where it can be planted
         worker.export(stages.append, request, exporter_versions(U55), "no such folder")
-    assert stages[-4:-1] == ["quantise", "lower", "Vela"]
-    error, facts = caught.value, caught.value.facts
-    assert "the TOSA reference model and the quantised eager model differ by" in error.message
-    assert facts["delegate"] == 0
-    # The fault is in the first of the two, or the second one is: nothing tells them apart.
-    assert facts["operators"] == ("aten_relu_default_1", "aten_convolution_default_2")
-    assert error.hint == (
-        "which operator differs is not known: from aten_relu_default_1 on none can be paired with "
-        "a value in TOSA"
-    )
-    assert len(facts["element"]) == 4
-    assert facts["lsb"] > facts["bound_lsb"]
+    assert stages[-4:] == [
+        "lower",
+        "Vela",
+        "compute the expected outputs",
+        "compare with the quantised model",
+    ]
+    error = caught.value
+    assert error.operators == ("conv2d",)
+    assert error.layer == "2"
+    assert error.made_by == "ExecuTorch's passes to TOSA"
+    assert len(error.element) == 4
+    assert error.lsb > error.within
 
 
 def damaged(tosa: bytes) -> bytes:

@@ -87,10 +87,10 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
     assert would_be == pytest.approx((float(last.max()) - low) / 255)
 
 
-def test_pytorch_computes_what_is_expected(user_model: Write, exported: Get) -> None:
+def test_the_wheels_own_runtime_computes_what_is_expected(user_model: Write, exported: Get) -> None:
     """Bit for bit, for a model that adds nothing up; and the record says who did."""
     program = exported(user_model(SCALED), "portable-fp32")
-    assert program.oracle_name.startswith("the model in PyTorch (torch ")
+    assert program.oracle_name.startswith("ExecuTorch's runtime on this machine (")
     assert "CMSIS-NN" not in program.oracle_name, "none of its operators is Cortex-M's"
     real, whole = program.outputs
     assert (real.dtype, whole.dtype, whole.scale) == ("float32", "int64", None)

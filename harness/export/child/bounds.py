@@ -146,7 +146,7 @@ def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
 
 
 def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor:
-    """How far the interpolated table of a function is from the function, in steps, rounded up, at
+    """How far the interpolated table of a function is from the function, in whole steps, at
     each of the 65,536 elements of an int16, from the least on."""
 
     def function(codes: torch.Tensor) -> torch.Tensor:
@@ -159,7 +159,7 @@ def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor
     entries = function(codes.clamp(given.low, max(given.high, 2**15)))
     number, rest = (elements + 2**15) // _BETWEEN, (elements % _BETWEEN).double() / _BETWEEN
     interpolated = entries[number] + (entries[number + 1] - entries[number]) * rest
-    error = torch.ceil((interpolated - exact).abs())
+    error = torch.round((interpolated - exact).abs())
     return torch.nan_to_num(error, nan=float(output.high - output.low)).to(torch.int64)
 
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import torch
 
 Array = npt.NDArray[Any]
-_FEATURES_SPAN = 0.5  # of the whole input's interval
+_FEATURES_SPAN = 1 / 8  # of the whole input's interval
+_SEEN = 8  # elements of a feature; of fewer the interval is not known
 Sample = tuple[torch.Tensor, ...]  # one value for each input of a model
 
 
@@ -56,14 +57,16 @@ def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRan
 
 def _intervals(values: Array) -> tuple[Array, Array]:
     """The bounds of samples that are stacked. Those of the whole input, unless along one of its
-    dimensions the elements of one index span less than half of that on average."""
+    dimensions some index spans far less of that than the whole, as far as can be seen."""
     low, high = values.min(), values.max()
-    best, narrowest = (low, high), _FEATURES_SPAN * (high - low)
+    best, narrowest = (low, high), high - low
     for dim in range(2, values.ndim):  # 0: the samples, 1: the batch
         others = tuple(d for d in range(values.ndim) if d != dim)
         lows, highs = values.min(axis=others), values.max(axis=others)
-        if (highs - lows).mean() < narrowest:
-            narrowest = (highs - lows).mean()
+        spans = highs - lows
+        seen = values.size // values.shape[dim] >= _SEEN
+        if seen and spans.min() < _FEATURES_SPAN * (high - low) and spans.mean() < narrowest:
+            narrowest = spans.mean()
             shape = [-1 if d == dim else 1 for d in range(1, values.ndim)]
             best = lows.reshape(shape), highs.reshape(shape)
     return np.asarray(best[0]), np.asarray(best[1])
