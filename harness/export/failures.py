@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.config.known_lowerings import find_known, known_lowerings
 from harness.core.errors import BadModel, ExportError, InfraError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest
@@ -153,10 +154,11 @@ class NothingDelegated(ExportError):
 class LoweringDiffers(ExportError):
     """The lowered program computes an operator otherwise than the quantised model in PyTorch.
 
-    ``operators``: the one, or those of which one does, first to last; ``layer``: the path of its
-    module, ``file`` and ``line``: where the model calls it. ``lsb``: the worst difference, in steps
-    of the output's scale, ``within`` what rounding explains. ``made_by``: the first tool whose
-    result differs. ``tried``: the setting that helps, because it was tried, or "".
+    ``operators``: the one, or those of which one does, first to last; those that are computed
+    together are one ("conv2d and relu"). ``layer``: the path of its module, ``file`` and ``line``:
+    where the model calls it. ``lsb``: the worst difference, in steps of the output's scale,
+    ``within`` what rounding explains. ``made_by``: the first stage whose result differs. ``tried``:
+    the setting that helps, because it was tried, or "". ``known``: a name of ``known_lowerings``.
     """
 
     kind = "lowering_differs"
@@ -176,20 +178,39 @@ class LoweringDiffers(ExportError):
         self.file, self.line = place
         self.lsb, self.within, self.element, self.set = worst
         self.made_by, self.tried = made_by, tried
+        single = [word for title in operators for word in title.split(" and ")]
+        self.known = find_known(single, self.compile_target)
+        super().__init__(
+            f"the program computes {self._what()} otherwise than the quantised model: "
+            f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
+            f"rounding explains {self.within:g}; the first stage that differs is {made_by}"
+            f"{self._issue()}",
+            hint=self._hint(),
+        )
+
+    def _what(self) -> str:
         name = self.operators[0]
         if len(self.operators) > 1:
             name += f", or an operator from there to {self.operators[-1]},"
-        where = [f"layer {layer}"] if layer else []
-        where += [f"{self.file}:{self.line}"] if self.file else []
-        place_text = f" ({', '.join(where)})" if where else ""
-        super().__init__(
-            f"the program computes {name}{place_text} otherwise than the quantised model: "
-            f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
-            f"rounding explains {self.within:g}; the first stage that differs is {made_by}",
-            hint=f"{tried} in the model's YAML file helps: with it every operator agrees"
-            if tried
-            else "your model is not the cause; write this operator in another way, or export with "
-            "a checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)",
+        places = [f"layer {self.layer}"] if self.layer else []
+        places += [f"{self.file}:{self.line}"] if self.file else []
+        return f"{name} ({', '.join(places)})" if places else name
+
+    def _issue(self) -> str:
+        if not self.known:
+            return ""
+        known = known_lowerings()[self.known]
+        issues = " and ".join(map(str, known.issues))
+        return f". ExecuTorch's issues {issues} look like it: {known.what}"
+
+    def _hint(self) -> str:
+        if self.tried:
+            return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
+        if self.known:
+            return f"write {known_lowerings()[self.known].instead}"
+        return (
+            "your model is not the cause; write this operator in another way, or export with a "
+            "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
         )
 
 

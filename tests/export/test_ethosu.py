@@ -199,7 +199,7 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
         "compare with the quantised model",
     ]
     error = caught.value
-    assert error.operators == ("conv2d",)
+    assert error.operators[0].startswith("conv2d")
     assert error.layer == "2"
     assert error.made_by == "ExecuTorch's passes to TOSA"
     assert len(error.element) == 4

@@ -97,9 +97,10 @@ class Region:
         return [node.all_input_nodes[0] for node in self.inputs]
 
     @property
-    def title(self) -> str:
-        """The operator as PyTorch calls it."""
-        return operator_name(self.main)
+    def titles(self) -> list[str]:
+        """Its operators as PyTorch calls them, those that compute if there are any."""
+        computing = [name for name in self.names if name not in _kinds().moves]
+        return computing or [operator_name(self.main)]
 
     @property
     def node_names(self) -> frozenset[str]:

@@ -46,7 +46,7 @@ def require_witness(
         stack = [*main.meta.get("nn_module_stack", {}).values()]
         raise LoweringDiffers(
             request,
-            [*dict.fromkeys(region.title for region in differs.regions)],
+            [" and ".join(region.titles) for region in differs.regions],
             stack[-1][0] if stack else "",
             _place(request, main.meta.get("stack_trace") or ""),
             (differs.lsb, differs.within, differs.element, differs.input_set),
