@@ -155,6 +155,9 @@ def _print_failure(source: str, failure: Failure) -> None:
     _print_answer(do, place, f"{kind}: {failure.cause}")
     for place in places[1:3]:
         echo(f"  evidence  also {place}")
+    if failure.also:
+        more = f" and {len(failure.also) - 8} more" if len(failure.also) > 8 else ""
+        echo(f"  evidence  also {', '.join(failure.also[:8])}{more}")
     for piece in failure.contributors[:5]:
         echo(f"  evidence  {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:

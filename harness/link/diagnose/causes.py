@@ -76,6 +76,7 @@ def _words(failure: Failure) -> dict[str, str]:
         "text": failure.text.strip(),
         "cause_kind": failure.cause_kind or "",
         "file": file,
+        "other_file": (*failure.files, "", "")[1],
         "library": file or failure.symbol or "",
         "script": failure.attribute or failure.region or file,
         "section": failure.sections[0] if failure.sections else "",

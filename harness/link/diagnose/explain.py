@@ -29,6 +29,7 @@ from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
 from harness.link.diagnose.kconfig import RefusedOption, refused_options
 from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.trial import Trial, without_repeats
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
@@ -99,12 +100,12 @@ def explain_lines(
             continue
         if _concerns(command, parsed.failures):
             progress(f"reading the objects of {command.output}")
-            failures = diagnose(parsed.failures, call, Tree(command.directory))
+            failures = diagnose(parsed.failures, call, Tree(command.directory), command)
             return Explanation(str(path), failures, command)
     refused = refused_options(s.text for s in statements_of(lines))
     line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
-    failures = tuple(explain_failure(f, line, None, refused) for f in parsed.failures)
-    return Explanation(str(path), failures, None)
+    failures = [explain_failure(f, line, None, refused) for f in parsed.failures]
+    return Explanation(str(path), without_repeats(failures), None)
 
 
 def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
@@ -145,7 +146,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
         return _without_failed_link(build, pending, progress)
     progress(f"reading the objects of {again.command.output}")
     parsed = parse(again.text, failed=True)
-    failures = diagnose(parsed.failures, again.call, Tree(build))
+    failures = diagnose(parsed.failures, again.call, Tree(build), again.command)
     return Explanation(str(build), failures, again.command)
 
 
@@ -168,10 +169,12 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
 _MISSING = re.compile(r"(?P<file>[^\s:/]+): No such file or directory")
 
 
-def diagnose(failures: Sequence[Failure], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
-    """Adds cause and fix, from the files of the link."""
-    index = load(call)
-    return tuple(explain_failure(failure, index, tree) for failure in failures)
+def diagnose(
+    failures: Sequence[Failure], call: LinkerCall, tree: Tree, command: BuildCommand
+) -> tuple[Failure, ...]:
+    """Adds cause and fix, from the files of the link; a fix that can be tried was."""
+    index, trial = load(call), Trial(command, tuple(failures), tree.build)
+    return without_repeats([explain_failure(f, index, tree, (), trial) for f in failures])
 
 
 def explain_failure(
@@ -179,6 +182,7 @@ def explain_failure(
     index: LinkIndex,
     tree: Tree | None = None,
     refused: Sequence[RefusedOption] = (),
+    trial: Trial | None = None,
 ) -> Failure:
     """Adds cause and fix. For a log alone ``index`` has no units, ``tree`` is None, and ``refused``
     are the options in Kconfig's warnings."""
@@ -192,7 +196,7 @@ def explain_failure(
         return causes.explain_assertion(failure, index)
     explained = causes.from_message(failure)
     if failure.kind is FailureKind.UNDEFINED_SYMBOL and not explained.cause:
-        return explain_undefined(failure, index, tree, refused)
+        return explain_undefined(failure, index, tree, refused, trial)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol and tree is not None:
         return _built_elsewhere(explained, tree)
     return explained

@@ -80,7 +80,6 @@ def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Pat
         ("__aeabi_assert", "no_definition", "assert()"),
         ("_critical_section_1_0_acquire", "no_definition", "critical-section"),
         ("_defmt_write", "no_definition", "global logger"),
-        ("__HAL_RCC_GPIOZ_CLK_ENABLE", "no_definition", "the preprocessor"),
         ("Image$$ARENA$$ZI$$Limit", "no_definition", "the scatter file has a region ARENA"),
         ("g_pfnVectors", "no_definition", "vector table"),
         ("sys_csrand_get", "no_definition", "random generator"),
@@ -105,13 +104,13 @@ def test_the_fix_for_armlinks_semihosting(tmp_path: Path) -> None:
     assert "retarget" in fix
 
 
-def test_a_reason_without_a_rule_is_quoted(tmp_path: Path) -> None:
+def test_an_entry_function_of_secure_code(tmp_path: Path) -> None:
     text = (
         "/x/ld: entry function `f' disappeared from secure code\n"
         "collect2: error: ld returned 1 exit status\n"
     )
     kind, cause, _ = _explained(text, tmp_path)
-    assert kind is None
+    assert kind == "secure_entry"
     assert "disappeared from secure code" in cause
 
 

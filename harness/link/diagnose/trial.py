@@ -1,0 +1,95 @@
+"""Tries a fix before it is told: the failing link again in a scratch folder, with one change."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.core.errors import InfraError
+from harness.link.build import compile_step
+from harness.link.command import BuildCommand, run
+from harness.link.failure import Failure, file_name, key
+from harness.link.log.parse import parse
+
+GROUP = "--start-group"  # a change: every input in one group, so that their order does not matter
+COMPILE = "compile:"  # a change: an option for the objects that need the symbol
+_SHOWN = {GROUP: "--start-group and --end-group around the inputs"}
+_MOST_TRIALS = 8  # of one explanation; a link takes up to seconds
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``failures``: of the link as it stands. ``build``: the build directory."""
+
+    command: BuildCommand
+    failures: tuple[Failure, ...]
+    build: Path
+    _left: dict[tuple[str, ...], tuple[Failure, ...] | None] = field(default_factory=dict)
+
+    def result(self, failure: Failure, change: Sequence[str]) -> str | None:
+        """What the link gives with the change, as a sentence; None where it gets no further.
+
+        It gets further if the failure is gone and no more failures remain than there were. The
+        change is words for the driver, GROUP, or COMPILE with an option. Beyond a number of
+        trials: "".
+        """
+        change = tuple(change)
+        if change not in self._left and len(self._left) >= _MOST_TRIALS:
+            return ""
+        if change not in self._left:
+            self._left[change] = self._remaining(change)
+        left = self._left[change]
+        if left is None or key(failure) in map(key, left) or len(left) > len(self.failures):
+            return None
+        shown = " ".join(_SHOWN.get(w, w.removeprefix(COMPILE)) for w in change)
+        if not left:
+            return f"Tried: with {shown} the program links."
+        names = ", ".join(each.subject for each in left[:_MOST_SHOWN])
+        more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
+        return f"Tried: with {shown} {names}{more} {'remain' if left[1:] else 'remains'}."
+
+    def _remaining(self, change: tuple[str, ...]) -> tuple[Failure, ...] | None:
+        """The failures of the link with the change; None if it could not be done."""
+        with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+            try:
+                argv = list(self._argv(change, Path(scratch)))
+                text, status = run(argv, self.command.directory)
+            except InfraError:
+                return None
+        return parse(text, failed=True).failures if status != 0 else ()
+
+    def _argv(self, change: tuple[str, ...], scratch: Path) -> Iterator[str]:
+        swapped = {self.command.output: str(scratch / "tried.elf")}
+        options = [word.removeprefix(COMPILE) for word in change if word.startswith(COMPILE)]
+        places = (place.object for each in self.failures for place in each.places)
+        for name in set(places) if options else ():
+            made = scratch / file_name(name or "")
+            step = compile_step(self.build, made.name)
+            if step is not None:
+                words = [str(made) if word == step.output else word for word in step.argv]
+                run([*words, *options], step.directory)
+                swapped[step.output] = str(made)
+        words = [swapped.get(w, w) for w in self.command.argv if not w.startswith("-Wl,-Map")]
+        if GROUP in change:
+            words = [words[0], "-Wl,--start-group", *words[1:], "-Wl,--end-group"]
+        yield from words
+        yield from (word for word in change if word != GROUP and not word.startswith(COMPILE))
+
+
+def told(fix: str, result: str | None) -> str:
+    """The fix with what its trial gave."""
+    return f"{fix} {result}".strip() if result else fix
+
+
+def without_repeats(failures: Sequence[Failure]) -> tuple[Failure, ...]:
+    """Failures of one cause as one: those of a kind for which the same is to be done."""
+    found: dict[tuple[object, ...], Failure] = {}
+    for failure in failures:
+        about = (failure.kind, failure.cause_kind, failure.fix or failure.line)
+        first = found.setdefault(about, failure)
+        if first is not failure and failure.subject != first.subject:
+            found[about] = replace(first, also=(*first.also, failure.subject))
+    return tuple(found.values())
