@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.config.schema import Data
 from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, ElfFile
+from harness.formats.demangle import mangled_base
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
-from harness.link.diagnose.zephyr import zephyr_build
+from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.trial import Trial, told
+from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
@@ -138,8 +142,8 @@ def difference(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, s
 _SAMPLE = 60  # objects whose ABI is looked at
 
 
-def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
-    """Adds both definitions, from the objects."""
+def explain_duplicate(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
+    """Adds both definitions, from the objects, and a header that has the only one."""
     definitions = index.definitions.get(failure.symbol or "", [])
     strong = [d for d in definitions if d.symbol.binding == "strong"]
     if len(strong) > 1 and len({(d.unit.name, d.unit.input.path) for d in strong}) == 1:
@@ -155,13 +159,17 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
         failure = replace(failure, definitions=places, places=places)
     else:
         failure = replace(failure, definitions=failure.places)
-    return _in_a_header(from_message(failure))
+    return _in_a_header(from_message(failure), tree)
 
 
-def _in_a_header(failure: Failure) -> Failure:
+def _in_a_header(failure: Failure, tree: Tree | None) -> Failure:
     """For two files that have the definition from the same line of a header."""
     lines = {(place.source, place.line) for place in failure.places}
     source, line = next(iter(lines), (None, None))
+    symbol = mangled_base(failure.symbol or "") or failure.symbol or ""
+    if tree is not None and lines <= {(None, None)} and not tree.in_sources(symbol):
+        found = tree.in_headers(symbol)
+        source, line = (str(found[0].path), found[0].line) if len(found) == 1 else (None, None)
     if len(lines) != 1 or len(failure.places) < 2 or not source or not _HEADER.search(source):
         return failure
     where = f"{source}:{line}"
@@ -189,10 +197,15 @@ def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
     )
 
 
-def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
-    """Adds the attribute that differs. The files at fault are those that differ from most."""
-    named = [u for u in index.units if _named(u.name, u.input.path, failure.files)]
-    others = [u for u in index.units if u not in named][:_SAMPLE]
+def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None) -> Failure:
+    """Adds the attribute that differs. The files at fault are those that differ from most; the
+    toolchain's own do not count, because the options of the link choose them."""
+    own = [u for u in index.units if not _of_toolchain(u, index)]
+    named = [u for u in own if _named(u.name, u.input.path, failure.files)]
+    others = [u for u in own if u not in named][:_SAMPLE]
+    built = [attributes(unit.object) for unit in (*named, *others)]
+    if built and all(difference(built[0], each) is None for each in built[1:]):
+        return _of_the_link(failure, built[0], trial)
     for unit in named:
         mine = attributes(unit.object)
         for other in others:
@@ -200,6 +213,32 @@ def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
             if differs:
                 return _with_attribute(failure, differs[0], [*named, *others])
     return from_message(failure)
+
+
+def _of_toolchain(unit: LinkedObject, index: LinkIndex) -> bool:
+    folders = {folder.resolve() for folder in index.call.search if (folder / "libc.a").is_file()}
+    folders |= {f.resolve() for f in index.call.search if (f / "libgcc.a").is_file()}
+    return unit.input.path is not None and unit.input.path.resolve().parent in folders
+
+
+_MACHINE = ("-mcpu=", "-march=", "-mthumb", "-mfpu=", "-mfloat-abi=", "-m32", "-m64", "--target=")
+
+
+def _of_the_link(failure: Failure, built: Mapping[str, str], trial: Trial | None) -> Failure:
+    """For objects that agree with each other: what does not fit them is what the options of the
+    link chose."""
+    failure = from_message(failure)
+    words = trial.compiled_with(_MACHINE) if trial is not None else ()
+    result = trial.result(failure, words) if trial is not None and words else None
+    if result is None:
+        return failure
+    machine = ", ".join(value for value in built.values() if value != "unknown")
+    return replace(
+        failure,
+        cause=f"{failure.cause} All objects of the program are compiled for {machine}; the link is "
+        "not called so.",
+        fix=told(f"Give the link the options of the compiler: {' '.join(words)}.", result),
+    )
 
 
 def _with_attribute(failure: Failure, name: str, units: Sequence[LinkedObject]) -> Failure:
@@ -291,12 +330,38 @@ def _fragment_with(statement: str, script: Path) -> str | None:
     return None
 
 
+_THROWN = re.compile(r"/DISCARD/\s*:\s*\{(?P<inside>[^}]*)\}")
+
+
+def explain_discarded(failure: Failure, index: LinkIndex) -> Failure:
+    """Adds the place in the linker script that throws the section away."""
+    failure = from_message(failure)
+    section = failure.sections[0] if failure.sections else ""
+    for script in index.call.scripts:
+        text = text_of(script)
+        for block in _THROWN.finditer(text):
+            for pattern in re.finditer(r"[\w.*$\[\]-]+", block["inside"]):
+                if pattern[0].strip("*") and fnmatchcase(section, pattern[0]):
+                    place = _line_of(script, text, block.start("inside") + pattern.start())
+                    return replace(
+                        failure,
+                        cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
+                        f"linker script throws away ({place}).",
+                        fix=f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the section: "
+                        f"KEEP(*({section})) in an output section.",
+                    )
+    return failure
+
+
 def _line_of(file: Path, text: str, offset: int) -> str:
     return f"{file}:{text.count(chr(10), 0, offset) + 1}"
 
 
-def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
-    """Adds the largest contributors and the sections that no script places."""
+def explain_overflow(
+    failure: Failure, link_map: LinkMap, scripts: Sequence[str], zephyr: ZephyrBuild | None
+) -> Failure:
+    """Adds the largest contributors, the sections that no script places, and what sets the size of
+    the region: in Zephyr a devicetree node."""
     largest = contributors(link_map, failure.region or "")
     stray = tuple(
         o for o in orphans(link_map, scripts) if failure.region in (o.region, o.load_region)
@@ -318,6 +383,11 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
         cause = f"{failure.cause} The largest pieces are {most}."
         failure = replace(failure, cause=cause, fix=_room_for(failure, link_map) or failure.fix)
+    node = zephyr.memory_node(failure.region or "") if zephyr is not None else None
+    if node is not None:
+        length = re.compile(rf"(?:the|its) LENGTH(?: of {failure.region})? larger")
+        overlay = f"`reg` of the devicetree node {node} larger in an overlay"
+        failure = replace(failure, fix=length.sub(overlay, failure.fix))
     return failure
 
 

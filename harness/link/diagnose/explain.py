@@ -187,11 +187,14 @@ def explain_failure(
     """Adds cause and fix. For a log alone ``index`` has no units, ``tree`` is None, and ``refused``
     are the options in Kconfig's warnings."""
     if failure.kind is FailureKind.DUPLICATE_SYMBOL:
-        return causes.explain_duplicate(failure, index)
+        return causes.explain_duplicate(failure, index, tree)
+    if failure.kind is FailureKind.DISCARDED_SECTION:
+        return causes.explain_discarded(failure, index)
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
-        return causes.explain_architecture(failure, index)
+        return causes.explain_architecture(failure, index, trial)
     if failure.kind is FailureKind.REGION_OVERFLOW and (link_map := _map_of(index)):
-        return causes.explain_overflow(failure, link_map, [*map(text_of, index.call.scripts)])
+        scripts = [*map(text_of, index.call.scripts)]
+        return causes.explain_overflow(failure, link_map, scripts, tree.zephyr if tree else None)
     if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
         return causes.explain_assertion(failure, index)
     explained = causes.from_message(failure)

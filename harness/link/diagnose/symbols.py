@@ -29,6 +29,7 @@ class Undefined:
     fix: str
     definitions: tuple[CodePlace, ...] = ()
     tries: tuple[tuple[str, ...], ...] = ()  # changes of the link that would be the fix
+    otherwise: str = ""  # the fix where none of them helps
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class SymbolFact(Data):
     option: str = ""
     linker: str = ""
     tries: tuple[str, ...] = ()
+    otherwise: str = ""
 
     def of(self, symbol: str) -> SymbolFact | None:
         """With the words of a symbol that it is about; None for another."""
@@ -78,7 +80,7 @@ class SymbolFact(Data):
     def undefined(self) -> Undefined:
         usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
         text = f"It belongs to {self.home}, and nothing on the link line defines it."
-        return Undefined(self.cause or usual, text, self.fix, tries=self.changes)
+        return Undefined(self.cause or usual, text, self.fix, (), self.changes, self.otherwise)
 
     @property
     def changes(self) -> tuple[tuple[str, ...], ...]:
@@ -129,7 +131,7 @@ def common_knowledge(
         return because("library without it", home=fact.home, library=present[0], symbol=shown)
     if present:
         early = because("library too early", home=fact.home, library=present[0], fix=fact.fix)
-        return replace(early, tries=fact.changes)
+        return replace(early, tries=fact.changes, otherwise=fact.otherwise)
     return fact.undefined()
 
 

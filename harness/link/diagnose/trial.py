@@ -15,6 +15,8 @@ from harness.link.log.parse import parse
 
 GROUP = "--start-group"  # a change: every input in one group, so that their order does not matter
 COMPILE = "compile:"  # a change: an option for the objects that need the symbol
+WITHOUT = "without:"  # a change: an option that is taken out
+LINKS = "the program links."
 _SHOWN = {GROUP: "--start-group and --end-group around the inputs"}
 _MOST_TRIALS = 8  # of one explanation; a link takes up to seconds
 _MOST_SHOWN = 3
@@ -44,12 +46,21 @@ class Trial:
         left = self._left[change]
         if left is None or key(failure) in map(key, left) or len(left) > len(self.failures):
             return None
+        if any(each.subject in change for each in left):  # the change brings its own failure
+            return None
         shown = " ".join(_SHOWN.get(w, w.removeprefix(COMPILE)) for w in change)
         if not left:
-            return f"Tried: with {shown} the program links."
+            return f"Tried: with {shown} {LINKS}"
         names = ", ".join(each.subject for each in left[:_MOST_SHOWN])
         more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
         return f"Tried: with {shown} {names}{more} {'remain' if left[1:] else 'remains'}."
+
+    def compiled_with(self, options: tuple[str, ...]) -> tuple[str, ...]:
+        """The words with these beginnings that an object of the link was compiled with."""
+        objects = (word for word in self.command.argv if word.endswith((".o", ".obj")))
+        steps = (compile_step(self.build, file_name(word)) for word in objects)
+        step = next(filter(None, steps), None)
+        return tuple(w for w in step.argv if w.startswith(options)) if step is not None else ()
 
     def _remaining(self, change: tuple[str, ...]) -> tuple[Failure, ...] | None:
         """The failures of the link with the change; None if it could not be done."""
@@ -72,11 +83,13 @@ class Trial:
                 words = [str(made) if word == step.output else word for word in step.argv]
                 run([*words, *options], step.directory)
                 swapped[step.output] = str(made)
-        words = [swapped.get(w, w) for w in self.command.argv if not w.startswith("-Wl,-Map")]
+        gone = [word.removeprefix(WITHOUT) for word in change if word.startswith(WITHOUT)]
+        argv = (w for w in self.command.argv if not w.startswith("-Wl,-Map") and w not in gone)
+        words = [swapped.get(word, word) for word in argv]
         if GROUP in change:
             words = [words[0], "-Wl,--start-group", *words[1:], "-Wl,--end-group"]
         yield from words
-        yield from (word for word in change if word != GROUP and not word.startswith(COMPILE))
+        yield from (w for w in change if w != GROUP and not w.startswith((COMPILE, WITHOUT)))
 
 
 def told(fix: str, result: str | None) -> str:

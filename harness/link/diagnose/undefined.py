@@ -25,7 +25,7 @@ from harness.link.diagnose.symbols import (
     of_device,
     unknown,
 )
-from harness.link.diagnose.trial import GROUP, Trial, told
+from harness.link.diagnose.trial import GROUP, LINKS, Trial, told
 from harness.link.diagnose.tree import (
     SourceDefinition,
     Tree,
@@ -34,7 +34,7 @@ from harness.link.diagnose.tree import (
     toolchain_archives,
 )
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild, below
-from harness.link.failure import CodePlace, Failure, archive_of, file_name
+from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
 
 _SPELT_ALIKE = 0.85
@@ -99,15 +99,22 @@ def _given(cause: Undefined | None) -> Iterator[Undefined]:
 def _first_that_helps(
     causes: Iterable[Undefined], failure: Failure, trial: Trial | None
 ) -> Undefined:
-    """The first cause whose fix was tried and gets the link further, or cannot be tried."""
+    """The first cause whose fix was tried and gets the link further, or cannot be tried. Where no
+    fix helps, the first cause that is known of the symbol, without its fix."""
+    tried: list[Undefined] = []
     for cause in causes:
-        if trial is None or not cause.tries:
-            return cause
-        for change in cause.tries:
-            result = trial.result(failure, change)
-            if result is not None:
-                return replace(cause, fix=told(cause.fix, result))
-    raise AssertionError("the last cause tries nothing")
+        results = [trial.result(failure, change) for change in cause.tries] if trial else []
+        helpful = sorted((r for r in results if r is not None), key=lambda r: not r.endswith(LINKS))
+        if not cause.tries or trial is None:
+            break
+        if helpful:
+            return replace(cause, fix=told(cause.fix, helpful[0]))
+        tried.append(cause)
+    if cause.kind is not LinkCause.NO_DEFINITION or not tried:
+        return cause
+    options = " and ".join(dict.fromkeys(" ".join(each.tries[0]) for each in tried))
+    fix = f"{tried[0].otherwise or cause.fix} Tried, and it gets no further: {options}."
+    return replace(tried[0], fix=fix, definitions=())
 
 
 def _lacks(fact: SymbolFact, symbol: str, index: LinkIndex) -> bool:
@@ -270,7 +277,8 @@ def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) 
         ):
             return _linkage(readable[name], definition, "C++", "C")
     for name, definition in candidates.items():
-        if symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown):
+        same = symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown)
+        if same and "<" not in shown:  # an instance of a template is another function
             return because(
                 "other parameters",
                 (definition.place(),),
@@ -348,7 +356,9 @@ def _in_a_header(name: str, shown: str, tree: Tree) -> Undefined | None:
     guard = conditions[-1:] if conditions and conditions[-1][0].startswith("#ifndef") else []
     if len(conditions) == len(guard):
         return because("in a header", place, where=where, header=defined.path.name)
-    return replace(_left_out(defined, where, "it", shown, tree.zephyr), definitions=place)
+    condition = conditions[0][0]
+    words = {"where": where, "condition": condition, "header": defined.path.name}
+    return because("in a header by a condition", place, **words)
 
 
 def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | None:
