@@ -201,7 +201,9 @@ def _notes(observation: Observation) -> tuple[str, ...]:
         notes.append("the last line has no end: the log may be cut")
     missing = observation.failures and observation.failures[0].kind is Kind.OPERATOR_MISSING
     if missing and not observation.over:
-        notes.append("nothing ended the program: ExecuTorch's sample goes on and spins until a limit")
+        notes.append(
+            "nothing ended the program: ExecuTorch's sample goes on and spins until a limit"
+        )
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
     gone_on = (s for s in observation.suspects if s.kind is not Kind.JOB_FAILED)

@@ -8,7 +8,7 @@ Linux the time stands behind the level. The bundled runner prints the newest of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import Final
@@ -36,8 +36,8 @@ from harness.log.job_lines import (
 )
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
-from harness.log.prefix import Prefix, may_be_wide, narrowing
 from harness.log.pattern import gate, named_groups, only_row, rows, table, text
+from harness.log.prefix import Prefix, may_be_wide, narrowing
 
 _RUNNER_WORD: Final = b"executorch:"
 _ZEPHYR_OS: Final = b"<err> os: "

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from harness.config.schema import Data
 from harness.core.errors import MalformedFile
-from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.demangle import mangled_base
+from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.trial import Trial, told
@@ -232,11 +232,11 @@ def _of_the_link(failure: Failure, built: Mapping[str, str], trial: Trial | None
     result = trial.result(failure, words) if trial is not None and words else None
     if result is None:
         return failure
-    machine = ", ".join(value for value in built.values() if value != "unknown")
+    machine = ", ".join(value for value in built.values() if not value.isdigit())
     return replace(
         failure,
-        cause=f"{failure.cause} All objects of the program are compiled for {machine}; the link is "
-        "not called so.",
+        cause=f"{failure.cause} All objects of the program are compiled for {machine}; the link "
+        "is not called so.",
         fix=told(f"Give the link the options of the compiler: {' '.join(words)}.", result),
     )
 
@@ -347,8 +347,8 @@ def explain_discarded(failure: Failure, index: LinkIndex) -> Failure:
                         failure,
                         cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
                         f"linker script throws away ({place}).",
-                        fix=f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the section: "
-                        f"KEEP(*({section})) in an output section.",
+                        fix=f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the "
+                        f"section: KEEP(*({section})) in an output section.",
                     )
     return failure
 

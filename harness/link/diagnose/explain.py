@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import InfraError, NotThere
+from harness.core.errors import InfraError, NotThere, UsageError
 from harness.formats.linker_map import LinkMap, parse_map
 from harness.link.build import (
     Pending,
@@ -24,6 +24,7 @@ from harness.link.build_failure import (
     BuildFailureKind,
     build_failure,
     failure_in,
+    image_of,
 )
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
@@ -31,6 +32,7 @@ from harness.link.diagnose.kconfig import RefusedOption, refused_options
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.trial import Trial, without_repeats
 from harness.link.diagnose.undefined import explain_undefined
+from harness.link.diagnose.zephyr import cache_entries
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Lines, read_lines
@@ -53,6 +55,7 @@ class Explanation:
     linked: bool = True
     stopped: BuildFailure | None = None
     unfinished: str | None = None
+    image: str | None = None  # of a build of several images: whose link failed
 
     @property
     def well(self) -> bool:
@@ -93,6 +96,7 @@ def explain_lines(
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
         return Explanation(str(path), (), None, parsed.linked, stopped, step)
+    image = image_of(parsed.failures[0].line, lines)
     for command in commands_in_log(lines, path.parent):
         try:
             call = linker_call(command)
@@ -101,11 +105,11 @@ def explain_lines(
         if _concerns(command, parsed.failures):
             progress(f"reading the objects of {command.output}")
             failures = diagnose(parsed.failures, call, Tree(command.directory), command)
-            return Explanation(str(path), failures, command)
+            return Explanation(str(path), failures, command, image=image)
     refused = refused_options(s.text for s in statements_of(lines))
     line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
-    failures = [explain_failure(f, line, None, refused) for f in parsed.failures]
-    return Explanation(str(path), without_repeats(failures), None)
+    explained = [explain_failure(f, line, None, refused) for f in parsed.failures]
+    return Explanation(str(path), without_repeats(explained), None, image=image)
 
 
 def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
@@ -138,6 +142,13 @@ def _inputs_shown(lines: Lines) -> tuple[str, ...]:
 
 
 def _explain_build(build: Path, progress: Progress) -> Explanation:
+    made = cache_entries(build).get("CMAKE_CACHEFILE_DIR")
+    if made is not None and Path(made).resolve() != build:
+        raise UsageError(
+            f"{build} was moved or copied: CMake configured it as {made}",
+            hint="configure again in an empty build directory; its rules name the old paths",
+            path=build,
+        )
     link_commands(build)  # or it is no build directory
     pending = pending_steps(build)
     progress(f"linking again what fails in {build.name}")

@@ -26,8 +26,8 @@ _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inc"}
 _VERSION_SCRIPT = re.compile(r"--version-script[=,](?P<file>\S+)")
 _OBJECTS = {".o", ".obj", ".a"}
-# What is no candidate: other people's folders, CMake's probes, archives that only other specs choose
-# (newlib's spec files: nano, nosys, rdimon, and its boards).
+# What is no candidate: other people's folders, CMake's probes, archives that only other specs
+# choose (newlib's spec files: nano, nosys, rdimon, and its boards).
 _SKIPPED = re.compile(
     r"\.git|node_modules|__pycache__|\.venv|CMakeTmp|CMakeScratch|CompilerId\w+|CMakeFiles-\w+"
 )
@@ -190,7 +190,9 @@ class Tree:
 
     def in_headers(self, name: str) -> list[SourceDefinition]:
         """Headers of the project that seem to define a function or variable of this name."""
-        roots = dict.fromkeys([self.source or self.build, *(p.parent for p in self.compile_commands)])
+        roots = dict.fromkeys(
+            [self.source or self.build, *(p.parent for p in self.compile_commands)]
+        )
         found = []
         for path in self._search(list(roots), _HEADERS).files:
             if (place := _definition(path, name)) is not None:

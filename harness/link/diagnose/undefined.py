@@ -25,7 +25,6 @@ from harness.link.diagnose.symbols import (
     of_device,
     unknown,
 )
-from harness.link.diagnose.trial import GROUP, LINKS, Trial, told
 from harness.link.diagnose.tree import (
     SourceDefinition,
     Tree,
@@ -33,6 +32,7 @@ from harness.link.diagnose.tree import (
     target_in,
     toolchain_archives,
 )
+from harness.link.diagnose.trial import GROUP, LINKS, Trial, told
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild, below
 from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
@@ -72,7 +72,9 @@ def explain_undefined(
         _given(_in_sources(symbol, shown, tree, uses, known)),
         _given(of_device(symbol, tree)),
         _given(known),
-        _given(common_knowledge(fact, shown, line, failure.linker, bool(index.units)) if fact else None),
+        _given(
+            common_knowledge(fact, shown, line, failure.linker, bool(index.units)) if fact else None
+        ),
         () if is_zephyr else _toolchain(shown, symbol, index),
         _given(_misspelt(symbol, index, uses)),
         (unknown(shown, uses, failure.linker),),
@@ -158,12 +160,12 @@ def _not_exported(
     symbol: str, shown: str, index: LinkIndex, tree: Tree | None
 ) -> Iterator[Undefined]:
     """A shared object on the line has it for itself alone."""
-    for unit in index.units:
-        if ".so" in unit.input.word and symbol.encode() in unit.object.data:
-            if any(s.name == symbol and s.bind == 0 and s.defined for s in unit.object.symbols):
-                script = tree.version_script(unit.name) if tree is not None else ""
-                words = {"unit": unit.name, "script": script or "the version script of its link"}
-                yield because("not exported", symbol=shown, **words)
+    shared = (u for u in index.units if ".so" in u.input.word and symbol.encode() in u.object.data)
+    for unit in shared:
+        if any(s.name == symbol and s.bind == 0 and s.defined for s in unit.object.symbols):
+            script = tree.version_script(unit.name) if tree is not None else ""
+            words = {"unit": unit.name, "script": script or "the version script of its link"}
+            yield because("not exported", symbol=shown, **words)
 
 
 def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
@@ -193,7 +195,7 @@ def _misspelt(symbol: str, index: LinkIndex, uses: Sequence[CodePlace]) -> Undef
 
 def _is_of_program(definition: Definition, archive: str) -> bool:
     unit = definition.unit
-    return not unit.is_member or bool(archive) and archive_of(unit.name) == archive
+    return not unit.is_member or (bool(archive) and archive_of(unit.name) == archive)
 
 
 def _is_hidden(definition: Definition) -> bool:

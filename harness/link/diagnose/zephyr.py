@@ -182,7 +182,11 @@ class ZephyrBuild:
         if chosen and (label := re.search(rf"^\s*{chosen} = (?P<node>&\w+)", text, re.MULTILINE)):
             return label["node"]
         named = re.search(rf'zephyr,memory-region = "{re.escape(region)}"', text)
-        nodes = re.findall(r"^\s*(?:(\w+): )?([\w@,-]+) \{", text[: named.start()], re.M) if named else []
+        nodes = (
+            re.findall(r"^\s*(?:(\w+): )?([\w@,-]+) \{", text[: named.start()], re.M)
+            if named
+            else []
+        )
         return f"&{nodes[-1][0]}" if nodes and nodes[-1][0] else nodes[-1][1] if nodes else None
 
     def device(self, symbol: str) -> DeviceNode | None:

@@ -300,7 +300,7 @@ def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
         reason = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
         return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, reason)]
     complaint = _LINKER_LINE if failed else messages.signs()["complaint"]
-    said = [found for found in complaint.found_in(lines) if found.line.text.count("collect2") == 0]
+    said = list(complaint.found_in(lines))
     errors = [found for found in said if not _WARNING.search(found.line.text)]
     if errors:
         text = _whole_text(lines, errors[0].index)
@@ -308,7 +308,11 @@ def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     if not failed:
         return []
     if said:  # --fatal-warnings
-        return [replace(_by_linker(FailureKind.UNKNOWN, said[0].line), cause_kind=LinkCause.FATAL_WARNING)]
+        return [
+            replace(
+                _by_linker(FailureKind.UNKNOWN, said[0].line), cause_kind=LinkCause.FATAL_WARNING
+            )
+        ]
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
     gave_up = [found.line for found in messages.signs()["link_failed"].found_in(lines)]
     return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
