@@ -200,7 +200,8 @@ def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
 def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None) -> Failure:
     """Adds the attribute that differs. The files at fault are those that differ from most; the
     toolchain's own do not count, because the options of the link choose them."""
-    own = [u for u in index.units if not _of_toolchain(u, index)]
+    chosen = _toolchains(index)
+    own = [u for u in index.units if u.input.word not in chosen]
     named = [u for u in own if _named(u.name, u.input.path, failure.files)]
     others = [u for u in own if u not in named][:_SAMPLE]
     built = [attributes(unit.object) for unit in (*named, *others)]
@@ -215,20 +216,19 @@ def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None
     return from_message(failure)
 
 
-def _of_toolchain(unit: LinkedObject, index: LinkIndex) -> bool:
-    folders = {folder.resolve() for folder in index.call.search if (folder / "libc.a").is_file()}
-    folders |= {f.resolve() for f in index.call.search if (f / "libgcc.a").is_file()}
-    return unit.input.path is not None and unit.input.path.resolve().parent in folders
-
-
-_MACHINE = ("-mcpu=", "-march=", "-mthumb", "-mfpu=", "-mfloat-abi=", "-m32", "-m64", "--target=")
+def _toolchains(index: LinkIndex) -> set[str]:
+    """The inputs that the compiler's driver chose: those from a folder with its libraries."""
+    libraries = ("libc.a", "libgcc.a")
+    folders = {f.resolve() for f in index.call.search if any((f / n).is_file() for n in libraries)}
+    paths = {each.word: each.path for each in index.call.inputs if each.path is not None}
+    return {word for word, path in paths.items() if path.resolve().parent in folders}
 
 
 def _of_the_link(failure: Failure, built: Mapping[str, str], trial: Trial | None) -> Failure:
     """For objects that agree with each other: what does not fit them is what the options of the
     link chose."""
     failure = from_message(failure)
-    words = trial.compiled_with(_MACHINE) if trial is not None else ()
+    words = trial.machine if trial is not None else ()
     result = trial.result(failure, words) if trial is not None and words else None
     if result is None:
         return failure

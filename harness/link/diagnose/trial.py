@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from harness.core.errors import InfraError
@@ -17,6 +18,7 @@ GROUP = "--start-group"  # a change: every input in one group, so that their ord
 COMPILE = "compile:"  # a change: an option for the objects that need the symbol
 WITHOUT = "without:"  # a change: an option that is taken out
 LINKS = "the program links."
+_MACHINE = ("-mcpu=", "-march=", "-mthumb", "-mfpu=", "-mfloat-abi=", "-m32", "-m64", "--target=")
 _SHOWN = {GROUP: "--start-group and --end-group around the inputs"}
 _MOST_TRIALS = 8  # of one explanation; a link takes up to seconds
 _MOST_SHOWN = 3
@@ -55,12 +57,13 @@ class Trial:
         more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
         return f"Tried: with {shown} {names}{more} {'remain' if left[1:] else 'remains'}."
 
-    def compiled_with(self, options: tuple[str, ...]) -> tuple[str, ...]:
-        """The words with these beginnings that an object of the link was compiled with."""
+    @cached_property
+    def machine(self) -> tuple[str, ...]:
+        """The options that chose the machine when an object of the link was compiled."""
         objects = (word for word in self.command.argv if word.endswith((".o", ".obj")))
         steps = (compile_step(self.build, file_name(word)) for word in objects)
         step = next(filter(None, steps), None)
-        return tuple(w for w in step.argv if w.startswith(options)) if step is not None else ()
+        return tuple(w for w in step.argv if w.startswith(_MACHINE)) if step is not None else ()
 
     def _remaining(self, change: tuple[str, ...]) -> tuple[Failure, ...] | None:
         """The failures of the link with the change; None if it could not be done."""

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 _WRAPPED = 3  # lines that a wrapped message goes on for
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
-_WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
+_WARNING = re.compile(r"\bwarning:|: note: |\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
 _LINKER_LINE = LinePattern(
     ("ld: ", "ld."), re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$")
@@ -300,19 +300,17 @@ def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
         reason = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
         return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, reason)]
     complaint = _LINKER_LINE if failed else messages.signs()["complaint"]
-    said = list(complaint.found_in(lines))
-    errors = [found for found in said if not _WARNING.search(found.line.text)]
-    if errors:
-        text = _whole_text(lines, errors[0].index)
-        return [_by_linker(FailureKind.UNKNOWN, Line(errors[0].line.number, text))]
+    said = (found for found in complaint.found_in(lines) if not _WARNING.search(found.line.text))
+    if first := next((x for x in said if not messages.IN_FUNCTION.match(x.line.text)), None):
+        text = _whole_text(lines, first.index)
+        return [_by_linker(FailureKind.UNKNOWN, Line(first.line.number, text))]
     if not failed:
         return []
-    if said:  # --fatal-warnings
-        return [
-            replace(
-                _by_linker(FailureKind.UNKNOWN, said[0].line), cause_kind=LinkCause.FATAL_WARNING
-            )
-        ]
+    warnings = (line for _, line in lines.having(("warning: ",)))
+    warned = next((x for x in warnings if _LINKER_LINE.search(x.text) or "(." in x.text), None)
+    if warned is not None:  # --fatal-warnings
+        failure = _by_linker(FailureKind.UNKNOWN, warned)
+        return [replace(failure, cause_kind=LinkCause.FATAL_WARNING)]
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
     gave_up = [found.line for found in messages.signs()["link_failed"].found_in(lines)]
     return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
