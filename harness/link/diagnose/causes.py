@@ -358,7 +358,10 @@ def _line_of(file: Path, text: str, offset: int) -> str:
 
 
 def explain_overflow(
-    failure: Failure, link_map: LinkMap, scripts: Sequence[str], zephyr: ZephyrBuild | None
+    failure: Failure,
+    link_map: LinkMap,
+    scripts: Sequence[str],
+    zephyr: ZephyrBuild | None = None,
 ) -> Failure:
     """Adds the largest contributors, the sections that no script places, and what sets the size of
     the region: in Zephyr a devicetree node."""
