@@ -305,9 +305,9 @@ def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
                 place = _fragment_with(assertion[0], script) or _line_of(
                     script, text, assertion.start()
                 )
+                failure = from_message(replace(failure, kind=FailureKind.ASSERTION))
                 return replace(
                     failure,
-                    kind=FailureKind.ASSERTION,
                     cause=f"{failure.cause} {place} asserts `{condition}`, which does not hold.",
                     fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
                     f"correct the assertion in {place}.",

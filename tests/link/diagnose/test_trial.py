@@ -106,6 +106,34 @@ CASES = {
         "clip is needed by",
         "Write `static inline` in",
     ),
+    "a header that defines it under a condition": Case(
+        {
+            "main.c": '#include "part.h"\nint main(void) { return part(1); }\n',
+            "part.h": "int part(int);\n#ifdef PART_HERE\nint part(int a) { return a; }\n#endif\n",
+        },
+        "part is needed by",
+        "Make `#ifdef PART_HERE` hold in one source file",
+    ),
+    "an instance of a template": Case(
+        {
+            "main.cpp": "template <class T> int f(T);\nint main() { return f<float>(2); }\n",
+            "f.cpp": "template <class T> int f(T a) { return (int)a; }\n"
+            "template int f<int>(int);\n",
+        },
+        "int f<float>(float) is needed by",
+        "Add `template` with the declaration of int f<float>(float)",
+    ),
+    "a section that the script throws away": Case(
+        {
+            "main.c": '__attribute__((section("registry"))) int n = 1;\n'
+            "int main(void) { return *(volatile int *)&n; }\n",
+            "app.ld": "SECTIONS { .text : { *(.text*) } .data : { *(.data*) }\n"
+            "  /DISCARD/ : { *(registry) *(.ARM.*) } }\n",
+        },
+        "throws away",
+        "Take registry out of /DISCARD/ at",
+        options=f"{_MACHINE} -nostdlib -T ${{CMAKE_SOURCE_DIR}}/app.ld",
+    ),
     "a name that differs in capitals": Case(
         {
             "main.c": "int Scale(int);\nint main(void) { return Scale(1); }\n",
@@ -126,7 +154,7 @@ def answers(
     source, build = tmp_path / "source", tmp_path / "source" / "build"
     source.mkdir()
     words = {
-        "sources": " ".join(n for n in case.files if not n.endswith(".h")),
+        "sources": " ".join(n for n in case.files if not n.endswith((".h", ".ld"))),
         "machine": _MACHINE,
     }
     text = _CMAKE.format(**words, options=case.options, libraries=case.libraries)
