@@ -333,7 +333,8 @@ class LogParser:
         before = line[: prefix.start()]
         quoted = False
         if before:
-            quoted = may_quote(before) and not self._prefix.learned(before)
+            learned = self._prefix.learned(before)
+            quoted = may_quote(before) and not learned
             self._bare(number, before)
         while prefix is not None:  # two lines may have run into one
             again = line.find(_RUNNER_WORD, prefix.end()) > 0

@@ -25,6 +25,7 @@ PREFIXES = {
     "journalctl -o short-iso": b"2026-11-27T05:23:0%d+0000 board-7 runner[812]: ",
     "a kernel's clock": b"[  %d.013] ",
     "kubectl logs --prefix": b"[pod/u85-7f9c/runner] ",
+    "a bracket and no blank": b"[u85-7f9c]",
     "TeamCity": b"[05:23:0%d]W:\t [Step 3/4] ",
     "stern": "u85-7f9c runner \u203a ".encode(),
     "Python's logging": b"2026-11-27 05:23:0%d,120 - board - INFO - ",
