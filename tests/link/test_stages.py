@@ -56,6 +56,11 @@ LOGS = {
         "collect2: error: ld returned 1 exit status\n",
         "Add SRAM to MEMORY",
     ),
+    "secure code without a place for its veneers": (
+        "/x/ld: no address assigned to the veneers output section .gnu.sgstubs\n"
+        "collect2: error: ld returned 1 exit status\n",
+        "Add `.gnu.sgstubs : { . = ALIGN(32); *(.gnu.sgstubs*) } > REGION`",
+    ),
     "a message that no rule knows": (
         "/usr/bin/ld: CMakeFiles/fw.dir/a.c.obj: wholly new complaint\n"
         "collect2: error: ld returned 1 exit status\n",

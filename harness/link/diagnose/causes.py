@@ -208,12 +208,23 @@ def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None
     if built and all(difference(built[0], each) is None for each in built[1:]):
         return _of_the_link(failure, built[0], trial)
     for unit in named:
-        mine = attributes(unit.object)
+        mine = _concerned(unit, failure)
         for other in others:
-            differs = difference(mine, attributes(other.object))
+            differs = difference(mine, _concerned(other, failure))
             if differs:
                 return _with_attribute(failure, differs[0], [*named, *others])
     return from_message(failure)
+
+
+# The attribute that a message is about, by its word for it.
+_ABOUT = {"VFP": "how float arguments are passed"}
+
+
+def _concerned(unit: LinkedObject, failure: Failure) -> dict[str, str]:
+    """The attributes of an object that the message can be about."""
+    built = attributes(unit.object)
+    name = _ABOUT.get(failure.attribute or "")
+    return {name: built[name]} if name in built else built
 
 
 def _toolchains(index: LinkIndex) -> set[str]:

@@ -50,12 +50,12 @@ class Trial:
             return None
         if any(each.subject in change for each in left):  # the change brings its own failure
             return None
-        shown = " ".join(_SHOWN.get(w, w.removeprefix(COMPILE)) for w in change)
+        shown = _shown(change)
         if not left:
-            return f"Tried: with {shown} {LINKS}"
+            return f"Tried: {shown} {LINKS}"
         names = ", ".join(each.subject for each in left[:_MOST_SHOWN])
         more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-        return f"Tried: with {shown} {names}{more} {'remain' if left[1:] else 'remains'}."
+        return f"Tried: {shown} {names}{more} {'remain' if left[1:] else 'remains'}."
 
     @cached_property
     def machine(self) -> tuple[str, ...]:
@@ -93,6 +93,14 @@ class Trial:
             words = [words[0], "-Wl,--start-group", *words[1:], "-Wl,--end-group"]
         yield from words
         yield from (w for w in change if w != GROUP and not w.startswith((COMPILE, WITHOUT)))
+
+
+def _shown(change: Sequence[str]) -> str:
+    gone = [word.removeprefix(WITHOUT) for word in change if word.startswith(WITHOUT)]
+    more = (word for word in change if not word.startswith(WITHOUT))
+    added = [_SHOWN.get(word, word.removeprefix(COMPILE)) for word in more]
+    parts = (("without", gone), ("with", added))
+    return " and ".join(f"{how} {' '.join(words)}" for how, words in parts if words)
 
 
 def told(fix: str, result: str | None) -> str:

@@ -73,6 +73,21 @@ CASES = {
         "the compiler's helper library",
         "Tried: with -lgcc the program links.",
     ),
+    "printf without a C library": Case(
+        {"main.c": '#include <stdio.h>\nint main(void) { printf("%d", 3); return 0; }\n'},
+        "belongs to the C library",
+        "Tried: without -nostdlib and with --specs=nosys.specs the program links.",
+    ),
+    "an archive for another way to pass floats": Case(
+        {
+            "main.c": "float s(float);\nint main(void) { return (int)s(1.f); }\n",
+            "s.c": "float s(float a) { return a * 2; }\n",
+        },
+        "s.c.obj",
+        "Rebuild",
+        libraries="-lgcc)\nset_source_files_properties(s.c PROPERTIES COMPILE_OPTIONS "
+        "-mfloat-abi=soft",
+    ),
     "a thread-local variable without a thread pointer": Case(
         {"main.c": "__thread int n;\nint main(void) { return n++; }\n"},
         "thread-local variables",
