@@ -132,7 +132,7 @@ def init_(folder: Path, version: str, url: str, packages: bool, dry_run: bool) -
 
     Only files, no history. What there is of an earlier attempt is kept: the same command goes on.
     """
-    plan = plan_init(folder, version, url, packages=packages)
+    plan = plan_init(folder, version, url, packages=packages, dry_run=dry_run)
     _print_plan(plan)
     result = {**plan.summary(), "done": not dry_run}
     if not dry_run:

@@ -31,10 +31,17 @@ from harness.sim.run_files import CONSOLE
     type=EXISTING_FILE,
     help="The firmware of a LOG, to name the functions its faults were in.",
 )
+@click.option(
+    "--prefix",
+    metavar="REGEX",
+    help="What stands before every line of a LOG, where it is not learned by itself.",
+)
 @click.option("--strict", is_flag=True, help="A LOG whose outputs nobody compared fails (exit 1).")
 @click.option("--verbose", is_flag=True, help="Also list what no LOG can tell.")
 @verb
-def judge_(run_dir: Path, elf: Path | None, strict: bool, verbose: bool) -> Answer:
+def judge_(
+    run_dir: Path, elf: Path | None, prefix: str | None, strict: bool, verbose: bool
+) -> Answer:
     """Judge a finished run again, offline, from its directory; or a lone console log.
 
     A LOG is from anybody's CI. It is PASS only when a runner in it completed and compared its
@@ -46,9 +53,10 @@ def judge_(run_dir: Path, elf: Path | None, strict: bool, verbose: bool) -> Answ
       hil judge .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil judge fvp.log --elf arm_executor_runner
       hil judge fvp.log --strict
+      hil judge pod.log --prefix 'stdout F '
     """
     if run_dir.is_file():
-        log = judge_file(run_dir, elf)
+        log = judge_file(run_dir, elf, prefix)
         echo(judged_log_text(log, verbose))
         return log.summary(), log.exit_code(strict)
     record = judge_again(run_dir)

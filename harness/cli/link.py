@@ -121,6 +121,8 @@ def print_explanation(explanation: Explanation) -> None:
     elif not explanation.failures:
         result = "no failed link" if explanation.linked else "no link was recognised"
         echo(f"{source}: {result}")
+    if explanation.failures and explanation.image:
+        echo(f"In the image {explanation.image}:")
     for failure in explanation.failures[:_MOST_FAILURES]:
         _print_failure(source, failure)
     more = len(explanation.failures) - _MOST_FAILURES
@@ -143,7 +145,8 @@ def _print_message(source: str, line: int, text: str, told: str) -> None:
 def _print_build_failure(source: str, failure: BuildFailure) -> None:
     place = failure.where or f"{source}:{failure.line}"
     do = failure.fix or "Correct what the message says; nothing else is known of it."
-    _print_answer(do, place, f"the build stopped before its link: {failure.cause}")
+    where = f" of the image {failure.image}" if failure.image else ""
+    _print_answer(do, place, f"the build{where} stopped {failure.stage}: {failure.cause}")
     _print_message(source, failure.line, failure.text, f"{do} {failure.cause}")
 
 
@@ -155,6 +158,9 @@ def _print_failure(source: str, failure: Failure) -> None:
     _print_answer(do, place, f"{kind}: {failure.cause}")
     for place in places[1:3]:
         echo(f"  evidence  also {place}")
+    if failure.also:
+        more = f" and {len(failure.also) - 8} more" if len(failure.also) > 8 else ""
+        echo(f"  evidence  also {', '.join(failure.also[:8])}{more}")
     for piece in failure.contributors[:5]:
         echo(f"  evidence  {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:

@@ -25,6 +25,9 @@ from harness.log.parser import LogParser
 _PIECE = 1 << 20  # bytes read at a time
 # Files that are no console, by what stands in their first piece.
 _OTHER_FILES = {
+    "compressed; unpack it first": re.compile(
+        rb"\A(?:\x1f\x8b|PK\x03\x04|\xfd7zXZ|BZh|\x28\xb5\x2f\xfd)"
+    ),
     "a JUnit report; the console is what its tests printed": re.compile(rb"<testsuites?\b"),
     "pytest's own report; the console is what its tests printed": re.compile(
         rb"^=+ test session starts =+", re.MULTILINE
@@ -196,6 +199,11 @@ def _notes(observation: Observation) -> tuple[str, ...]:
         notes.append(f"{count} output(s) in the log, compared with nothing")
     if observation.cut:
         notes.append("the last line has no end: the log may be cut")
+    missing = observation.failures and observation.failures[0].kind is Kind.OPERATOR_MISSING
+    if missing and not observation.over:
+        notes.append(
+            "nothing ended the program: ExecuTorch's sample goes on and spins until a limit"
+        )
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
     gone_on = (s for s in observation.suspects if s.kind is not Kind.JOB_FAILED)
@@ -246,9 +254,13 @@ class JudgedLog:
         }
 
 
-def judge_file(path: Path, elf: Path | None = None) -> JudgedLog:
-    """Raises UsageError when the log cannot be read."""
-    reader, first = LogParser(), b""
+def judge_file(path: Path, elf: Path | None = None, prefix: str | None = None) -> JudgedLog:
+    """``prefix``: a regular expression for what stands before every line. Raises UsageError when
+    the log cannot be read, or the expression is none."""
+    try:
+        reader, first = LogParser(prefix=re.compile(prefix.encode()) if prefix else None), b""
+    except re.error as error:
+        raise UsageError(f"--prefix {prefix!r} is not a regular expression: {error}") from error
     try:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):

@@ -135,6 +135,16 @@ def build_steps(build: Path) -> list[dict[str, str]]:
     return steps
 
 
+def compile_step(build: Path, made: str) -> BuildCommand | None:
+    """The command that compiles the object of this file name; None if there is not just one."""
+    named = [s for s in build_steps(build) if Path(s["output"] or "").name == made]
+    if len(named) != 1:
+        return None
+    directory = Path(named[0]["directory"])
+    steps = (step for kind, step in _steps(named[0]["command"], directory) if kind == "compile")
+    return next(steps, None)
+
+
 def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCommand, ...]:
     """The link commands of a log whose files still exist."""
     directory, links = log_directory, []

@@ -18,7 +18,7 @@ from harness.core.verdict import Word
 from harness.link.diagnose.kconfig import refused_options, similar_options
 from harness.link.facts import read_facts
 from harness.link.log import messages
-from harness.link.log.lines import Lines, lines_of
+from harness.link.log.lines import LinePattern, Lines, lines_of
 from harness.link.log.statements import (
     MOST_LINES,
     RAISED,
@@ -56,8 +56,8 @@ class BuildFailureKind(Word):
 @dataclass(frozen=True)
 class BuildFailure:
     """``line``: of the log, from 1. ``file`` and ``at``: the file to edit and its line, if the log
-    names them. ``subject``: the option, source or node concerned. ``fix`` is empty if no advice is
-    certain."""
+    names them. ``subject``: the option, source or node concerned. ``stage``: where the build
+    stopped. ``fix`` is empty if no advice is certain."""
 
     kind: BuildFailureKind
     line: int
@@ -67,6 +67,8 @@ class BuildFailure:
     file: str | None = None
     at: int | None = None
     subject: str | None = None
+    stage: str = "before its link"
+    image: str | None = None  # of a build of several: MCUboot's, a remote core's
 
     def summary(self) -> dict[str, Any]:
         return {**asdict(self), "kind": self.kind.value}
@@ -179,6 +181,9 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
             f"{option.why}.",
             fix=option.fix,
         )
+    failure = replace(failure, stage=_stage(failure, lines), image=image_of(failure.line, lines))
+    if _ASSEMBLER_INPUT.match(failure.text):
+        failure = _at_its_step(failure, statements)
     if failure.at is None:
         failure = _located(failure, statements)
     missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
@@ -187,6 +192,48 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
         fix = _fix_for_header(missing["header"], failure.where, failure.file, [*calls, *above])
         return replace(failure, fix=fix or failure.fix)
     return _with_similar_names(failure, statements)
+
+
+# What a build does to get to its (first) link.
+_BEFORE_LINK = (
+    *(BuildFailureKind.WORKSPACE, BuildFailureKind.BOARD, BuildFailureKind.MODULE),
+    *(BuildFailureKind.CMAKE, BuildFailureKind.DEVICETREE, BuildFailureKind.BINDING),
+    *(BuildFailureKind.KCONFIG, BuildFailureKind.COMPILE, BuildFailureKind.VERSION),
+)
+_IMAGE = LinePattern(
+    ("Performing ",), re.compile(r"Performing (?:build|configure) step for '(?P<image>[^']+)'")
+)
+_TARGET = LinePattern(
+    ("running target ",), re.compile(r"^-- west build: running target (?P<target>\S+)")
+)
+_OBJECT_FAILED = re.compile(
+    r"^FAILED: (?:\[code=\d+\] )?\S*?\.dir/(?P<source>\S+?)\.o(?:bj)?(?:\s|$)"
+)
+
+
+def _stage(failure: BuildFailure, lines: Lines) -> str:
+    if target := next(_TARGET.found_in(lines), None):
+        return f"at its target {target.match['target']}"
+    links = (found.line.number for found in messages.signs()["linked"].found_in(lines))
+    linked = next(links, failure.line) < failure.line
+    after = linked and failure.kind not in _BEFORE_LINK
+    return "after a link" if after else "before its link"
+
+
+def image_of(line: int, lines: Lines) -> str | None:
+    """The image that a build of several images was at, on this line of its log."""
+    above = [found for found in _IMAGE.found_in(lines) if found.line.number <= line]
+    return above[-1].match["image"] if above else None
+
+
+def _at_its_step(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
+    """The assembler names a temporary file; the step that failed names the source."""
+    steps = [(s.line, m) for s in statements if (m := _OBJECT_FAILED.match(s.text))]
+    above = [match["source"] for line, match in steps if line <= failure.line]
+    if not above:
+        return failure
+    source = above[-1]
+    return replace(failure, file=source, at=None, cause=f"{failure.cause} The source is {source}.")
 
 
 def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildFailure]:

@@ -15,7 +15,7 @@ from harness.formats.demangle import demangled
 from harness.formats.elf import ElfFile
 from harness.link.command import LinkerCall, run
 from harness.link.diagnose.undefined import explain_undefined
-from harness.link.failure import Failure, FailureKind, LinkCause
+from harness.link.failure import Failure, FailureKind, Key, LinkCause, key
 from harness.link.index import LinkIndex, load
 from harness.link.log.parse import parse
 from harness.system.files import text_of
@@ -41,14 +41,6 @@ class LinePiece:
     input: bool = False
     whole: bool = False
     group: int = 0
-
-
-Key = tuple[FailureKind, str | None]
-
-
-def key(failure: Failure) -> Key:
-    """Two failures with the same key are the same failure, whatever the files around them."""
-    return failure.kind, failure.symbol or failure.region or failure.attribute
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def link_command(argv: Sequence[str], directory: Path) -> BuildCommand | None:
     if not argv or not (_DRIVER.match(argv[0]) or _LD.match(argv[0]) or "armlink" in argv[0]):
         return None
     words = expanded(argv, directory)
-    if {"-c", "-E", "-S", "-M", "-MM", "-r", "-shared"} & set(words) or "-o" not in words[:-1]:
+    if {"-c", "-E", "-S", "-M", "-MM", "-r"} & set(words) or "-o" not in words[:-1]:
         return None
     output = words[words.index("-o") + 1]
     inputs = [w for w in words[1:] if re.search(r"\.(?:o|obj|a|lib)$", w) and w[0] != "-"]

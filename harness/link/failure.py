@@ -56,6 +56,7 @@ class LinkCause(Word):
     NO_DRIVER = "no_driver"
     NO_DEFINITION = "no_definition"
     NEWER_LIBRARY = "newer_library"
+    THREAD_LOCAL = "thread_local"
     # of everything else
     LINKED_TWICE = "linked_twice"
     ORPHAN_SECTION = "orphan_section"
@@ -65,6 +66,8 @@ class LinkCause(Word):
     NO_INDEX = "no_index"
     LINKER_DEFECT = "linker_defect"
     FIXED_ADDRESS = "fixed_address"
+    FATAL_WARNING = "fatal_warning"
+    SECURE_ENTRY = "secure_entry"
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ class Failure:
     definitions: tuple[CodePlace, ...] = ()
     attribute: str | None = None
     binding: str | None = None
+    also: tuple[str, ...] = ()  # subjects of other messages of the same cause
     contributors: tuple[Contributor, ...] = ()
     orphans: tuple[Orphan, ...] = ()
     cause_kind: LinkCause | None = None
@@ -130,6 +134,14 @@ class Failure:
         """What the failure is about, in a word."""
         named = self.demangled or self.symbol or self.region or self.attribute
         return named or (self.files[0] if self.files else self.text)
+
+
+Key = tuple[FailureKind, str | None]
+
+
+def key(failure: Failure) -> Key:
+    """Two failures with the same key are the same failure, whatever the files around them."""
+    return failure.kind, failure.symbol or failure.region or failure.attribute
 
 
 def _plain_path(path: str) -> str:

@@ -24,14 +24,13 @@ from harness.link.candidate import (
     LinePiece,
     copied,
     goal_of,
-    key,
     pieces_of,
     write_members,
 )
 from harness.link.command import run
 from harness.link.diagnose.explain import explain_failure
 from harness.link.diagnose.tree import Tree
-from harness.link.failure import Failure, FailureKind, archive_of, file_name
+from harness.link.failure import Failure, FailureKind, archive_of, file_name, key
 from harness.link.index import load
 from harness.link.log.messages import without_linker
 from harness.link.log.parse import parse

@@ -77,12 +77,13 @@ class Figures:
             Stage.ENDED: self._ended,
         }
 
-    def message(self, number: int, message: bytes, *, quoted: bool = False) -> None:
+    def message(self, number: int, message: bytes, *, quoted: bool = False) -> int:
         """A runner's message that is no failure. ``quoted``: perhaps in another program's line,
-        where it proves nothing."""
+        where it proves nothing. Returns where what a row knows of it ends."""
         found = table("message_heads", "heads", "inside").first(message)
         if found is not None and not (quoted and found[0].kind in _VERDICT_KINDS):
             self.match(number, message, *found)
+        return len(message) if found is None else found[1].end()
 
     def bare(self, number: int, line: bytes) -> bool:
         """A line that no other table matched and that no runner wrote. True when a row knows it."""

@@ -72,9 +72,13 @@ _DENIED: Final = re.compile(
 )
 
 
+_LEADERS: Final = re.compile(rb"([^\w\s])\1{7,}")  # dots and their like between two columns
+
+
 def says_failure(line: bytes) -> bool:
     """Whether a line says that something failed. ``line``: as for ``is_job_line``."""
     (words,) = rows("failure_words")
+    line = _LEADERS.sub(b" ", line)
     return (
         words.search(line) is not None
         and _NOTHING_SAID.search(line) is None
@@ -93,10 +97,11 @@ TIMESTAMP = re.compile(
 )
 # What tools put before every line of a program: ctest -V, docker compose, buildkit, Twister.
 _TOOL = re.compile(
-    rb"(?:\d{1,4}: |[\w.-]{1,60} {0,20}\| |#\d+ \d+\.\d+ |\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? "
+    rb"(?:\d{1,4}: |[\w.-]{1,60} {0,20}\|(?: |$)|#\d+ \d+\.\d+ |\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? "
     rb"|(?:DEBUG|INFO) +- (?:DEVICE: )?)*"
 )
 _QUOTES = b"\"'`"
+_QUOTED = re.compile(rb"[+-]{1,2}|[\w./-]+[:-](?:\d+[:-])?")
 # GitHub shows the script of a step in this colour, before it runs it.
 _SCRIPT = re.compile(rb"\S{0,30} ?\x1b\[36;1m")
 _BOM = b"\xef\xbb\xbf"
@@ -124,10 +129,11 @@ def may_quote(before: bytes) -> bool:
     """Whether the words in front of a runner's prefix may be those of a program that quotes it.
 
     Nothing is quoted behind what tools put before lines, nor behind a line without its end, which
-    the runner's own ran into.
+    the runner's own ran into. A diff quotes, and grep.
     """
     rest = without_tool(before)
-    return bool(rest) and (rest[-1:].isspace() or rest[-1:] in _QUOTES)
+    shown = rest[-1:].isspace() or rest[-1:] in _QUOTES or _QUOTED.fullmatch(rest) is not None
+    return bool(rest) and shown
 
 
 def is_known(line: bytes) -> bool:

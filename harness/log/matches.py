@@ -126,8 +126,8 @@ _FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.LINUX_PANIC, Ki
 _ESCALATED = {Kind.MPU_FAULT, Kind.BUS_FAULT, Kind.USAGE_FAULT, Kind.SECURE_FAULT}
 _STARS = b"***** "  # Zephyr's line that names the exception
 _OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
-# "npu.macs_per_cc=8" in the messages of the NPU's driver
-_FIGURE = re.compile(rb"(?:npu|optimizer|optimize)?\.?(\w+)=(0x[0-9a-fA-F]+|-?\d+)")
+# "npu.macs_per_cc=8, optimizer.macs_per_cc=7" in the messages of the NPU's driver
+_FIGURE = re.compile(rb"((?:\w+\.)?\w+)=(0x[0-9a-fA-F]+|-?\d+)")
 
 
 class Matches:
@@ -142,6 +142,8 @@ class Matches:
         self._doubted: list[tuple[Event, Doubt]] = []
         self._dump = -REGISTER_LINES  # the last line that a fault handler logged
         self._early: Event | None = None  # registers that stand before their fault
+        self._said = (-REGISTER_LINES, b"")  # what the fault handler said before, its first line
+        self._said_until = -REGISTER_LINES
 
     @property
     def full(self) -> bool:
@@ -241,12 +243,15 @@ class Matches:
 
     def dump(self, number: int, message: bytes) -> bool:
         """True when an error message belongs to a fault's, or begins with its registers."""
+        above = number <= self._said_until + 2
+        self._said_until = number
         if number <= self._dump + 2:  # some consoles put an empty line behind every line
             self._dump = number
             if self._early is not None:
                 _collect(self._early.facts, message)
             return True
         if not _DUMPED.match(message):
+            self._said = self._said if above else (number, message)
             return False
         self._dump = number
         if self._early is None:
@@ -259,6 +264,9 @@ class Matches:
         if self._early is not None and number <= self._early.line + REGISTER_LINES:
             facts.update({k: v for k, v in self._early.facts.items() if k not in facts})
             self._early = None
+        if number <= self._said_until + 2 and self._said[1]:  # why there is a fault at all
+            facts["fault"] = text(line.strip())
+            number, line = self._said
         previous = self.failures[-1] if self.failures else None
         same = previous is not None and previous.kind in _FAULTS and kind in _FAULTS
         if previous is not None and same and number <= self.registers_until:
@@ -267,7 +275,7 @@ class Matches:
         else:
             self.add(kind, number, line, facts)
         self.registers_until = number + REGISTER_LINES
-        self._dump = number
+        self._dump, self._said = max(number, self._said_until), (number, b"")
 
 
 def _named(fault: Event, kind: Kind, number: int, line: bytes) -> Event:

@@ -15,6 +15,7 @@ from harness.log.pattern import only_row
 _OUTPUT, _SCRIPT, _FILE = b"Output", b"#[", b'echo "'
 BEGINNINGS: Final = (_OUTPUT, _SCRIPT, _FILE)
 _ECHO_END = re.compile(rb'([A-Za-z0-9+/=\s]*)" \| base64 -d ?>\s*([\w.-]+)')
+_TENSOR_END = re.compile(rb"[\])\s]*")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]*$")
 _NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|inf|nan|true|false)", re.I)
 _VALUE = re.compile(rb"[^,\s]+")
@@ -27,6 +28,7 @@ class OutputLines:
 
     def __init__(self) -> None:
         self.tensors = Tensors()
+        self.rest = b""  # what another program wrote behind the output of the last line
         self._in_script = False  # between "#[RUN THIS]" and "#[END]"
         self._foreign: int | None = None  # lines in the file that goes on; None: none does
 
@@ -36,15 +38,21 @@ class OutputLines:
         return self._foreign is not None or self.tensors.open is not None
 
     def line(self, number: int, line: bytes) -> bool:
-        """A line without a prefix; True when it belongs to an output."""
+        """A line without a prefix; True when it belongs to an output, but for ``rest``."""
+        self.rest = b""
         if not (line.startswith(BEGINNINGS) or self._in_script or self.attentive):
             return False
         if self._foreign is not None and self._is_in_file(line, self._foreign):
             return True
-        if self.tensors.open is not None and self.tensors.more(line):
+        if self.tensors.open is not None:
+            self.rest = self.tensors.more(line)
             return True
         if line.startswith(_OUTPUT):
-            return self.tensors.element(number, line) or self.tensors.tensor(number, line)
+            if self.tensors.element(number, line):
+                return True
+            rest = self.tensors.tensor(number, line)
+            self.rest = rest or b""
+            return rest is not None
         if line.startswith(_SCRIPT) and (match := only_row(Item.SCRIPT).search(line)):
             self._in_script = match[1] is not None
             return True
@@ -52,13 +60,16 @@ class OutputLines:
             begins = only_row(Item.FILE).search(line)
             goes_on = begins is not None and begins.end() == len(line)
             self._foreign = 0 if goes_on else None
+            if not goes_on and (end := _ECHO_END.search(line)):
+                self.rest = line[end.end() :]
             return True
         return self._in_script and line.startswith((b"# ", b"python3 "))
 
     def _is_in_file(self, line: bytes, foreign: int) -> bool:
         """The log may have wrapped the text, and others may have written in between."""
-        if _ECHO_END.match(line):
+        if end := _ECHO_END.match(line):
             self._foreign = None
+            self.rest = line[end.end() :]
             return True
         if _BASE64.match(line):
             return True
@@ -98,28 +109,28 @@ class Tensors:
         self._last = elements
         elements.add(index, value)
 
-    def tensor(self, number: int, line: bytes) -> bool:
-        """``Output 0: tensor(...``: its first or only line."""
+    def tensor(self, number: int, line: bytes) -> bytes | None:
+        """``Output 0: tensor(...``: its first or only line. Returns what stands after it, None
+        for another line."""
         match = only_row(Item.TENSOR).search(line)
         if match is None:
-            return False
+            return None
         self.open = self._new(number, int(match[1]), b"")
         self.open.sizes = tuple(map(int, match[2].replace(b",", b" ").split()))
-        self.more(match[3])
-        return True
+        return self.more(match[3])
 
-    def more(self, line: bytes) -> bool:
-        """The next line of an open tensor; True when it belongs to it."""
+    def more(self, line: bytes) -> bytes:
+        """The next line of an open tensor. Returns what stands after the tensor."""
         elements = self.open
         if elements is None:
-            return False
-        printed, end, _ = line.partition(b"]")
+            return line
+        printed, end, after = line.partition(b"]")
         for value in _VALUE.finditer(printed):  # a line may have millions
             elements.add(elements.count, value[0])
         if end or not elements.whole:
             self.open = None
             elements.whole = elements.whole and prod(elements.sizes or ()) == elements.count
-        return True
+        return _TENSOR_END.sub(b"", after, count=1) if end else b""
 
     def finish(self) -> tuple[Tensor, ...]:
         if self.open is not None:

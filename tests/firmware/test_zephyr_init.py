@@ -177,6 +177,11 @@ def test_dry_run_says_what_from_where_and_how_much_and_writes_nothing(
     assert "nothing was written" in text
 
 
+def test_a_dry_run_needs_no_west(tmp_path: Path) -> None:
+    plan = plan_init(tmp_path / "w", "4.1.0", dry_run=True, environ={"PATH": ""})
+    assert any(command[0] == "west" for command in plan.steps().values())
+
+
 def test_init_by_the_command_ends_with_what_to_say_to_the_shell(
     remote: Path, tmp_path: Path, west_environment: None
 ) -> None:
@@ -229,6 +234,7 @@ def test_a_remote_that_does_not_answer_is_named_with_gits_own_reason(
     with pytest.raises(InfraError) as caught:
         init(plan, _quiet)
     assert "does not appear to be a git repository" in caught.value.said
+    assert caught.value.said.startswith("zephyr: "), "the project that failed is named"
     assert away.as_uri() in str(caught.value.hint)
     away.symlink_to(remote)
     again = plan_init(tmp_path / "ws", "4.1.0", away.as_uri(), packages=False)

@@ -65,7 +65,6 @@ QNN = (
     b"I 00:00:01.835706 executorch:qnn_executor_runner.cpp:298] 100 inference took 1096.626000 ms, "
     b"avg 10.966260 ms\n"
 )
-TFLM = b"INFO - Ethos-U device initialised\n"
 
 PUBLISHED: dict[str, Row] = {
     # ethos-u-core-platform's _exit, in CI logs of CMSIS-NN and of TVM
@@ -212,33 +211,6 @@ PUBLISHED: dict[str, Row] = {
         "FAULT",
         "operator_missing",
         1,
-    ),
-    # tensorflow/tflite-micro and users of it
-    "TFLM has no such operator": (
-        TFLM + b"Didn't find op for builtin opcode 'SHAPE'\nFailed to get registration from op "
-        b"code SHAPE\n\nAllocateTensors() failed\n",
-        "FAULT",
-        "operator_missing",
-        2,
-    ),
-    "TFLM's arena is too small": (
-        TFLM + b"Failed to resize buffer. Requested: 52224, available 49024, missing: 3200\n"
-        b"AllocateTensors() failed\n",
-        "FAULT",
-        "allocation_failed",
-        2,
-    ),
-    "TFLM, and only the end of it": (
-        TFLM + b"ERROR: AllocateTensors() failed. The arena is too small.\n",
-        "FAULT",
-        "allocation_failed",
-        2,
-    ),
-    "TFLM's node fails": (
-        TFLM + b"Node ethos-u (number 0) failed to invoke with status 1\n",
-        "FAULT",
-        "runner_error",
-        2,
     ),
     # Unity, as the unit tests of CMSIS-NN print it on an FVP
     "Unity, all is well": (

@@ -59,12 +59,6 @@ BAD: dict[str, Row] = {
         "hard_fault",
         2,
     ),
-    "Mbed OS": (
-        b"++ MbedOS Fault Handler ++\n\nFaultType: UsageFault\n\nContext:\nR0: 20001234\n",
-        "FAULT",
-        "usage_fault",
-        1,
-    ),
     "TF-M": (
         b"FATAL ERROR: SecureFault\nHere is some context for the exception:\n",
         "FAULT",

@@ -151,7 +151,7 @@ PLANTS = (
         "weak_default_not_compiled",
         _undefined("arm_ethos_io_memcpy"),
         ("libprobe_backend.a(backend.c.obj)", "probe_execute", "io_default.c:2"),
-        ("Add io_default.c to the sources of libprobe_backend.a",),
+        ("Add io_default.c to the sources of",),
         {"module/CMakeLists.txt": MODULE.replace(" io_default.c", "")},
         {"module/CMakeLists.txt": MODULE},
     ),

@@ -123,8 +123,8 @@ def test_every_exception_has_its_own_kind(line: str) -> None:
 
 
 def test_an_exception_without_a_name_may_get_one_from_a_line_below() -> None:
-    mbed = b"++ MbedOS Fault Handler ++\n\nFaultType: UsageFault\n\nContext:\nR0: 20001234\n"
-    (fault,) = parse_console(mbed).failures
+    zephyr = b"***** Hardware exception *****\n***** USAGE FAULT *****\nR0: 20001234\n"
+    (fault,) = parse_console(zephyr).failures
     assert (fault.kind, fault.line) == (Kind.USAGE_FAULT, 1)
     (named,) = parse_console(b"***** BUS FAULT *****\n>>> ZEPHYR FATAL ERROR 19: x\n").failures
     assert named.kind is Kind.BUS_FAULT, "what has a name keeps it"
@@ -170,3 +170,30 @@ def test_zephyr_says_which_fault_of_its_kind_it_was(kind: str, reason: str, leve
     (fault,) = parse_console(said.encode()).failures
     assert fault.facts["which"] == reason
     assert fault.facts["lr"] == "0x10000381"
+
+
+def test_what_the_kernel_says_directly_above_a_fault_is_its_cause() -> None:
+    """Zephyr's C library names the option before the panic; the registers stand in between."""
+    said = b"[00:00:00.000,000] <err> os: CONFIG_COMMON_LIBC_MALLOC_ARENA_SIZE is 0\n"
+    dump = b"[00:00:00.008,000] <err> os: r0/a1:  0x00000004  r1/a2:  0x0000000a\n"
+    panic = b"[00:00:00.008,000] <err> os: >>> ZEPHYR FATAL ERROR 4: Kernel panic on CPU 0\n"
+    (fault,) = parse_console(said + dump + panic).failures
+    assert (fault.kind, fault.line) == (Kind.ZEPHYR_FATAL, 1)
+    assert fault.text == "CONFIG_COMMON_LIBC_MALLOC_ARENA_SIZE is 0"
+    assert "Kernel panic" in fault.facts["fault"]
+    assert fault.facts["r1"] == "0x0000000a"
+    (alone,) = parse_console(said + b"booting\n" * 3 + panic).failures
+    assert alone.line == 5, "what stands further above is not of this fault"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("input 0 has the wrong size: expected 4 bytes, got 8", Kind.INPUT_REJECTED),
+        ("Expected input tensor to have dtype Float, but it has Char", Kind.RUNNER_ERROR),
+        ("input.scalar_type() expected int8, mismatch", Kind.RUNNER_ERROR),
+    ],
+)
+def test_a_kernels_complaint_is_no_rejected_input(message: str, kind: Kind) -> None:
+    (failure,) = parse_console(f"E [executorch:op_add.cpp:9 f()] {message}\n".encode()).failures
+    assert failure.kind is kind

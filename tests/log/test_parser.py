@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from harness.judge.console_log import judge_log
 from harness.log.events import Kind, Observation
 from harness.log.parser import LogParser, parse_console
 from tests.log.lines import log
@@ -202,3 +203,55 @@ def test_after_what_a_run_is_over(line: bytes) -> None:
     reader = LogParser()
     reader.feed(line + b"\n")
     assert reader.final_failure
+
+
+FILLS = {
+    "blanks": b" " * 4096,
+    "zeros": b"\0" * 4096,
+    "few zeros": b"\0" * 5,
+    "tabs": b"\t" * 70,
+    "dots": b" " + b"." * 5000 + b" ",
+    "words": b"lorem ipsum " * 9000,
+    "one word": b"x" * 70_000 + b" ",
+}
+RUN = log(
+    "mid 2025",
+    "Method loaded.",
+    "Model executed successfully.",
+    "TEST: BundleIO index[0] Test_result: PASS",
+    "Program complete, exiting.",
+)
+STOPPED = b"Info: /OSCI/SystemC: Simulation stopped by user."
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("place", range(6))
+def test_what_stands_behind_a_long_line_is_read(fill: str, place: int) -> None:
+    """A failure at the end of any line, however much stands before it, however it is cut."""
+    lines = (RUN + STOPPED + b"\n").splitlines()
+    lines = [*lines, b""]
+    lines[place] += FILLS[fill] + b"run.sh: line 4: Killed by FAILED job\n"
+    data = b"\n".join(lines) + b"\n"
+    assert judge_log(parse_console(data)).verdict == "NO_VERDICT"
+    assert _in_pieces(data, list(range(1000, len(data), 1000))) == parse_console(data)
+
+
+@pytest.mark.parametrize("fill", ["blanks", "zeros", "few zeros", "tabs", "dots"])
+def test_a_line_that_is_only_filled_is_no_failure(fill: str) -> None:
+    for place in (b"Model executed", b"Test_result: PASS", b"Program complete"):
+        start = RUN.index(b"\n", RUN.index(place))
+        data = RUN[:start] + FILLS[fill] + RUN[start:] + STOPPED + b"\n"
+        assert judge_log(parse_console(data)).verdict == "PASS", place
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"Output 0: tensor(sizes=[1, 2], [0.5, 1.])",
+        b'#[RUN THIS]\necho "AAEC" | base64 -d >etdump.bin',
+        STOPPED,
+    ],
+)
+def test_what_runs_into_a_known_line_is_read(output: bytes) -> None:
+    data = RUN + output + b"make: *** [Makefile:3: run] Error 2\n"
+    assert judge_log(parse_console(data)).verdict == "NO_VERDICT"

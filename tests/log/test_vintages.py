@@ -153,7 +153,8 @@ def test_npu_driver_errors_with_and_without_prefix(text: str, form: str) -> None
 
 def test_npu_mismatch_tells_the_figures() -> None:
     (failure,) = parse_console(f"E: {DRIVER[2]} (ethosu_driver.c:411)\n".encode()).failures
-    assert failure.facts["macs_per_cc"] == "8"
+    assert failure.facts["optimizer.macs_per_cc"] == "8"
+    assert failure.facts["npu.macs_per_cc"] == "6"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ _PYTHON_MEGABYTES = 30  # of its packages
 _BOUNDS = Bounds(4 * 3600.0, 900.0)
 # git's and west's words for a remote that does not answer, or has no such thing.
 _FATAL = re.compile(r"^(?:fatal|error|ERROR): .*$", re.MULTILINE)
+_FAILED = re.compile(r"^ERROR: update failed for projects? (.+)$", re.MULTILINE)
 _PROJECT = re.compile(rb"^=== updating (\S+)", re.MULTILINE)
 UPSTREAM = "https://github.com/zephyrproject-rtos"
 FOLDER = "hil-manifest"  # in the workspace
@@ -100,16 +101,20 @@ def plan_init(
     url: str = UPSTREAM,
     *,
     packages: bool = True,
+    dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> InitPlan:
-    """Writes nothing. Raises UsageError, ToolMissing (west, git)."""
+    """Writes nothing. ``dry_run``: the plan is only shown, so no tool has to be there. Raises
+    UsageError, ToolMissing (west, git)."""
     folder = folder.absolute()
     if re.search(r"[\s'\"#]", url) or "://" not in url:
         raise UsageError(
             f"{url!r} is not a remote", hint=f"give what stands before a repository: {UPSTREAM}"
         )
-    plan = InitPlan(folder, check_version(version), url.rstrip("/"), find_west(environ), packages)
-    toolchain.require("git")
+    west = Path("west") if dry_run else find_west(environ)
+    plan = InitPlan(folder, check_version(version), url.rstrip("/"), west, packages)
+    if not dry_run:
+        toolchain.require("git")
     outer = next((p for p in folder.parents if (p / ".west" / "config").is_file()), None)
     if outer is not None:
         raise UsageError(
@@ -175,6 +180,9 @@ def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress)
     if ended.stop is Stop.EXITED and ended.status == 0:
         return
     said = _reason(text_of(log))
+    failed = _FAILED.search(text_of(log))
+    if project := failed[1] if failed else next(reversed(names), None):
+        said = f"{project}: {said}"
     if ended.stop is not Stop.EXITED:
         said = f"it was stopped ({ended.stop})"
     raise InfraError(

@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.config.schema import Data
 from harness.core.errors import MalformedFile
+from harness.formats.demangle import mangled_base
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
-from harness.link.diagnose.zephyr import zephyr_build
+from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.trial import Trial, told
+from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
@@ -76,6 +80,7 @@ def _words(failure: Failure) -> dict[str, str]:
         "text": failure.text.strip(),
         "cause_kind": failure.cause_kind or "",
         "file": file,
+        "other_file": (*failure.files, "", "")[1],
         "library": file or failure.symbol or "",
         "script": failure.attribute or failure.region or file,
         "section": failure.sections[0] if failure.sections else "",
@@ -137,8 +142,8 @@ def difference(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, s
 _SAMPLE = 60  # objects whose ABI is looked at
 
 
-def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
-    """Adds both definitions, from the objects."""
+def explain_duplicate(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
+    """Adds both definitions, from the objects, and a header that has the only one."""
     definitions = index.definitions.get(failure.symbol or "", [])
     strong = [d for d in definitions if d.symbol.binding == "strong"]
     if len(strong) > 1 and len({(d.unit.name, d.unit.input.path) for d in strong}) == 1:
@@ -154,13 +159,17 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
         failure = replace(failure, definitions=places, places=places)
     else:
         failure = replace(failure, definitions=failure.places)
-    return _in_a_header(from_message(failure))
+    return _in_a_header(from_message(failure), tree)
 
 
-def _in_a_header(failure: Failure) -> Failure:
+def _in_a_header(failure: Failure, tree: Tree | None) -> Failure:
     """For two files that have the definition from the same line of a header."""
     lines = {(place.source, place.line) for place in failure.places}
     source, line = next(iter(lines), (None, None))
+    symbol = mangled_base(failure.symbol or "") or failure.symbol or ""
+    if tree is not None and lines <= {(None, None)} and not tree.in_sources(symbol):
+        found = tree.in_headers(symbol)
+        source, line = (str(found[0].path), found[0].line) if len(found) == 1 else (None, None)
     if len(lines) != 1 or len(failure.places) < 2 or not source or not _HEADER.search(source):
         return failure
     where = f"{source}:{line}"
@@ -188,17 +197,59 @@ def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
     )
 
 
-def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
-    """Adds the attribute that differs. The files at fault are those that differ from most."""
-    named = [u for u in index.units if _named(u.name, u.input.path, failure.files)]
-    others = [u for u in index.units if u not in named][:_SAMPLE]
+def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None) -> Failure:
+    """Adds the attribute that differs. The files at fault are those that differ from most; the
+    toolchain's own do not count, because the options of the link choose them."""
+    chosen = _toolchains(index)
+    own = [u for u in index.units if u.input.word not in chosen]
+    named = [u for u in own if _named(u.name, u.input.path, failure.files)]
+    others = [u for u in own if u not in named][:_SAMPLE]
+    built = [attributes(unit.object) for unit in (*named, *others)]
+    if built and all(difference(built[0], each) is None for each in built[1:]):
+        return _of_the_link(failure, built[0], trial)
     for unit in named:
-        mine = attributes(unit.object)
+        mine = _concerned(unit, failure)
         for other in others:
-            differs = difference(mine, attributes(other.object))
+            differs = difference(mine, _concerned(other, failure))
             if differs:
                 return _with_attribute(failure, differs[0], [*named, *others])
     return from_message(failure)
+
+
+# The attribute that a message is about, by its word for it.
+_ABOUT = {"VFP": "how float arguments are passed"}
+
+
+def _concerned(unit: LinkedObject, failure: Failure) -> dict[str, str]:
+    """The attributes of an object that the message can be about."""
+    built = attributes(unit.object)
+    name = _ABOUT.get(failure.attribute or "")
+    return {name: built[name]} if name in built else built
+
+
+def _toolchains(index: LinkIndex) -> set[str]:
+    """The inputs that the compiler's driver chose: those from a folder with its libraries."""
+    libraries = ("libc.a", "libgcc.a")
+    folders = {f.resolve() for f in index.call.search if any((f / n).is_file() for n in libraries)}
+    paths = {each.word: each.path for each in index.call.inputs if each.path is not None}
+    return {word for word, path in paths.items() if path.resolve().parent in folders}
+
+
+def _of_the_link(failure: Failure, built: Mapping[str, str], trial: Trial | None) -> Failure:
+    """For objects that agree with each other: what does not fit them is what the options of the
+    link chose."""
+    failure = from_message(failure)
+    words = trial.machine if trial is not None else ()
+    result = trial.result(failure, words) if trial is not None and words else None
+    if result is None:
+        return failure
+    machine = ", ".join(value for value in built.values() if not value.isdigit())
+    return replace(
+        failure,
+        cause=f"{failure.cause} All objects of the program are compiled for {machine}; the link "
+        "is not called so.",
+        fix=told(f"Give the link the options of the compiler: {' '.join(words)}.", result),
+    )
 
 
 def _with_attribute(failure: Failure, name: str, units: Sequence[LinkedObject]) -> Failure:
@@ -265,9 +316,9 @@ def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
                 place = _fragment_with(assertion[0], script) or _line_of(
                     script, text, assertion.start()
                 )
+                failure = from_message(replace(failure, kind=FailureKind.ASSERTION))
                 return replace(
                     failure,
-                    kind=FailureKind.ASSERTION,
                     cause=f"{failure.cause} {place} asserts `{condition}`, which does not hold.",
                     fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
                     f"correct the assertion in {place}.",
@@ -290,12 +341,41 @@ def _fragment_with(statement: str, script: Path) -> str | None:
     return None
 
 
+_THROWN = re.compile(r"/DISCARD/\s*:\s*\{(?P<inside>[^}]*)\}")
+
+
+def explain_discarded(failure: Failure, index: LinkIndex) -> Failure:
+    """Adds the place in the linker script that throws the section away."""
+    failure = from_message(failure)
+    section = failure.sections[0] if failure.sections else ""
+    for script in index.call.scripts:
+        text = text_of(script)
+        for block in _THROWN.finditer(text):
+            for pattern in re.finditer(r"[\w.*$\[\]-]+", block["inside"]):
+                if pattern[0].strip("*") and fnmatchcase(section, pattern[0]):
+                    place = _line_of(script, text, block.start("inside") + pattern.start())
+                    return replace(
+                        failure,
+                        cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
+                        f"linker script throws away ({place}).",
+                        fix=f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the "
+                        f"section: KEEP(*({section})) in an output section.",
+                    )
+    return failure
+
+
 def _line_of(file: Path, text: str, offset: int) -> str:
     return f"{file}:{text.count(chr(10), 0, offset) + 1}"
 
 
-def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
-    """Adds the largest contributors and the sections that no script places."""
+def explain_overflow(
+    failure: Failure,
+    link_map: LinkMap,
+    scripts: Sequence[str],
+    zephyr: ZephyrBuild | None = None,
+) -> Failure:
+    """Adds the largest contributors, the sections that no script places, and what sets the size of
+    the region: in Zephyr a devicetree node."""
     largest = contributors(link_map, failure.region or "")
     stray = tuple(
         o for o in orphans(link_map, scripts) if failure.region in (o.region, o.load_region)
@@ -317,6 +397,11 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
         cause = f"{failure.cause} The largest pieces are {most}."
         failure = replace(failure, cause=cause, fix=_room_for(failure, link_map) or failure.fix)
+    node = zephyr.memory_node(failure.region or "") if zephyr is not None else None
+    if node is not None:
+        length = re.compile(rf"(?:the|its) LENGTH(?: of {failure.region})? larger")
+        overlay = f"`reg` of the devicetree node {node} larger in an overlay"
+        failure = replace(failure, fix=length.sub(overlay, failure.fix))
     return failure
 
 

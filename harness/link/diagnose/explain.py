@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import InfraError, NotThere
+from harness.core.errors import InfraError, NotThere, UsageError
 from harness.formats.linker_map import LinkMap, parse_map
 from harness.link.build import (
     Pending,
@@ -24,12 +24,15 @@ from harness.link.build_failure import (
     BuildFailureKind,
     build_failure,
     failure_in,
+    image_of,
 )
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
 from harness.link.diagnose.kconfig import RefusedOption, refused_options
 from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.trial import Trial, without_repeats
 from harness.link.diagnose.undefined import explain_undefined
+from harness.link.diagnose.zephyr import cache_entries
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
 from harness.link.log.lines import Lines, read_lines
@@ -52,6 +55,7 @@ class Explanation:
     linked: bool = True
     stopped: BuildFailure | None = None
     unfinished: str | None = None
+    image: str | None = None  # of a build of several images: whose link failed
 
     @property
     def well(self) -> bool:
@@ -92,6 +96,7 @@ def explain_lines(
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
         return Explanation(str(path), (), None, parsed.linked, stopped, step)
+    image = image_of(parsed.failures[0].line, lines)
     for command in commands_in_log(lines, path.parent):
         try:
             call = linker_call(command)
@@ -99,12 +104,12 @@ def explain_lines(
             continue
         if _concerns(command, parsed.failures):
             progress(f"reading the objects of {command.output}")
-            failures = diagnose(parsed.failures, call, Tree(command.directory))
-            return Explanation(str(path), failures, command)
+            failures = diagnose(parsed.failures, call, Tree(command.directory), command)
+            return Explanation(str(path), failures, command, image=image)
     refused = refused_options(s.text for s in statements_of(lines))
     line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
-    failures = tuple(explain_failure(f, line, None, refused) for f in parsed.failures)
-    return Explanation(str(path), failures, None)
+    explained = [explain_failure(f, line, None, refused) for f in parsed.failures]
+    return Explanation(str(path), without_repeats(explained), None, image=image)
 
 
 def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
@@ -137,6 +142,13 @@ def _inputs_shown(lines: Lines) -> tuple[str, ...]:
 
 
 def _explain_build(build: Path, progress: Progress) -> Explanation:
+    made = cache_entries(build).get("CMAKE_CACHEFILE_DIR")
+    if made is not None and Path(made).resolve() != build:
+        raise UsageError(
+            f"{build} was moved or copied: CMake configured it as {made}",
+            hint="configure again in an empty build directory; its rules name the old paths",
+            path=build,
+        )
     link_commands(build)  # or it is no build directory
     pending = pending_steps(build)
     progress(f"linking again what fails in {build.name}")
@@ -145,7 +157,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
         return _without_failed_link(build, pending, progress)
     progress(f"reading the objects of {again.command.output}")
     parsed = parse(again.text, failed=True)
-    failures = diagnose(parsed.failures, again.call, Tree(build))
+    failures = diagnose(parsed.failures, again.call, Tree(build), again.command)
     return Explanation(str(build), failures, again.command)
 
 
@@ -168,10 +180,12 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
 _MISSING = re.compile(r"(?P<file>[^\s:/]+): No such file or directory")
 
 
-def diagnose(failures: Sequence[Failure], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
-    """Adds cause and fix, from the files of the link."""
-    index = load(call)
-    return tuple(explain_failure(failure, index, tree) for failure in failures)
+def diagnose(
+    failures: Sequence[Failure], call: LinkerCall, tree: Tree, command: BuildCommand
+) -> tuple[Failure, ...]:
+    """Adds cause and fix, from the files of the link; a fix that can be tried was."""
+    index, trial = load(call), Trial(command, tuple(failures), tree.build)
+    return without_repeats([explain_failure(f, index, tree, (), trial) for f in failures])
 
 
 def explain_failure(
@@ -179,20 +193,24 @@ def explain_failure(
     index: LinkIndex,
     tree: Tree | None = None,
     refused: Sequence[RefusedOption] = (),
+    trial: Trial | None = None,
 ) -> Failure:
     """Adds cause and fix. For a log alone ``index`` has no units, ``tree`` is None, and ``refused``
     are the options in Kconfig's warnings."""
     if failure.kind is FailureKind.DUPLICATE_SYMBOL:
-        return causes.explain_duplicate(failure, index)
+        return causes.explain_duplicate(failure, index, tree)
+    if failure.kind is FailureKind.DISCARDED_SECTION:
+        return causes.explain_discarded(failure, index)
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
-        return causes.explain_architecture(failure, index)
+        return causes.explain_architecture(failure, index, trial)
     if failure.kind is FailureKind.REGION_OVERFLOW and (link_map := _map_of(index)):
-        return causes.explain_overflow(failure, link_map, [*map(text_of, index.call.scripts)])
+        scripts = [*map(text_of, index.call.scripts)]
+        return causes.explain_overflow(failure, link_map, scripts, tree.zephyr if tree else None)
     if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
         return causes.explain_assertion(failure, index)
     explained = causes.from_message(failure)
     if failure.kind is FailureKind.UNDEFINED_SYMBOL and not explained.cause:
-        return explain_undefined(failure, index, tree, refused)
+        return explain_undefined(failure, index, tree, refused, trial)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol and tree is not None:
         return _built_elsewhere(explained, tree)
     return explained

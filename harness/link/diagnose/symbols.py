@@ -28,6 +28,8 @@ class Undefined:
     cause: str
     fix: str
     definitions: tuple[CodePlace, ...] = ()
+    tries: tuple[tuple[str, ...], ...] = ()  # changes of the link that would be the fix
+    otherwise: str = ""  # the fix where none of them helps
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class SymbolFact(Data):
     gnu: bool = False
     option: str = ""
     linker: str = ""
+    tries: tuple[str, ...] = ()
+    otherwise: str = ""
 
     def of(self, symbol: str) -> SymbolFact | None:
         """With the words of a symbol that it is about; None for another."""
@@ -76,7 +80,11 @@ class SymbolFact(Data):
     def undefined(self) -> Undefined:
         usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
         text = f"It belongs to {self.home}, and nothing on the link line defines it."
-        return Undefined(self.cause or usual, text, self.fix)
+        return Undefined(self.cause or usual, text, self.fix, (), self.changes, self.otherwise)
+
+    @property
+    def changes(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(words.split()) for words in self.tries)
 
 
 def needed_by(symbol: str, uses: Sequence[CodePlace]) -> str:
@@ -99,27 +107,31 @@ def in_zephyr(shown: str, options: Mapping[str, str]) -> Undefined | None:
     return None if fact is None else fact.undefined()
 
 
-def is_known(shown: str) -> bool:
-    """Whether it is a name of a library that is known here."""
-    return _fact("anywhere", shown, {}) is not None
+def known_fact(shown: str, linker: str) -> SymbolFact | None:
+    """What is common knowledge of a symbol, as the linker prints it."""
+    return _fact("anywhere", shown, {}, linker)
 
 
-def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str], linker: str) -> Undefined:
-    """Without a definition in sight: common knowledge, or what to look for. ``line`` are the inputs
-    of the link, where they are known."""
+def unknown(shown: str, uses: Sequence[CodePlace], linker: str) -> Undefined:
+    """Without a definition in sight and without common knowledge: what to look for."""
     user = uses[0].object if uses and uses[0].object else ""
-    fact = _fact("anywhere", shown, {}, linker)
-    if fact is None:
-        after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
-        return because("unknown", symbol=shown, after=after)
+    after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
+    return because("unknown", symbol=shown, after=after)
+
+
+def common_knowledge(
+    fact: SymbolFact, shown: str, line: Sequence[str], linker: str, read: bool
+) -> Undefined:
+    """``line``: the inputs of the link, where they are known. ``read``: their symbols are, too."""
     if fact.gnu and linker in _NOT_GNU:  # the library and its name differ there
         return because("another linker", home=fact.home)
     archives = [Path(word).name for word in line]
     present = [n for n in archives if fact.library and re.fullmatch(fact.library, n)]
-    if present and linker == "lld":  # for which the order of archives does not matter
+    if present and (read or linker == "lld"):  # lld reads an archive as often as it needs
         return because("library without it", home=fact.home, library=present[0], symbol=shown)
     if present:
-        return because("library too early", home=fact.home, library=present[0], fix=fact.fix)
+        early = because("library too early", home=fact.home, library=present[0], fix=fact.fix)
+        return replace(early, tries=fact.changes, otherwise=fact.otherwise)
     return fact.undefined()
 
 

@@ -23,8 +23,17 @@ from harness.link.index import units_of
 from harness.system.files import text_of
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
+_HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inc"}
+_VERSION_SCRIPT = re.compile(r"--version-script[=,](?P<file>\S+)")
 _OBJECTS = {".o", ".obj", ".a"}
-_SKIPPED = {".git", "node_modules", "__pycache__", ".venv", "CMakeTmp"}
+# What is no candidate: other people's folders, CMake's probes, archives that only other specs
+# choose (newlib's spec files: nano, nosys, rdimon, and its boards).
+_SKIPPED = re.compile(
+    r"\.git|node_modules|__pycache__|\.venv|CMakeTmp|CMakeScratch|CompilerId\w+|CMakeFiles-\w+"
+)
+_OF_OTHER_SPECS = re.compile(
+    r"lib(?:\w*_nano|nosys|rdi?p?mon[\w-]*|gloss[\w-]*|g|semihost|dummyhost)\.a"
+)
 _MOST_FILES, _MOST_BYTES = 40_000, 1 << 30  # of one search; all of Zephyr is 13,000, 200 MB
 _TARGET = re.compile(r"CMakeFiles/(?P<name>[^/\s]+)\.dir/")
 _WEAK = re.compile(r"\bweak\b|\w*WEAK\w*")
@@ -49,6 +58,7 @@ class SourceDefinition:
     compiled: bool
     object: Path | None
     static: bool = False
+    inline: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,7 +147,7 @@ class Tree:
         room = self.most_bytes
         for root in roots:
             for directory, folders, names in os.walk(root):
-                folders[:] = sorted(f for f in folders if f not in _SKIPPED)
+                folders[:] = sorted(f for f in folders if not _SKIPPED.fullmatch(f))
                 for name in sorted(names):
                     path = Path(directory, name)
                     if os.path.splitext(name)[1] not in suffixes:
@@ -172,6 +182,24 @@ class Tree:
     def _objects(self) -> frozenset[Path]:
         return frozenset(o.resolve() for o in self.compile_commands.values() if o is not None)
 
+    def version_script(self, library: str) -> str:
+        """The version script that the link of a shared library has; "" if none is seen."""
+        links = (s["command"] for s in self._steps if (s["output"] or "").endswith(library))
+        scripts = (m["file"] for text in links for m in _VERSION_SCRIPT.finditer(text))
+        return next(scripts, "")
+
+    def in_headers(self, name: str) -> list[SourceDefinition]:
+        """Headers of the project that seem to define a function or variable of this name."""
+        roots = dict.fromkeys(
+            [self.source or self.build, *(p.parent for p in self.compile_commands)]
+        )
+        found = []
+        for path in self._search(list(roots), _HEADERS).files:
+            if (place := _definition(path, name)) is not None:
+                line, weak, static, inline = place
+                found.append(SourceDefinition(path, line, weak, False, None, static, inline))
+        return found
+
     def in_sources(self, name: str) -> list[SourceDefinition]:
         """Source files that seem to define a function or variable of this name."""
         definitions = []
@@ -180,7 +208,7 @@ class Tree:
                 source = path.resolve()
                 compiled = source in self.compile_commands
                 object_ = self.compile_commands.get(source)
-                line, weak, static = place
+                line, weak, static, _ = place
                 definitions.append(SourceDefinition(path, line, weak, compiled, object_, static))
         return definitions
 
@@ -247,19 +275,26 @@ def defining(path: Path, name: str) -> list[ObjectDefinition]:
     ]
 
 
-def toolchain_archives(search: Sequence[Path], used: Iterable[Path], name: str) -> Path | None:
-    """An archive in the linker's search path that defines the name."""
+def toolchain_archives(
+    search: Sequence[Path], used: Iterable[Path], name: str, library: str = ""
+) -> list[Path]:
+    """The archives in the linker's search path that define the name. ``library``: a pattern for
+    their file names; without one those that only other specs choose are left out."""
     seen = {path.resolve() for path in used}
-    for directory in dict.fromkeys(path.resolve() for path in search if path.is_dir()):
-        for path in sorted(directory.glob("lib*.a")):
-            if path.resolve() not in seen and defining(path, name):
-                return path
-    return None
+    folders = dict.fromkeys(path.resolve() for path in search if path.is_dir())
+    archives = (path for folder in folders for path in sorted(folder.glob("lib*.a")))
+    return [
+        path
+        for path in archives
+        if (re.fullmatch(library, path.name) if library else not _OF_OTHER_SPECS.match(path.name))
+        and path.resolve() not in seen
+        and defining(path, name)
+    ]
 
 
-def _definition(path: Path, name: str) -> tuple[int, bool, bool] | None:
-    """The line of a definition of ``name`` in a source file, whether it is weak, and whether it is
-    a static function, which counts only if there is no other."""
+def _definition(path: Path, name: str) -> tuple[int, bool, bool, bool] | None:
+    """The line of a definition of ``name`` in a source file, whether it is weak, whether it is a
+    static function, which counts only if there is no other, and whether it is inline."""
     try:
         raw = path.read_bytes()
     except OSError:
@@ -270,15 +305,16 @@ def _definition(path: Path, name: str) -> tuple[int, bool, bool] | None:
     if path.suffix in (".s", ".S"):
         label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
         weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
-        return (text.count("\n", 0, label.start()) + 1, bool(weak), False) if label else None
+        line = text.count("\n", 0, label.start()) + 1 if label else 0
+        return (line, bool(weak), False, False) if label else None
     text = _NO_CODE.sub(_blank, text)
     static = None
     for match in re.finditer(rf"(?<![\w.])(?<!->){re.escape(name)}(?!\w)", text):
         line = text.count("\n", 0, match.start()) + 1
         if (head := _defined_at(text, match)) is not None:
-            return line, bool(_WEAK.search(head)), False
+            return line, bool(_WEAK.search(head)), False, "inline" in head
         if static is None and _is_static(text, match):
-            static = line, False, True
+            static = line, False, True, False
     return static
 
 

@@ -4,20 +4,23 @@ common knowledge of the symbol."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
 from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.symbols import (
+    SymbolFact,
     Undefined,
     because,
     behind_option,
     blamed_on_options,
+    common_knowledge,
     in_zephyr,
-    is_known,
+    known_fact,
     needed_by,
     of_device,
     unknown,
@@ -29,8 +32,9 @@ from harness.link.diagnose.tree import (
     target_in,
     toolchain_archives,
 )
+from harness.link.diagnose.trial import GROUP, LINKS, Trial, told
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild, below
-from harness.link.failure import CodePlace, Failure, archive_of, file_name
+from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
 
 _SPELT_ALIKE = 0.85
@@ -44,6 +48,7 @@ def explain_undefined(
     index: LinkIndex,
     tree: Tree | None = None,
     refused: Sequence[RefusedOption] = (),
+    trial: Trial | None = None,
 ) -> Failure:
     """The failure with who needs the symbol, who could define it, and what to do. Of a log alone
     the index has no units; ``refused`` are then the options that Kconfig's warnings name."""
@@ -54,32 +59,76 @@ def explain_undefined(
     line = [each.word for each in index.call.inputs]
     is_zephyr = zephyr is not None or any(word.endswith(_ZEPHYRS_KERNEL) for word in line)
     known = in_zephyr(shown, zephyr.values if zephyr else {}) if is_zephyr else None
-    cause = (
-        _on_the_line(symbol, shown, index, named)
-        or _in_the_tree(symbol, shown, index, tree)
-        or _another_name(symbol, shown, index, tree)
-        or _local(symbol, shown, index)
-        or _in_sources(symbol, shown, tree, uses, known)
-        or of_device(symbol, tree)
-        or known
-        or (None if is_zephyr else _toolchain(shown, symbol, index))
-        or _misspelt(symbol, index, uses)
-        or unknown(shown, uses, line, failure.linker)
+    fact = known_fact(shown, failure.linker)
+    if fact is not None and _lacks(fact, symbol, index):
+        fact = None
+    found = replace(failure, mangled=symbol, demangled=shown, places=uses)
+    causes = chain(
+        _on_the_line(symbol, shown, index, named),
+        _not_exported(symbol, shown, index, tree),
+        _in_the_tree(symbol, shown, index, tree),
+        _given(_another_name(symbol, shown, index, tree)),
+        _given(_local(symbol, shown, index)),
+        _given(_in_sources(symbol, shown, tree, uses, known)),
+        _given(of_device(symbol, tree)),
+        _given(known),
+        _given(
+            common_knowledge(fact, shown, line, failure.linker, bool(index.units)) if fact else None
+        ),
+        () if is_zephyr else _toolchain(shown, symbol, index),
+        _given(_misspelt(symbol, index, uses)),
+        (unknown(shown, uses, failure.linker),),
     )
+    cause = _first_that_helps(causes, found, trial)
     cause = blamed_on_options(cause, zephyr.refused_options() if zephyr else refused)
     if tree is not None and not cause.definitions and tree.cut:
         cause = replace(cause, cause=f"{cause.cause} {tree.cut}")
     return replace(
-        failure,
-        mangled=symbol,
-        demangled=shown,
-        places=uses,
+        found,
         definitions=cause.definitions,
         binding=failure.binding or (uses[0].binding if uses else None),
         cause_kind=cause.kind,
         cause=f"{needed_by(shown, uses)} {cause.cause}",
         fix=cause.fix,
     )
+
+
+def _given(cause: Undefined | None) -> Iterator[Undefined]:
+    if cause is not None:
+        yield cause
+
+
+def _first_that_helps(
+    causes: Iterable[Undefined], failure: Failure, trial: Trial | None
+) -> Undefined:
+    """The first cause whose fix was tried and gets the link further, or cannot be tried. Where no
+    fix helps, the first cause that is known of the symbol, without its fix."""
+    tried: list[Undefined] = []
+    for cause in causes:
+        results = [trial.result(failure, change) for change in cause.tries] if trial else []
+        helpful = sorted((r for r in results if r is not None), key=lambda r: not r.endswith(LINKS))
+        if not cause.tries or trial is None:
+            break
+        if helpful:
+            return replace(cause, fix=told(cause.fix, helpful[0]))
+        tried.append(cause)
+    if cause.kind is not LinkCause.NO_DEFINITION or not tried:
+        return cause
+    options = " and ".join(dict.fromkeys(" ".join(each.tries[0]) for each in tried))
+    fix = f"{tried[0].otherwise or cause.fix} Tried, and it gets no further: {options}."
+    return replace(tried[0], fix=fix, definitions=())
+
+
+def _lacks(fact: SymbolFact, symbol: str, index: LinkIndex) -> bool:
+    """Whether the toolchain's library that a symbol is said to belong to does not have it."""
+    if not (index.units and fact.gnu and fact.library):
+        return False
+    there = any(
+        re.fullmatch(fact.library, path.name)
+        for folder in index.call.search
+        for path in folder.glob("lib*.a")
+    )
+    return there and not toolchain_archives(index.call.search, (), symbol, fact.library)
 
 
 def _names(printed: str, index: LinkIndex) -> tuple[str, str]:
@@ -96,16 +145,27 @@ def _names(printed: str, index: LinkIndex) -> tuple[str, str]:
 
 def _on_the_line(
     symbol: str, shown: str, index: LinkIndex, named: Collection[str]
-) -> Undefined | None:
+) -> Iterator[Undefined]:
     definitions = index.definitions.get(symbol, [])
     places = tuple(d.place() for d in definitions)
     archived = [d for d in definitions if d.unit.is_member and not d.unit.input.whole]
     if archived:
-        return replace(_order(symbol, shown, archived[0], index, named), definitions=places)
-    hidden = [d for d in definitions if _is_hidden(d)]
-    if hidden:
-        return because("hidden", places, unit=hidden[0].unit.name, symbol=shown)
-    return None
+        order = _order(symbol, shown, archived[0], index, named)
+        yield replace(order, definitions=places, tries=((GROUP,),))
+    elif hidden := [d for d in definitions if _is_hidden(d)]:
+        yield because("hidden", places, unit=hidden[0].unit.name, symbol=shown)
+
+
+def _not_exported(
+    symbol: str, shown: str, index: LinkIndex, tree: Tree | None
+) -> Iterator[Undefined]:
+    """A shared object on the line has it for itself alone."""
+    shared = (u for u in index.units if ".so" in u.input.word and symbol.encode() in u.object.data)
+    for unit in shared:
+        if any(s.name == symbol and s.bind == 0 and s.defined for s in unit.object.symbols):
+            script = tree.version_script(unit.name) if tree is not None else ""
+            words = {"unit": unit.name, "script": script or "the version script of its link"}
+            yield because("not exported", symbol=shown, **words)
 
 
 def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
@@ -120,19 +180,22 @@ def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
 
 
 def _misspelt(symbol: str, index: LinkIndex, uses: Sequence[CodePlace]) -> Undefined | None:
-    """Nothing has it, and the archive that needs it has one that is spelt almost so. Not where the
-    name is a common library's."""
+    """Nothing has it, and something has one that differs in capitals alone, or the archive that
+    needs it, or an object of the program, has one that is spelt almost so."""
     archive = _archive(uses)
-    beside = {
-        name: definitions[0]
-        for name, definitions in index.definitions.items()
-        if archive and archive_of(definitions[0].unit.name) == archive
-    }
-    alike = get_close_matches(symbol, beside, 1, _SPELT_ALIKE)
-    if not alike or is_known(symbol):
+    firsts = {name: definitions[0] for name, definitions in index.definitions.items()}
+    same = [name for name in firsts if name.lower() == symbol.lower()]
+    near = (n for n, d in firsts.items() if _is_of_program(d, archive))
+    alike = same or get_close_matches(symbol, near, 1, _SPELT_ALIKE)
+    if not alike:
         return None
-    unit = beside[alike[0]].unit.name
+    unit = firsts[alike[0]].unit.name
     return because("misspelt", unit=unit, alike=alike[0], symbol=symbol, user=uses[0])
+
+
+def _is_of_program(definition: Definition, archive: str) -> bool:
+    unit = definition.unit
+    return not unit.is_member or (bool(archive) and archive_of(unit.name) == archive)
 
 
 def _is_hidden(definition: Definition) -> bool:
@@ -159,30 +222,35 @@ def _order(
     )
 
 
-def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
+_MOST_DEFINERS = 3
+
+
+def _in_the_tree(
+    symbol: str, shown: str, index: LinkIndex, tree: Tree | None
+) -> Iterator[Undefined]:
     if tree is None:
-        return None
+        return
     on_line = [i.path for i in index.call.inputs if i.path]
     definitions = tree.definers(symbol, on_line)
-    if not definitions:
-        return None
-    best = min(definitions, key=lambda d: (d.path.suffix != ".a", len(str(d.path))))
+    definitions.sort(key=lambda d: (d.path.suffix != ".a", len(str(d.path))))
     places = tuple(CodePlace(object=d.member, binding=d.symbol.binding) for d in definitions[:4])
-    near = below(best.path, tree.build)
-    if best.path.suffix != ".a":
-        return because("object not linked", places, object=near, name=best.path.name)
-    users = tree.users_of(best.path)
-    return because(
-        "archive not linked",
-        places,
-        member=best.member,
-        archive=near,
-        users=f" ({', '.join(users[:3])} of the same build has it)" if users else "",
-        library=best.path.name,
-        symbol=shown,
-        program=_program(tree, index),
-        target=tree.target_of(best.path.name) or _library_name(best.path),
-    )
+    for best in definitions[:_MOST_DEFINERS]:
+        near = below(best.path, tree.build)
+        if best.path.suffix != ".a":
+            cause = because("object not linked", places, object=near, name=best.path.name)
+        else:
+            users = tree.users_of(best.path)
+            cause = because(
+                "archive not linked",
+                places,
+                member=best.member,
+                archive=near,
+                users=f" ({', '.join(users[:3])} of the same build has it)" if users else "",
+                library=best.path.name,
+                program=_program(tree, index),
+                target=tree.target_of(best.path.name) or _library_name(best.path),
+            )
+        yield replace(cause, tries=((str(best.path),),))
 
 
 def _program(tree: Tree, index: LinkIndex) -> str:
@@ -211,7 +279,8 @@ def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) 
         ):
             return _linkage(readable[name], definition, "C++", "C")
     for name, definition in candidates.items():
-        if symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown):
+        same = symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown)
+        if same and "<" not in shown:  # an instance of a template is another function
             return because(
                 "other parameters",
                 (definition.place(),),
@@ -247,7 +316,7 @@ def _in_sources(
     every = tree.in_sources(name)
     definitions = [d for d in every if not d.static]
     if not definitions:
-        return _static_in_source(every)
+        return _static_in_source(every) or _in_a_header(name, shown, tree)
     best = min(definitions, key=lambda d: (d.compiled, not d.weak, len(str(d.path))))
     weak = "weak" if best.weak else None
     place = (CodePlace(source=str(best.path), line=best.line, binding=weak),)
@@ -269,8 +338,29 @@ def _in_sources(
         owner = target_in(str(best.object))
         target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
         return because("object missing", place, where=where, definition=what, target=target)
+    if "<" in shown and symbol.startswith("_Z"):
+        words = {"where": where, "symbol": shown, "name": best.path.name}
+        return because("template not instantiated", place, **words)
     left_out = known or _left_out(best, where, what, shown, tree.zephyr)
     return replace(left_out, definitions=place)
+
+
+def _in_a_header(name: str, shown: str, tree: Tree) -> Undefined | None:
+    """Defined in a header alone: inline as C99 has it, or behind a condition that does not hold."""
+    defined = next((d for d in tree.in_headers(name) if not d.static), None)
+    if defined is None:
+        return None
+    where = f"{defined.path}:{defined.line}"
+    place = (CodePlace(source=str(defined.path), line=defined.line),)
+    if defined.inline:
+        return because("inline in a header", place, where=where, symbol=shown)
+    conditions = conditions_around(defined)
+    guard = conditions[-1:] if conditions and conditions[-1][0].startswith("#ifndef") else []
+    if len(conditions) == len(guard):
+        return because("in a header", place, where=where, header=defined.path.name)
+    condition = conditions[0][0]
+    words = {"where": where, "condition": condition, "header": defined.path.name}
+    return because("in a header by a condition", place, **words)
 
 
 def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | None:
@@ -307,11 +397,11 @@ def _left_out(
     return because("left out by a condition", where=where, definition=what, **words)
 
 
-def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
+def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Iterator[Undefined]:
     used = [i.path for i in index.call.inputs if i.path]
-    path = toolchain_archives(index.call.search, used, symbol)
-    if path is None:
-        return None
-    place = CodePlace(object=path.name)
-    option = f"-l{_library_name(path)}"
-    return because("toolchain", (place,), library=path.name, option=option, symbol=shown)
+    for path in toolchain_archives(index.call.search, used, symbol)[:_MOST_DEFINERS]:
+        option = f"-l{_library_name(path)}"
+        cause = because(
+            "toolchain", (CodePlace(object=path.name),), library=path.name, option=option
+        )
+        yield replace(cause, tries=((option,),))

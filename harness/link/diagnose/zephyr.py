@@ -173,6 +173,22 @@ class ZephyrBuild:
                     around.setdefault(Path(read), conditions)
         return around
 
+    def memory_node(self, region: str) -> str | None:
+        """The devicetree node whose ``reg`` is this region of the linker script: a chosen one, or
+        that of the region's name (cmake/linker_script, include/zephyr/linker/devicetree_regions.h).
+        """
+        text = text_of(self.build / "zephyr" / "zephyr.dts")
+        chosen = {"RAM": "zephyr,sram", "FLASH": "zephyr,(?:code-partition|flash)"}.get(region)
+        if chosen and (label := re.search(rf"^\s*{chosen} = (?P<node>&\w+)", text, re.MULTILINE)):
+            return label["node"]
+        named = re.search(rf'zephyr,memory-region = "{re.escape(region)}"', text)
+        nodes = (
+            re.findall(r"^\s*(?:(\w+): )?([\w@,-]+) \{", text[: named.start()], re.M)
+            if named
+            else []
+        )
+        return f"&{nodes[-1][0]}" if nodes and nodes[-1][0] else nodes[-1][1] if nodes else None
+
     def device(self, symbol: str) -> DeviceNode | None:
         """The node of the device ``__device_dts_ord_42``."""
         named = _DEVICE.match(symbol)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, overload
 
 from harness.config.schema import Data
+from harness.core.errors import UsageError
 from harness.core.safe_text import without_controls
 from harness.link.facts import read_facts
 
@@ -44,6 +45,8 @@ _GLUED = re.compile(
 )
 
 _IN_BLOCK = 256  # lines
+# gzip, zip, xz, bzip2, zstd
+_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd")
 
 
 class Line(NamedTuple):
@@ -138,11 +141,17 @@ def read_lines(path: Path) -> tuple[Lines, bool]:
     """``lines_of`` a log of unknown origin, UTF-16 from PowerShell or UTF-8 with damage kept, and
     whether it ends in the middle of a line. Never the whole of a large file beside its lines."""
     with path.open("rb") as file:
-        wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        head = file.read(64)
+        if head.startswith(_PACKED):
+            raise UsageError(f"{path} is compressed", hint="unpack it first", path=path)
+        zeros = [head[start::2].count(0) * 3 > len(head) for start in (1, 0)]
+        wide = head[:2] in (b"\xff\xfe", b"\xfe\xff") or any(zeros)
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - (2 if wide else 1)))
         cut = b"\n" not in file.read() and size > 0
-    encoding = "utf-16" if wide else "utf-8-sig"
+    unmarked = "utf-16-le" if zeros[0] else "utf-16-be"
+    marked = "utf-16" if head[:1] in (b"\xff", b"\xfe") else unmarked
+    encoding = marked if wide else "utf-8-sig"
     with path.open(encoding=encoding, errors="replace", newline="\n") as text:
         return Lines(_cleaned(text)), cut
 

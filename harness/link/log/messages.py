@@ -24,12 +24,13 @@ _OPEN, _CLOSE = "[`'‘“\"]", "['’”\"`]"
 @dataclass(frozen=True)
 class Rule(LinePattern):
     """A row of ``messages.yaml``. ``cause`` and ``attribute``: where the message says it, in
-    whatever words."""
+    whatever words. ``warns``: a warning, which is the cause of what fails after it."""
 
     kind: FailureKind
     linker: str
     cause: LinkCause | None = None
     attribute: str | None = None
+    warns: bool = False
 
 
 @cache

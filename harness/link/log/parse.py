@@ -10,7 +10,15 @@ from functools import cache
 from itertools import takewhile
 from typing import TypeVar
 
-from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
+from harness.link.failure import (
+    CodePlace,
+    Failure,
+    FailureKind,
+    LinkCause,
+    archive_of,
+    file_name,
+    member_of,
+)
 from harness.link.log import messages
 from harness.link.log.lines import Line, LinePattern, Lines, lines_of
 from harness.link.log.messages import Rule, parse_place, without_linker
@@ -19,7 +27,7 @@ _T = TypeVar("_T")
 
 _WRAPPED = 3  # lines that a wrapped message goes on for
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
-_WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
+_WARNING = re.compile(r"\bwarning:|: note: |\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
 _LINKER_LINE = LinePattern(
     ("ld: ", "ld."), re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$")
@@ -70,7 +78,10 @@ def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
     failed = failed or any(messages.signs()["link_failed"].found_in(lines))
-    found = _Reader(lines).read()
+    reader = _Reader(lines)
+    found = reader.read()
+    if found or failed:  # what was warned of before is their cause
+        found = [*reader.warnings, *found]
     if not found and failed:  # --fatal-warnings: the warnings are the failures
         plain = (Line(line.number, re.sub(r"\bwarning: ", "", line.text)) for line in lines)
         found = _Reader(Lines(plain)).read()
@@ -85,6 +96,7 @@ class _Reader:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.failures: list[Failure] = []
+        self.warnings: list[Failure] = []
         self._headers: list[CodePlace] = []
         self._skipped: dict[str, list[str]] = {}
 
@@ -103,12 +115,12 @@ class _Reader:
             if not header["rest"].strip():
                 return
             line = Line(line.number, header["rest"].strip())
-        if _WARNING.search(line.text):
-            return
+        warning = _WARNING.search(line.text) is not None
         text = self._unwrapped(index, line)
         for rule in messages.rules():
-            if match := rule.search(text):
-                self.failures.append(self._failure(rule, match, index, line))
+            if (rule.warns or not warning) and (match := rule.search(text)):
+                kept = self.warnings if warning else self.failures
+                kept.append(self._failure(rule, match, index, line))
                 return
 
     def _unwrapped(self, index: int, line: Line) -> str:
@@ -148,7 +160,7 @@ class _Reader:
             attribute = f"no file for {groups['library']} has the right architecture"
         if kind is FailureKind.MISSING_FILE and re.search(r"\.(?:a|so|lib)$", groups["file"]):
             kind = FailureKind.MISSING_LIBRARY
-        if "other" in groups and kind is FailureKind.WRONG_ARCHITECTURE:
+        if "other" in groups and ("file" in groups or kind is FailureKind.WRONG_ARCHITECTURE):
             files = (*files, groups["other"])
         if rule.linker == "armlink" and kind is FailureKind.WRONG_ARCHITECTURE:
             attribute = self._armlink_attribute(index) or attribute
@@ -283,32 +295,29 @@ def _overflowed_regions(lines: Lines, found: Sequence[Failure], failed: bool) ->
 
 
 def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
-    """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
+    """A link that failed for a reason without a rule; an ASSERT of the script is one, too."""
     if killed := next(messages.signs()["killed"].found_in(lines), None):
         reason = f"signal {killed.match['signal']}" if killed.match["signal"] else "out of memory"
         return [_by_driver(FailureKind.LINKER_STOPPED, killed.line, reason)]
-    asserted = [
-        _by_linker(FailureKind.ASSERTION, Line(found.line.number, _whole_text(lines, found.index)))
-        for found in messages.signs()["assertion"].found_in(lines)
-        if (failed or "ASSERT" in found.line.text)
-        and not _WARNING.search(found.line.text)
-        and not messages.signs()["link_failed"].search(found.line.text)
-    ]
-    if asserted:
-        return asserted
     complaint = _LINKER_LINE if failed else messages.signs()["complaint"]
-    complaints = (found.line for found in complaint.found_in(lines))
-    if first := next((line for line in complaints if not _WARNING.search(line.text)), None):
-        return [_by_linker(FailureKind.UNKNOWN, first)]
+    said = (found for found in complaint.found_in(lines) if not _WARNING.search(found.line.text))
+    if first := next((x for x in said if not messages.IN_FUNCTION.match(x.line.text)), None):
+        text = _whole_text(lines, first.index)
+        return [_by_linker(FailureKind.UNKNOWN, Line(first.line.number, text))]
     if not failed:
         return []
+    warnings = (line for _, line in lines.having(("warning: ",)))
+    warned = next((x for x in warnings if _LINKER_LINE.search(x.text) or "(." in x.text), None)
+    if warned is not None:  # --fatal-warnings
+        failure = _by_linker(FailureKind.UNKNOWN, warned)
+        return [replace(failure, cause_kind=LinkCause.FATAL_WARNING)]
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
     gave_up = [found.line for found in messages.signs()["link_failed"].found_in(lines)]
     return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
 
 
 def _whole_text(lines: Sequence[Line], start: int) -> str:
-    """The text of an ASSERT, whose author broke it into lines, up to what the driver says of it."""
+    """A message, which its author may have broken into lines, up to what the driver says of it."""
     texts = [line.text for line in lines[start : start + 10]]
     driver = messages.signs()["link_failed"]
     ends = (n for n, x in enumerate(texts) if n and (driver.search(x) or _SPEAKS.search(x)))

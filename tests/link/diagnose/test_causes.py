@@ -278,7 +278,7 @@ ADVICE = {
     ),
     "no room, as a script's author says it": (
         "rust-lld: error: ERROR(rt): The .text section must be placed inside the FLASH memory.",
-        "Make the program smaller",
+        "make the program smaller",
         "Satisfy",
     ),
     "a file is built, not searched": (
@@ -500,7 +500,7 @@ def _explained(build: Path) -> Failure:
     again = failing_link(build)
     assert again is not None
     (failure,) = parse(again.text, failed=True).failures
-    return diagnose((failure,), again.call, Tree(build))[0]
+    return diagnose((failure,), again.call, Tree(build), again.command)[0]
 
 
 @needs_gcc

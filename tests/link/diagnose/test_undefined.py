@@ -42,8 +42,6 @@ def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Pat
         ("arm_convolve_wrapper_s8", "library_not_linked", "CMSIS-NN"),
         ("ethosu_init", "library_not_linked", "Ethos-U core driver"),
         ("ethosu_target_init", "library_not_linked", "core platform"),
-        ("tflite::MicroInterpreter::Invoke()", "library_not_linked", "TensorFlow Lite Micro"),
-        ("tflite::FlatBufferModel::BuildFromFile()", "library_not_linked", "not the one for micro"),
         ("__device_dts_ord_28", "no_definition", "Zephyr device"),
         ("z_impl_zephyr_read_stdin", "no_definition", "system call"),
         ("k_malloc", "no_definition", "system heap"),
@@ -71,16 +69,12 @@ def test_a_label_of_an_assembler_file_is_not_static_but_not_global(tmp_path: Pat
         ("arm_fully_connected_s8", "library_not_linked", "CMSIS-NN"),
         ("executorch::extension::BufferDataLoader::load()", "library_not_linked", "data loaders"),
         ("executorch::extension::Module::load()", "library_not_linked", "Module"),
-        ("app_main", "no_definition", "ESP-IDF"),
         ("__builtin_clzll", "no_definition", "the compiler itself"),
         ("__uxtb16", "no_definition", "an intrinsic"),
         ("_fini", "no_definition", "crti.o"),
         ("__exidx_end", "no_definition", "for the unwinder"),
         ("__retarget_lock_acquire", "library_not_linked", "newlib's locks"),
         ("__aeabi_assert", "no_definition", "assert()"),
-        ("_critical_section_1_0_acquire", "no_definition", "critical-section"),
-        ("_defmt_write", "no_definition", "global logger"),
-        ("__HAL_RCC_GPIOZ_CLK_ENABLE", "no_definition", "the preprocessor"),
         ("Image$$ARENA$$ZI$$Limit", "no_definition", "the scatter file has a region ARENA"),
         ("g_pfnVectors", "no_definition", "vector table"),
         ("sys_csrand_get", "no_definition", "random generator"),
@@ -105,13 +99,13 @@ def test_the_fix_for_armlinks_semihosting(tmp_path: Path) -> None:
     assert "retarget" in fix
 
 
-def test_a_reason_without_a_rule_is_quoted(tmp_path: Path) -> None:
+def test_an_entry_function_of_secure_code(tmp_path: Path) -> None:
     text = (
         "/x/ld: entry function `f' disappeared from secure code\n"
         "collect2: error: ld returned 1 exit status\n"
     )
     kind, cause, _ = _explained(text, tmp_path)
-    assert kind is None
+    assert kind == "secure_entry"
     assert "disappeared from secure code" in cause
 
 

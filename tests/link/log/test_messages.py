@@ -280,7 +280,7 @@ OTHERS = [
     ),
     (
         "ld: The pool of the model\n'CONFIG_POOL' is\ntoo small.\n" + LINK_FAILED,
-        "assertion",
+        "unknown",
         "The pool of the model 'CONFIG_POOL' is too small.",
     ),
     ("ld: cannot find -lcmsis_nn: No such file or directory", "missing_library", "-lcmsis_nn"),
@@ -352,7 +352,7 @@ OTHERS = [
     ("note: /x/ld: cannot find crt0.o: No such file or directory", "missing_file", "crt0.o"),
     (
         "rust-lld: error: \n  ERROR(rt): The stack is\n  too small",
-        "assertion",
+        "unknown",
         "The stack is too small",
     ),
     (
@@ -371,7 +371,7 @@ OTHERS = [
     ),
     (
         "ld: the heap does not fit: ASSERT of the script\n".replace("the", "The", 1) + LINK_FAILED,
-        "assertion",
+        "unknown",
         "The heap does not fit",
     ),
     (LINK_FAILED, "unknown", "collect2"),
