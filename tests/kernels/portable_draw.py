@@ -45,12 +45,14 @@ class Draw:
         self.torch = torch.Generator().manual_seed(seed)
         self.wild = wild
         self.whole = False  # floats are small whole numbers
-        self.inner = False  # images are channels-last
+        self.inner: bool | None = False  # images are channels-last; None: whatever is drawn
+        self.typed = False  # outputs have the right element types
         self.begin()
 
     def begin(self, *, whole: bool = False) -> None:
         """A new call."""
         self.whole = whole
+        self.typed = False
         self.inner = self.chance(0.2)
         self.dtype = self.random.choice(element_types())
 
@@ -97,6 +99,8 @@ class Draw:
         return drawn
 
     def order(self, rank: int) -> tuple[int, ...]:
+        if self.inner is None:
+            return plain_order(rank)
         inner = self.inner != self.chance(self.wild / 4)
         return inner_order(rank) if inner and rank in (4, 5) else plain_order(rank)
 
@@ -162,8 +166,8 @@ def argument(draw: Draw, shape: Sequence[int], name: str, kind: str, default: An
     if inner == "Tensor":
         dtype = draw.dtype if draw.chance(0.7) else draw.any_dtype()
         return draw.tensor(draw.broadcast(shape), dtype)
-    if name == "dtype":
-        return None
+    if name in ("dtype", "out_dtype"):
+        return draw.any_dtype() if draw.chance(0.5) else None
     if name == "memory_format":
         return draw.random.choice([0, 0, 0, 1, 2]) if draw.is_wild() else 0
     if name in ("non_blocking", "implicit", "half_to_float", "sparse_grad", "sparse"):
@@ -251,7 +255,7 @@ def place_outputs(
 
 def output(draw: Draw, made: tuple[Sequence[int], torch.dtype], first: Given | None) -> Made:
     shape, dtype = list(made[0]), made[1]
-    if draw.chance(draw.wild / 2):
+    if draw.chance(draw.wild / 2) and not draw.typed:
         dtype = draw.any_dtype()
     if draw.chance(draw.wild / 2):
         if shape and draw.chance(0.5):
@@ -279,6 +283,7 @@ def asked_of_torch(
     kinds = [preferred, torch.float32, torch.bool, torch.int64, torch.float64]
     if draw.chance(0.2):
         kinds.insert(0, draw.any_dtype())
+    kinds = [value for value in given if isinstance(value, torch.dtype)] or kinds
     for kind in dict.fromkeys(kinds):
         tensors = [torch.empty(0, dtype=kind) for _ in outs]
         for k, i in enumerate(outs):

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.kernels import portable_hints_places as places
+from tests.kernels import portable_hints_windows as windows
 from tests.kernels.portable_draw import Draw
+from tests.kernels.portable_hints_places import whole_shape
 from tests.late import Late
 
 torch = Late("torch")
@@ -32,9 +35,28 @@ def nothing(draw: Draw) -> dict[str, Any]:
     return {}
 
 
-def _shape_of(draw: Draw, low: int = 1, high: int = 5) -> tuple[int, ...]:
-    """A shape without an empty dimension."""
-    return tuple(max(size, 1) for size in draw.shape(low, high))
+def same_images(draw: Draw) -> dict[str, Any]:
+    """Channels-last ones do not broadcast: the wheel's optimised kernel takes them for plain ones."""
+    shape = draw.shape()
+    if draw.inner and len(shape) > 3:
+        return {"self": draw.tensor(shape), "other": draw.tensor(shape)}
+    draw.inner = None
+    return {"shape": shape}
+
+
+def number_of_kind(draw: Draw) -> dict[str, Any]:
+    """Whole for integers: the wheel's optimised kernel takes no other."""
+    if draw.dtype == torch.bool:
+        draw.dtype = torch.int32
+    return {"alpha": 1} if draw.dtype.is_floating_point else {"other": draw.between(0, 9), "alpha": 1}
+
+
+def exponential(draw: Draw) -> dict[str, Any]:
+    """In the type of the result, which is where the wheel's optimised kernel computes."""
+    shape = draw.shape()
+    kind = draw.dtype if draw.dtype.is_floating_point else torch.float32
+    draw.typed = True
+    return {"self": draw.tensor(shape), "out": (shape, kind)}
 
 
 def shift(draw: Draw) -> dict[str, Any]:
@@ -151,15 +173,17 @@ def dropout(draw: Draw) -> dict[str, Any]:
 
 def glu(draw: Draw) -> dict[str, Any]:
     draw.dtype = draw.floats()
-    shape = list(_shape_of(draw))
+    shape = list(whole_shape(draw))
     dim = draw.between(0, len(shape) - 1)
     shape[dim] *= 1 if draw.is_wild() else 2
     return {"shape": shape, "dim": dim - len(shape) if draw.chance(0.5) else dim}
 
 
 def gelu(draw: Draw) -> dict[str, Any]:
-    draw.dtype = draw.floats()
-    return {"approximate": "sigmoid" if draw.is_wild() else draw.random.choice(["none", "tanh"])}
+    """Of finite floats that are no doubles: the wheel's optimised kernel has its own of others."""
+    draw.dtype = draw.random.choice([torch.float32, torch.float32, torch.float16, torch.bfloat16])
+    mode = "sigmoid" if draw.is_wild() else draw.random.choice(["none", "tanh"])
+    return {"self": windows.finite(draw, draw.shape()), "approximate": mode}
 
 
 def leaky(draw: Draw) -> dict[str, Any]:
@@ -293,7 +317,7 @@ def copy_into(draw: Draw) -> dict[str, Any]:
 
 
 def view(draw: Draw) -> dict[str, Any]:
-    shape = list(_shape_of(draw, 0))
+    shape = list(whole_shape(draw, 0))
     draw.inner = draw.is_wild()
     size = list(shape)
     draw.random.shuffle(size)
@@ -322,7 +346,7 @@ def unsqueeze(draw: Draw) -> dict[str, Any]:
 
 def strided(draw: Draw) -> dict[str, Any]:
     draw.inner = draw.is_wild()
-    size = list(_shape_of(draw, 0, 3))
+    size = list(whole_shape(draw, 0, 3))
     stride = [draw.random.choice([0, 1, 2, 3]) for _ in size]
     first = draw.random.choice([None, 0, 2])
     last = (first or 0) + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -396,7 +420,7 @@ def roll(draw: Draw) -> dict[str, Any]:
 
 
 def unfold(draw: Draw) -> dict[str, Any]:
-    shape = _shape_of(draw, 1, 4)
+    shape = whole_shape(draw, 1, 4)
     dim = draw.between(0, len(shape) - 1)
     size = draw.between(0, shape[dim] + draw.is_wild())
     given = {"shape": shape, "dimension": dim - len(shape) if draw.chance(0.3) else dim}
@@ -406,7 +430,7 @@ def unfold(draw: Draw) -> dict[str, Any]:
 def shuffle(draw: Draw) -> dict[str, Any]:
     draw.inner = draw.is_wild()
     factor = draw.between(1, 3)
-    shape = list(_shape_of(draw, 3, 5))
+    shape = list(whole_shape(draw, 3, 5))
     shape[-3] = factor * factor * draw.between(1, 2) + draw.is_wild()
     return {"shape": shape, "upscale_factor": factor}
 
@@ -414,7 +438,7 @@ def shuffle(draw: Draw) -> dict[str, Any]:
 def unshuffle(draw: Draw) -> dict[str, Any]:
     draw.inner = draw.is_wild()
     factor = draw.between(1, 3)
-    shape = list(_shape_of(draw, 3, 5))
+    shape = list(whole_shape(draw, 3, 5))
     shape[-1], shape[-2] = factor * draw.between(1, 2), factor * draw.between(1, 2)
     return {"shape": shape, "downscale_factor": factor}
 
@@ -433,21 +457,21 @@ def pad(dims: int) -> Hint:
 
 
 def constant_pad(draw: Draw) -> dict[str, Any]:
-    shape = draw.shape()
+    shape = whole_shape(draw, 0)
     sides = draw.between(0, len(shape)) + draw.is_wild()
     padding = [draw.random.choice([0, 0, 1, 2, -1 if draw.is_wild() else 3]) for _ in range(2 * sides)]
     return {"shape": shape, "pad": padding, "value": draw.number()}
 
 
 def select(draw: Draw) -> dict[str, Any]:
-    shape = _shape_of(draw)
+    shape = whole_shape(draw)
     dim = draw.between(0, len(shape) - 1)
     index = draw.between(-shape[dim], shape[dim] - 1 + draw.is_wild())
     return {"shape": shape, "dim": dim - len(shape) if draw.chance(0.3) else dim, "index": index}
 
 
 def narrow(draw: Draw) -> dict[str, Any]:
-    shape = _shape_of(draw)
+    shape = whole_shape(draw)
     dim = draw.between(0, len(shape) - 1)
     start = draw.between(0, shape[dim])
     length = draw.between(0, shape[dim] - start + draw.is_wild())
@@ -485,21 +509,23 @@ def select_scatter(draw: Draw) -> dict[str, Any]:
 
 
 def split(draw: Draw) -> dict[str, Any]:
-    shape = _shape_of(draw)
+    shape = whole_shape(draw)
     dim = draw.between(0, len(shape) - 1)
     size = draw.between(1, shape[dim] + 1)
     given = draw.tensor(shape)
-    kind = draw.dtype if draw.chance(0.8) else draw.any_dtype()
+    kind = draw.dtype if draw.chance(0.8) or draw.dtype.is_floating_point else draw.any_dtype()
+    draw.typed = True
     pieces = [(t.shape, kind) for t in torch.split(given.tensor, size, dim)]
     return {"self": given, "split_size": size, "dim": dim, "out": pieces}
 
 
 def split_with_sizes(draw: Draw) -> dict[str, Any]:
-    shape = list(_shape_of(draw))
+    shape = list(whole_shape(draw))
     dim = draw.between(0, len(shape) - 1)
     sizes = [draw.between(0, 3) for _ in range(draw.between(1, 4))]
     shape[dim] = sum(sizes)
     given = draw.tensor(shape)
+    draw.typed = True
     pieces = [(t.shape, draw.dtype) for t in torch.split(given.tensor, sizes, dim)]
     if draw.is_wild():
         sizes[0] += 1
@@ -509,7 +535,7 @@ def split_with_sizes(draw: Draw) -> dict[str, Any]:
 
 def unbind(draw: Draw) -> dict[str, Any]:
     draw.inner = False
-    shape = list(_shape_of(draw))
+    shape = list(whole_shape(draw))
     dim = draw.between(0, len(shape) - 1)
     given = draw.tensor(shape)
     pieces = [(t.shape, draw.dtype) for t in torch.unbind(given.tensor, dim)]
@@ -519,7 +545,7 @@ def unbind(draw: Draw) -> dict[str, Any]:
 def cat(draw: Draw) -> dict[str, Any]:
     """Of tensors of one order of dimensions: ExecuTorch joins channels-last ones as plain ones."""
     draw.inner = False
-    shape = list(_shape_of(draw))
+    shape = list(whole_shape(draw))
     dim = draw.between(0, len(shape) - 1)
     tensors, total = [], 0
     for _ in range(draw.between(1, 4)):
@@ -550,6 +576,8 @@ def stack(draw: Draw) -> dict[str, Any]:
 FLOATS, WHOLES = of_type("floats"), of_type("wholes")
 HINTS: dict[str, Hint] = {
     "aten::_to_copy": same_as_first,
+    "aten::add.out": same_images,
+    "aten::add.Scalar_out": number_of_kind,
     "aten::arange": arange,
     "aten::arange.start_out": arange_start,
     "aten::as_strided_copy": strided,
@@ -569,7 +597,9 @@ HINTS: dict[str, Hint] = {
     "aten::diagonal_copy": diagonal,
     "aten::div.Scalar_mode_out": mode(divisor_number),
     "aten::div.out_mode": mode(divisor),
+    "aten::div.out": same_images,
     "aten::elu": elu,
+    "aten::exp": exponential,
     "aten::empty": of_size,
     "aten::expand_copy": expand,
     "aten::fill.Tensor_out": fill_tensor,
@@ -582,11 +612,13 @@ HINTS: dict[str, Hint] = {
     "aten::gelu": gelu,
     "aten::glu": glu,
     "aten::hardtanh": hardtanh,
+    "aten::le.Tensor_out": same_images,
     "aten::leaky_relu": leaky,
     "aten::logit": logit,
     "aten::masked_fill": masked,
     "aten::masked_scatter": masked_scatter,
     "aten::masked_select": masked_select,
+    "aten::mul.out": same_images,
     "aten::narrow_copy": narrow,
     "aten::native_dropout": dropout,
     "aten::nonzero": nonzero,
@@ -616,6 +648,8 @@ HINTS: dict[str, Hint] = {
     "aten::split_with_sizes_copy": split_with_sizes,
     "aten::squeeze_copy.dims_out": squeeze_dims,
     "aten::stack": stack,
+    "aten::sub.Scalar_out": number_of_kind,
+    "aten::sub.out": same_images,
     "aten::t_copy": matrix,
     "aten::transpose_copy": transpose,
     "aten::tril": square,
@@ -631,6 +665,33 @@ HINTS: dict[str, Hint] = {
 }
 
 
+# Where the wheel has an optimised kernel, which sums floats in another order: whole numbers, whose
+# sums are exact.
+SUMMED = frozenset(
+    f"aten::{name}"
+    for name in ("addmm.out", "bmm.out", "linear.out", "mm.out", "sum.IntList_out")
+)
+
+# Or which has functions of its own: how many units of the type's precision its results are off.
+APPROXIMATE = {
+    "aten::_log_softmax.out": 4.0,
+    "aten::_softmax.out": 4.0,
+    "aten::div.Scalar_out": 1.0,
+    "aten::div.out": 1.0,
+    "aten::elu.out": 4.0,
+    "aten::exp.out": 4.0,
+    "aten::gelu.out": 4.0,
+    "aten::logit.out": 4.0,
+    "aten::native_layer_norm.out": 32.0,
+    "aten::sigmoid.out": 4.0,
+    "aten::tanh.out": 4.0,
+}
+
+
 def hint_of(name: str) -> Hint | None:
     """That of an operator: by its full name, or that of all its overloads."""
-    return HINTS.get(name) or HINTS.get(name.partition(".")[0])
+    for table in (HINTS, places.HINTS, windows.HINTS):
+        hint = table.get(name) or table.get(name.partition(".")[0])
+        if hint is not None:
+            return hint
+    return None

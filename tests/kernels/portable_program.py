@@ -166,6 +166,8 @@ class _Method:
             return self.made(value)
         if value is None:
             return self.add(schema.Null())
+        if isinstance(value, torch.dtype):
+            return self.add(schema.Int(int(type_of(value))))
         if isinstance(value, bool):
             return self.add(schema.Bool(value))
         if isinstance(value, int) and kind != "float":
@@ -210,8 +212,7 @@ def plan_of(call: Call, name: str, buffers: list[Any]) -> Any:
             outputs.append(index)
         elif isinstance(value, list) and value and isinstance(value[0], Made):
             outputs += method.values[index].val.items
-    returned = [indices[-1]] if not call.written and isinstance(call.arguments[-1], list) else outputs
-    invoke(call.operator, [*indices, *returned])
+    invoke(call.operator, [*indices, _returned(call, method, indices, outputs)])
     return schema.ExecutionPlan(
         name=name,
         container_meta_type=schema.ContainerMetadata("", ""),
@@ -223,6 +224,13 @@ def plan_of(call: Call, name: str, buffers: list[Any]) -> Any:
         delegates=[],
         non_const_buffer_sizes=[0, max(method.planned, ALIGNMENT)],
     )
+
+
+def _returned(call: Call, method: _Method, indices: list[int], outputs: list[int]) -> int:
+    """What a call returns: its output, or the list of them."""
+    if not call.written and isinstance(call.arguments[-1], list):
+        return indices[-1]
+    return outputs[0] if len(outputs) == 1 else method.add(schema.TensorList(list(outputs)))
 
 
 def program_of(calls: Sequence[Call]) -> bytes:
@@ -331,6 +339,13 @@ def values_in(data: bytes, dtype: torch.dtype) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=dtype)
 
 
+def _float_types(call: Call) -> list[torch.dtype]:
+    """Integers are computed in float32, as a rule."""
+    kinds = [a.tensor.dtype for a in call.arguments if isinstance(a, Given)]
+    kinds = [kind if kind.is_floating_point else torch.float32 for kind in kinds]
+    return [*kinds, *(kind for kind in written_types(call) if kind.is_floating_point)]
+
+
 def written_types(call: Call) -> list[torch.dtype]:
     """The element type of each output."""
     types = []
@@ -344,21 +359,24 @@ def written_types(call: Call) -> list[torch.dtype]:
     return types
 
 
-def differ(call: Call, wheel: Outcome, ours: Outcome, tolerance: float) -> str:
+def differ(call: Call, wheel: Outcome, ours: Outcome, units: float = 0.0) -> str:
     """What is otherwise in our outcome, or an empty string. NaN is NaN; where ExecuTorch aborts,
-    any refusal is right."""
+    any refusal is right. Floats may differ by some ``units`` of the type's precision."""
     if wheel.code == ABORTED:
         return "" if ours.code else "ExecuTorch aborts, and this is computed"
     if wheel.code != ours.code:
         return f"code 0x{ours.code:x}, ExecuTorch's is 0x{wheel.code:x}"
     if ours.code:
         return ""
+    coarsest = max((torch.finfo(t).eps for t in _float_types(call)), default=0.0)
     for dtype, mine, theirs in zip(written_types(call), ours.outputs, wheel.outputs, strict=True):
         if mine == theirs:
             continue
         a, b = values_in(mine, dtype), values_in(theirs, dtype)
-        if not dtype.is_floating_point or not torch.allclose(
-            a.double(), b.double(), rtol=tolerance, atol=tolerance, equal_nan=True
-        ):
+        near = units * coarsest if dtype.is_floating_point else 0.0
+        same = dtype.is_floating_point and torch.allclose(
+            a.double(), b.double(), rtol=near, atol=near, equal_nan=True
+        )
+        if not same:
             return f"{a.tolist()[:12]} for {b.tolist()[:12]}"
     return ""

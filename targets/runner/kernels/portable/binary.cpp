@@ -387,7 +387,7 @@ Error portable_pow_scalar(KernelContext& ctx, Args args) {
 HIL_OPERATOR("aten::pow.Tensor_Scalar_out", portable_pow_scalar);
 
 Error portable_pow_of_scalar(KernelContext& ctx, Args args) {
-  HIL_REQUIRE(args.size() == 3, "there are not three arguments");
+  HIL_REQUIRE(args.size() >= 3, "there are not three arguments");
   Value* const exchanged[] = {args[1], args[0], args[2]};
   return with_number(ctx, Args(exchanged, 3), kPowers,
                      [](auto b, auto a) { return Power()(a, b); });

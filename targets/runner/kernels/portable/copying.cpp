@@ -80,7 +80,7 @@ void copy_broadcast(const Tensor& src, Tensor& out) {
   }
   for (size_t i = 0; i < added; ++i) flat = flat && out.sizes[i] == 1;
   if (flat) {
-    const Mover mover(src.type, out.type);
+    const Mover mover(src.type, out.type, false);
     mover.move_run(src.data, out.data, out.numel);
   } else {
     move_by_steps(src, 0, shape, steps, out);

@@ -19,7 +19,7 @@ void move_by_steps(const Tensor& in, size_t first, const Shape& shape, const int
 
 void move_slab(const Tensor& in, size_t in_first, size_t in_row, size_t in_step, Tensor& out,
                size_t out_first, size_t out_row, size_t out_step, const Slab& slab) {
-  const Mover mover(in.type, out.type);
+  const Mover mover(in.type, out.type, true);
   for (size_t row = 0; row < slab.rows; ++row) {
     const size_t from = (row * in_row + in_first) * slab.inner;
     const size_t to = (row * out_row + out_first) * slab.inner;

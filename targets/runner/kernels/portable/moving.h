@@ -9,11 +9,14 @@ namespace hil {
 /// Moves single elements, or neighbours.
 class Mover {
  public:
-  Mover(ScalarType from, ScalarType to)
+  /// `cut`: a float is made an integer, before that is made a bool.
+  Mover(ScalarType from, ScalarType to, bool cut)
       : same_(from == to),
         in_size_(element_size(from)),
         out_size_(element_size(to)),
-        read_real_(is_float(from) ? reader_of<double>(from) : nullptr),
+        read_real_(is_float(from) && !(cut && is_bool(to) && is_in(from, kWideFloats))
+                       ? reader_of<double>(from)
+                       : nullptr),
         read_whole_(reader_of<int64_t>(from)),
         write_real_(writer_of<double>(to)),
         write_whole_(writer_of<int64_t>(to)) {}
@@ -60,7 +63,7 @@ inline Steps plain_steps(const Tensor& t) { return plain_steps(Shape::of(t)); }
 /// `first` and the sum of offset(dimension, place), in elements.
 template <typename Offset>
 void move_each(const Tensor& in, size_t first, const Shape& shape, Tensor& out, Offset offset) {
-  const Mover mover(in.type, out.type);
+  const Mover mover(in.type, out.type, true);
   int64_t index[kMaxRank] = {};
   size_t at[kMaxRank + 1] = {first};  // the sum of the dimensions before
   const size_t count = shape.numel();

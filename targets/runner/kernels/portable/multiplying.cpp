@@ -4,40 +4,11 @@
 #include "kernels/operator.h"
 #include "kernels/portable/arithmetic.h"
 #include "kernels/portable/call.h"
+#include "kernels/portable/elements.h"
 
 namespace hil {
 
 namespace {
-
-/// Calls f with a zero of the element type, of kReals; an integer is any of the wider int64_t.
-template <typename F>
-void for_type(ScalarType type, F f) {
-  if (is_float(type)) {
-    for_float_type(type, f);
-  } else if (type == ScalarType::Byte) {
-    f(uint8_t{});
-  } else if (type == ScalarType::Char) {
-    f(int8_t{});
-  } else if (type == ScalarType::Short) {
-    f(int16_t{});
-  } else if (type == ScalarType::Int) {
-    f(int32_t{});
-  } else {
-    f(int64_t{});
-  }
-}
-
-/// a * b + c as elements of type E have it: each operation is rounded, integers wrap.
-template <typename E>
-E times_plus(E a, E b, E c) {
-  if constexpr (std::is_integral<E>::value) {
-    return static_cast<E>(Plus()(Times()(int64_t{a}, int64_t{b}), int64_t{c}));
-  } else {
-    using W = Wide<E>;
-    return static_cast<E>(static_cast<W>(c) +
-                          kept<E>(static_cast<W>(a) * static_cast<W>(b)));
-  }
-}
 
 template <typename E>
 E element_of(const Number& number) {

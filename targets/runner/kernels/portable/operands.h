@@ -124,10 +124,15 @@ struct Constant {
   double twice;
 
   Constant(const Number& number, ScalarType computed)
-      : whole(is_float(computed) ? 0 : wrapped(computed, number.as<int64_t>())),
+      : whole(whole_of(number, computed)),
         single(number.as<float>()),
         twice(number.as<double>()) {}
 
+  static int64_t whole_of(const Number& number, ScalarType computed) {
+    if (is_float(computed)) return 0;
+    if (is_bool(computed)) return number.as<double>() != 0.0 ? 1 : 0;
+    return wrapped(computed, number.as<int64_t>());
+  }
   int64_t like(int64_t) const { return whole; }
   float like(float) const { return single; }
   double like(double) const { return twice; }

@@ -317,6 +317,7 @@ Error portable_unfold_copy(KernelContext& ctx, Args args) {
   shape.sizes[axis] = (self.sizes[axis] - size + step) / step;
   HIL_REQUIRE(shape.add(size), "there are too many dimensions");
   HIL_TRY(give_shape(ctx, out, shape));
+  HIL_TRY(require_both_plain(ctx, self, out));
   const Steps own = plain_steps(self);
   move_each(self, 0, shape, out, [&](size_t d, int64_t i) {
     return d == self.rank ? i * own.of[axis] : i * own.of[d] * (d == axis ? step : 1);

@@ -286,6 +286,7 @@ Error place_of_extreme(KernelContext& ctx, Args args, Beats beats) {
   HIL_TRY(read_optional(call, 1, self, &reduction));
   HIL_TRY(give_shape(ctx, out, reduction.shape(keepdim)));
   HIL_TRY(require_same_order(ctx, {&self, &out}));
+  if (out.numel == 0) return Error::Ok;
   HIL_REQUIRE(self.numel != 0, "self is empty");
   best_of(reduction, self, nullptr, &out, beats);
   return Error::Ok;
