@@ -38,10 +38,11 @@ def nothing(draw: Draw) -> dict[str, Any]:
 def same_images(draw: Draw) -> dict[str, Any]:
     """Channels-last ones do not broadcast: the wheel's optimised kernel takes them for plain ones."""
     shape = draw.shape()
+    alpha = draw.random.choice([1, 1, 2, 0])
     if draw.inner and len(shape) > 3:
-        return {"self": draw.tensor(shape), "other": draw.tensor(shape)}
+        return {"self": draw.tensor(shape), "other": draw.tensor(shape), "alpha": alpha}
     draw.inner = None
-    return {"shape": shape}
+    return {"shape": shape, "alpha": alpha}
 
 
 def number_of_kind(draw: Draw) -> dict[str, Any]:

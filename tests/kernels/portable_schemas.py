@@ -14,6 +14,13 @@ torch = Late("torch")
 LISTS = ("kernels/portable/functions.yaml", "kernels/quantized/quantized.yaml")
 
 
+def names(path: str) -> list[str]:
+    """"aten::add.out" and so on. Without torch: pytest collects with these."""
+    entries = yaml.safe_load((executorch_package() / path).read_text("utf-8"))
+    found = [entry["func"].partition("(")[0] if "func" in entry else entry["op"] for entry in entries]
+    return [name if "::" in name else f"aten::{name}" for name in found]
+
+
 def schemas(path: str) -> Iterator[torch._C.FunctionSchema]:
     """Of each operator in one of the wheel's lists."""
     import executorch.exir  # noqa: F401  registers dim_order_ops

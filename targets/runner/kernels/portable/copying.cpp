@@ -136,7 +136,7 @@ Error portable_to_copy(KernelContext& ctx, Args args) {
   HIL_TRY(give_shape_of(ctx, out, self));
   HIL_TRY(require_same_order(ctx, {&self, &out}));
   HIL_TRY(require_plain(ctx, self));
-  Mover(self.type, out.type).move_run(self.data, out.data, out.numel);
+  Mover(self.type, out.type, false).move_run(self.data, out.data, out.numel);
   return Error::Ok;
 }
 HIL_OPERATOR("aten::_to_copy.out", portable_to_copy);

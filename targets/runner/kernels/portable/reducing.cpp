@@ -700,6 +700,7 @@ Error portable_cumsum(KernelContext& ctx, Args args) {
   HIL_TRY(require_type(ctx, self, kAll));
   HIL_TRY(require_type(ctx, out, kAll));
   size_t axis;
+  HIL_REQUIRE(self.rank != 0, "self has no dimension");
   HIL_TRY(require_dim(ctx, self, dim, &axis));
   HIL_REQUIRE(is_type(type, out.type), "out is not of the wanted element type");
   HIL_TRY(require_same_order(ctx, {&self, &out}));
