@@ -212,7 +212,9 @@ def draw_call(draw: Draw, schema: torch._C.FunctionSchema, hint: Any) -> Call:
     written = tuple(
         i
         for i, arg in enumerate(schema.arguments)
-        if not arg.is_out and arg.alias_info is not None and arg.alias_info.is_write
+        if not arg.is_out
+        and arg.alias_info is not None
+        and arg.alias_info.is_write
         and schema.name.endswith("_")
     )
     if not written:
@@ -292,7 +294,9 @@ def asked_of_torch(
             elif k == 1 and schema.name.endswith("dropout"):
                 tensors[k] = torch.empty(0, dtype=torch.bool)
             arguments[i] = tensors[k]
-        positional = [a for a, s in zip(arguments, schema.arguments, strict=True) if not s.kwarg_only]
+        positional = [
+            a for a, s in zip(arguments, schema.arguments, strict=True) if not s.kwarg_only
+        ]
         named = {
             s.name: a for a, s in zip(arguments, schema.arguments, strict=True) if s.kwarg_only
         }

@@ -36,7 +36,7 @@ def nothing(draw: Draw) -> dict[str, Any]:
 
 
 def same_images(draw: Draw) -> dict[str, Any]:
-    """Channels-last ones do not broadcast: the wheel's optimised kernel takes them for plain ones."""
+    """Channels-last ones do not broadcast: the optimised kernel takes them for plain ones."""
     shape = draw.shape()
     alpha = draw.random.choice([1, 1, 2, 0])
     if draw.inner and len(shape) > 3:
@@ -49,7 +49,9 @@ def number_of_kind(draw: Draw) -> dict[str, Any]:
     """Whole for integers: the wheel's optimised kernel takes no other."""
     if draw.dtype == torch.bool:
         draw.dtype = torch.int32
-    return {"alpha": 1} if draw.dtype.is_floating_point else {"other": draw.between(0, 9), "alpha": 1}
+    return (
+        {"alpha": 1} if draw.dtype.is_floating_point else {"other": draw.between(0, 9), "alpha": 1}
+    )
 
 
 def exponential(draw: Draw) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def dropout(draw: Draw) -> dict[str, Any]:
     share = draw.random.choice([0.0, 0.5, 1.0, 2.0 if draw.is_wild() else 0.25])
     given = draw.tensor(shape)
     outs = {"out0": (shape, given.tensor.dtype), "out1": (shape, torch.bool)}
-    return {"input": given, "p": share, "train": False if share else True, **outs}
+    return {"input": given, "p": share, "train": not share, **outs}
 
 
 def glu(draw: Draw) -> dict[str, Any]:
@@ -460,7 +462,9 @@ def pad(dims: int) -> Hint:
 def constant_pad(draw: Draw) -> dict[str, Any]:
     shape = whole_shape(draw, 0)
     sides = draw.between(0, len(shape)) + draw.is_wild()
-    padding = [draw.random.choice([0, 0, 1, 2, -1 if draw.is_wild() else 3]) for _ in range(2 * sides)]
+    padding = [
+        draw.random.choice([0, 0, 1, 2, -1 if draw.is_wild() else 3]) for _ in range(2 * sides)
+    ]
     return {"shape": shape, "pad": padding, "value": draw.number()}
 
 
@@ -669,8 +673,7 @@ HINTS: dict[str, Hint] = {
 # Where the wheel has an optimised kernel, which sums floats in another order: whole numbers, whose
 # sums are exact.
 SUMMED = frozenset(
-    f"aten::{name}"
-    for name in ("addmm.out", "bmm.out", "linear.out", "mm.out", "sum.IntList_out")
+    f"aten::{name}" for name in ("addmm.out", "bmm.out", "linear.out", "mm.out", "sum.IntList_out")
 )
 
 # Or which has functions of its own: how many units of the type's precision its results are off.

@@ -96,7 +96,12 @@ def index_put_into(draw: Draw) -> dict[str, Any]:
     target = draw.tensor(shape)
     shape[dim] = len(chosen.tensor) + draw.is_wild()
     indices = [*[None] * dim, chosen]
-    return {"self": target, "indices": indices, "values": draw.tensor(shape), "accumulate": draw.is_wild()}
+    return {
+        "self": target,
+        "indices": indices,
+        "values": draw.tensor(shape),
+        "accumulate": draw.is_wild(),
+    }
 
 
 def index_select(draw: Draw) -> dict[str, Any]:
@@ -139,7 +144,9 @@ def topk(draw: Draw) -> dict[str, Any]:
     return {**given, "values": (made, draw.dtype), "indices": (made, torch.int64)}
 
 
-def reduced(draw: Draw, shape: Sequence[int], dims: Sequence[int] | None, *, keep: bool) -> list[int]:
+def reduced(
+    draw: Draw, shape: Sequence[int], dims: Sequence[int] | None, *, keep: bool
+) -> list[int]:
     """The shape that is left."""
     gone = {d % max(len(shape), 1) for d in dims or range(len(shape))}
     if keep:
@@ -163,7 +170,12 @@ def variance(draw: Draw) -> dict[str, Any]:
     keep = draw.chance(0.5)
     made = (reduced(draw, shape, dims, keep=keep), draw.dtype)
     given = {"shape": shape, "dim": dims, "keepdim": keep}
-    return {**given, "correction": draw.random.choice([None, 0, 1, 2, 0.5]), "out0": made, "out1": made}
+    return {
+        **given,
+        "correction": draw.random.choice([None, 0, 1, 2, 0.5]),
+        "out0": made,
+        "out1": made,
+    }
 
 
 def summed(draw: Draw) -> dict[str, Any]:
@@ -247,7 +259,10 @@ def layer_norm(draw: Draw) -> dict[str, Any]:
     statistics = ([*shape[:first], *[1] * len(tail)], draw.dtype)
     outs = {"out0": (shape, draw.dtype), "out1": statistics, "out2": statistics}
     parameters = {name: _parameter(draw, tail) for name in ("weight", "bias")}
-    given = {"input": draw.tensor(shape), "normalized_shape": [*tail[:-1], tail[-1] + draw.is_wild()]}
+    given = {
+        "input": draw.tensor(shape),
+        "normalized_shape": [*tail[:-1], tail[-1] + draw.is_wild()],
+    }
     return {**given, **parameters, "eps": draw.random.choice([1e-5, 0.1]), **outs}
 
 
@@ -301,7 +316,10 @@ def cdist(draw: Draw) -> dict[str, Any]:
     p, r, m = draw.between(0, 4), draw.between(0, 4), draw.between(1, 4)
     given = {"x1": draw.tensor([*draw.broadcast(batch), p, m]), "x2": draw.tensor([*batch, r, m])}
     shape = [*batch, p, r]
-    more = {"p": _norm(draw), "compute_mode": draw.random.choice([None, 0, 1, 2, 3 if draw.is_wild() else 0])}
+    more = {
+        "p": _norm(draw),
+        "compute_mode": draw.random.choice([None, 0, 1, 2, 3 if draw.is_wild() else 0]),
+    }
     return {**given, **more, "out": (shape, draw.dtype)}
 
 

@@ -45,6 +45,7 @@ def _convolution(draw: Draw, sides: int, *, transposed: bool) -> dict[str, Any]:
 
 def _convolved(given: dict[str, Any]) -> list[int] | None:
     """The shape of the result; None for a call that torch refuses."""
+
     def each(name: str) -> list[int]:
         sides = given["input"].tensor.dim() - 2
         return given[name] * (sides if len(given[name]) == 1 else 1)
@@ -139,14 +140,23 @@ def adaptive_pool(draw: Draw) -> dict[str, Any]:
     draw.inner = None  # which ExecuTorch refuses
     image = _image(draw)
     size = [draw.between(0 if draw.is_wild() else 1, 5) for _ in range(2)]
-    return {"self": image, "output_size": size, "out": ([*image.tensor.shape[:-2], *size], draw.dtype)}
+    return {
+        "self": image,
+        "output_size": size,
+        "out": ([*image.tensor.shape[:-2], *size], draw.dtype),
+    }
 
 
 def _enlarged(draw: Draw) -> dict[str, Any]:
     if draw.dtype == torch.bool:
         draw.dtype = torch.float32
-    values = torch.rand([draw.between(1, 2), draw.between(1, 3), draw.between(1, 5), draw.between(1, 5)],
-                        generator=draw.torch) * 20
+    values = (
+        torch.rand(
+            [draw.between(1, 2), draw.between(1, 3), draw.between(1, 5), draw.between(1, 5)],
+            generator=draw.torch,
+        )
+        * 20
+    )
     image = Given(values.to(draw.dtype), draw.order(4))
     return {"input": image, "self": image}
 
@@ -167,7 +177,9 @@ def upsample(draw: Draw) -> dict[str, Any]:
 def upsample_smoothly(draw: Draw) -> dict[str, Any]:
     given = _enlarged(draw)
     size = [draw.between(1, 7) for _ in range(2)]
-    scales = [draw.random.choice([0.5, 1.5, 2.0]) for _ in range(2)] if draw.chance(0.4) else [None] * 2
+    scales = (
+        [draw.random.choice([0.5, 1.5, 2.0]) for _ in range(2)] if draw.chance(0.4) else [None] * 2
+    )
     given |= {"scales_h": scales[0], "scales_w": scales[1], "output_size": size}
     shape = [*given["input"].tensor.shape[:2], *size]
     return {**given, "align_corners": draw.chance(0.5), "out": (shape, draw.dtype)}
@@ -180,7 +192,9 @@ def grid_sampler(draw: Draw) -> dict[str, Any]:
     image = draw.tensor([batch, draw.between(1, 2), draw.between(1, 4), draw.between(1, 4)])
     places = torch.rand([batch, draw.between(1, 3), draw.between(1, 3), 2], generator=draw.torch)
     grid = draw.plain((places * 3 - 1.5).to(draw.dtype))
-    modes = {name: draw.between(0, 2 + draw.is_wild()) for name in ("interpolation_mode", "padding_mode")}
+    modes = {
+        name: draw.between(0, 2 + draw.is_wild()) for name in ("interpolation_mode", "padding_mode")
+    }
     shape = [*image.tensor.shape[:2], *grid.tensor.shape[1:3]]
     return {"input": image, "grid": grid, **modes, "out": (shape, draw.dtype)}
 
@@ -254,7 +268,11 @@ def _result(draw: Draw) -> torch.dtype:
 
 def dequantize(draw: Draw) -> dict[str, Any]:
     kind, shape, made = _quantised_type(draw), draw.shape(), _result(draw)
-    given = {"input": draw.tensor(shape, kind), "scale": _scale(draw), "zero_point": draw.between(-3, 9)}
+    given = {
+        "input": draw.tensor(shape, kind),
+        "scale": _scale(draw),
+        "zero_point": draw.between(-3, 9),
+    }
     return {**given, **_range(draw, kind), "out_dtype": made, "out": (shape, made)}
 
 
@@ -267,7 +285,9 @@ def dequantize_channels(draw: Draw) -> dict[str, Any]:
     kind, shape, made = _quantised_type(draw), whole_shape(draw), _result(draw)
     axis = draw.between(0, len(shape) - 1)
     given = {"input": draw.tensor(shape, kind), "axis": counted(draw, axis, len(shape))}
-    scales = _scales(draw, [shape[axis] + draw.is_wild()], draw.random.choice([torch.float32, torch.float64]))
+    scales = _scales(
+        draw, [shape[axis] + draw.is_wild()], draw.random.choice([torch.float32, torch.float64])
+    )
     if draw.chance(0.3):
         scales["zero_points"] = None
     return {**given, **scales, **_range(draw, kind), "out_dtype": made, "out": (shape, made)}
@@ -293,7 +313,9 @@ def quantized_add(draw: Draw) -> dict[str, Any]:
 
 def choose(draw: Draw) -> dict[str, Any]:
     draw.dtype = torch.float32 if not draw.is_wild() else torch.float64
-    low, high = draw.random.choice([(-128, 127), (0, 255), (-8, 7), (3, 2) if draw.is_wild() else (0, 15)])
+    low, high = draw.random.choice(
+        [(-128, 127), (0, 255), (-8, 7), (3, 2) if draw.is_wild() else (0, 15)]
+    )
     shape = whole_shape(draw, 0)
     scale = draw.random.choice([1.0, 1e-6, 1e-40, 0.0])
     given = Given(finite(draw, shape).tensor * scale, draw.order(len(shape)))

@@ -288,7 +288,9 @@ def _execute(pte: bytes, calls: Sequence[Call], first: int, pipe: Any) -> None:
     for i in range(first, len(calls)):
         try:
             tensors = module.run_method(str(i), ())
-            outputs = tuple(stored(t, orders) for t, orders in zip(tensors, _orders(calls[i]), strict=True))
+            outputs = tuple(
+                stored(t, orders) for t, orders in zip(tensors, _orders(calls[i]), strict=True)
+            )
             outcome = Outcome(0, outputs)
         except RuntimeError as error:
             found = _CODE.search(str(error))

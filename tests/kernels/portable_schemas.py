@@ -15,9 +15,11 @@ LISTS = ("kernels/portable/functions.yaml", "kernels/quantized/quantized.yaml")
 
 
 def names(path: str) -> list[str]:
-    """"aten::add.out" and so on. Without torch: pytest collects with these."""
+    """ "aten::add.out" and so on. Without torch: pytest collects with these."""
     entries = yaml.safe_load((executorch_package() / path).read_text("utf-8"))
-    found = [entry["func"].partition("(")[0] if "func" in entry else entry["op"] for entry in entries]
+    found = [
+        entry["func"].partition("(")[0] if "func" in entry else entry["op"] for entry in entries
+    ]
     return [name if "::" in name else f"aten::{name}" for name in found]
 
 
@@ -39,6 +41,6 @@ def aten_schema(name: str) -> torch._C.FunctionSchema:
 
 
 def full_name(schema: torch._C.FunctionSchema) -> str:
-    """"aten::add.out"; functions.yaml leaves aten out of some."""
+    """ "aten::add.out"; functions.yaml leaves aten out of some."""
     base = schema.name if "::" in schema.name else f"aten::{schema.name}"
     return f"{base}.{schema.overload_name}" if schema.overload_name else base

@@ -35,7 +35,7 @@ from tools.cpp import build_kernel_calls
 torch = Late("torch")
 
 CALLS = amount(daily=30, thorough=100)  # of an operator: 20,000 of all when everything is tried
-IMPOSSIBLE = {  # see docs/portable-operators.md
+IMPOSSIBLE = {  # see docs/reference/operators.md
     "aten::_conj_physical.out",
     "aten::rand.out",
     "aten::randn.out",

@@ -110,5 +110,7 @@ def test_every_operator_of_the_folder_is_known_by_its_line() -> None:
     folder = project_root() / "targets/runner/kernels"
     own = "".join(file.read_text() for file in folder.glob("op_*.cpp"))
     for file in (folder / "portable").glob("*.cpp"):
-        names = re.findall(r'"((?:aten|dim_order_ops|quantized_decomposed)::[\w.]+)"', file.read_text())
+        names = re.findall(
+            r'"((?:aten|dim_order_ops|quantized_decomposed)::[\w.]+)"', file.read_text()
+        )
         assert all(SOURCE.options_for((name,)) for name in names if name not in own), file

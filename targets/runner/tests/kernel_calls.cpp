@@ -2,8 +2,8 @@
 // tests/kernels/test_portable_library.py:
 //   kernel_calls A.pte B.pte > RESULTS
 // RESULTS has for each method, in order, 32-bit words: the error's code, and when that is 0 the
-// number of outputs and for each of them its size and its bytes in memory order. What is logged goes
-// to the error stream, after the method's name.
+// number of outputs and for each of them its size and its bytes in memory order. What is logged
+// goes to the error stream, after the method's name.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -115,9 +115,8 @@ Error portable_hardtanh(KernelContext& ctx, Args args) {
   from.single = kept(self.type, from.single);
   to.single = kept(self.type, to.single);
   const Tensor* const in[] = {&self};
-  map_in(computed, in, out, [=](auto x) {
-    return Smaller()(Larger()(x, from.like(x)), to.like(x));
-  });
+  map_in(computed, in, out,
+         [=](auto x) { return Smaller()(Larger()(x, from.like(x)), to.like(x)); });
   return Error::Ok;
 }
 HIL_OPERATOR("aten::hardtanh.out", portable_hardtanh);
@@ -165,9 +164,8 @@ Error portable_glu(KernelContext& ctx, Args args) {
     const Writer<T> write = writer_of<T>(out.type);
     const size_t size = element_size(self.type);
     const auto keep = [&](T x) {
-      return std::is_same<T, float>::value
-                 ? static_cast<T>(kept(self.type, static_cast<float>(x)))
-                 : x;
+      return std::is_same<T, float>::value ? static_cast<T>(kept(self.type, static_cast<float>(x)))
+                                           : x;
     };
     for (size_t i = 0; i < out.numel; ++i) {
       size_t rest = i, source = 0;

@@ -145,10 +145,9 @@ Error add_number(KernelContext& ctx, Args args, Sum sum) {
   HIL_REQUIRE(fits, "alpha is not of the element type");
   const Constant b(other, computed), factor(alpha, computed);
   const Scaled scaled{factor, !adds};
-  return of_tensor(call, exactly(adds ? kArithmetic : kNoBoolAtAll), self, common, out,
-                   [=](auto a) {
-                     return sum == Sum::ReverseSub ? scaled(b.like(a), a) : scaled(a, b.like(a));
-                   });
+  return of_tensor(
+      call, exactly(adds ? kArithmetic : kNoBoolAtAll), self, common, out,
+      [=](auto a) { return sum == Sum::ReverseSub ? scaled(b.like(a), a) : scaled(a, b.like(a)); });
 }
 
 /// What true division has: the floats' type, or float32.
@@ -277,14 +276,10 @@ HIL_OPERATOR("aten::add.out", portable_add);
 Error portable_sub(KernelContext& ctx, Args args) { return add_or_sub(ctx, args, true); }
 HIL_OPERATOR("aten::sub.out", portable_sub);
 
-Error portable_add_scalar(KernelContext& ctx, Args args) {
-  return add_number(ctx, args, Sum::Add);
-}
+Error portable_add_scalar(KernelContext& ctx, Args args) { return add_number(ctx, args, Sum::Add); }
 HIL_OPERATOR("aten::add.Scalar_out", portable_add_scalar);
 
-Error portable_sub_scalar(KernelContext& ctx, Args args) {
-  return add_number(ctx, args, Sum::Sub);
-}
+Error portable_sub_scalar(KernelContext& ctx, Args args) { return add_number(ctx, args, Sum::Sub); }
 HIL_OPERATOR("aten::sub.Scalar_out", portable_sub_scalar);
 
 Error portable_rsub_scalar(KernelContext& ctx, Args args) {
@@ -343,8 +338,8 @@ Error portable_div_scalar_mode(KernelContext& ctx, Args args) {
   const Shorter rest(args, 2);
   if (mode == Mode::None) return portable_div_scalar(ctx, rest.args());
   bool by_zero = false;
-  HIL_TRY(dividing_by_number(ctx, rest.args(), kNoBool,
-                             WholeQuotient{mode == Mode::Trunc, &by_zero}));
+  HIL_TRY(
+      dividing_by_number(ctx, rest.args(), kNoBool, WholeQuotient{mode == Mode::Trunc, &by_zero}));
   HIL_REQUIRE(!by_zero, kByZero);
   return Error::Ok;
 }
@@ -368,9 +363,7 @@ Error portable_remainder_scalar(KernelContext& ctx, Args args) {
 }
 HIL_OPERATOR("aten::remainder.Scalar_out", portable_remainder_scalar);
 
-Error portable_fmod(KernelContext& ctx, Args args) {
-  return binary(ctx, args, kPowers, Modulus());
-}
+Error portable_fmod(KernelContext& ctx, Args args) { return binary(ctx, args, kPowers, Modulus()); }
 HIL_OPERATOR("aten::fmod.Tensor_out", portable_fmod);
 
 Error portable_fmod_scalar(KernelContext& ctx, Args args) {

@@ -146,7 +146,7 @@ Steps steps_of(const Tensor& t) {
 }
 
 ScalarType Number::type() const {
-  return tag == Tag::Bool ? ScalarType::Bool
+  return tag == Tag::Bool  ? ScalarType::Bool
          : tag == Tag::Int ? ScalarType::Long
                            : ScalarType::Double;
 }

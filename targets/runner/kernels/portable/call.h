@@ -13,8 +13,8 @@ namespace hil {
 Error refuse(KernelContext& ctx, const char* what);
 
 /// Leaves a kernel whose arguments do not meet a condition.
-#define HIL_REQUIRE(condition, what) \
-  do {                               \
+#define HIL_REQUIRE(condition, what)            \
+  do {                                          \
     if (!(condition)) return refuse(ctx, what); \
   } while (false)
 

@@ -148,12 +148,12 @@ int64_t shifted_right(int64_t a, int64_t b) { return b < 0 || b > 63 ? (a < 0 ? 
 
 }  // namespace
 
-#define HIL_COMPARISON(NAME, ...)                                        \
-  Error portable_##NAME##_tensor(KernelContext& ctx, Args args) {        \
-    return compare_tensors<__VA_ARGS__>(ctx, args);                      \
-  }                                                                      \
-  Error portable_##NAME##_scalar(KernelContext& ctx, Args args) {        \
-    return compare_number<__VA_ARGS__>(ctx, args);                       \
+#define HIL_COMPARISON(NAME, ...)                                 \
+  Error portable_##NAME##_tensor(KernelContext& ctx, Args args) { \
+    return compare_tensors<__VA_ARGS__>(ctx, args);               \
+  }                                                               \
+  Error portable_##NAME##_scalar(KernelContext& ctx, Args args) { \
+    return compare_number<__VA_ARGS__>(ctx, args);                \
   }
 
 HIL_COMPARISON(eq, Equal)
@@ -191,12 +191,12 @@ Error portable_logical_xor(KernelContext& ctx, Args args) {
 }
 HIL_OPERATOR("aten::logical_xor.out", portable_logical_xor);
 
-#define HIL_BITWISE(NAME, OF)                                      \
-  Error portable_##NAME##_tensor(KernelContext& ctx, Args args) {  \
-    return bitwise_tensors(ctx, args, OF);                         \
-  }                                                                \
-  Error portable_##NAME##_scalar(KernelContext& ctx, Args args) {  \
-    return bitwise_number(ctx, args, OF);                          \
+#define HIL_BITWISE(NAME, OF)                                     \
+  Error portable_##NAME##_tensor(KernelContext& ctx, Args args) { \
+    return bitwise_tensors(ctx, args, OF);                        \
+  }                                                               \
+  Error portable_##NAME##_scalar(KernelContext& ctx, Args args) { \
+    return bitwise_number(ctx, args, OF);                         \
   }
 
 HIL_BITWISE(bitwise_and, bits_and)

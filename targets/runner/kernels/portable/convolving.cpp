@@ -259,9 +259,8 @@ Error portable_convolution_backward(KernelContext& ctx, Args args) {
     HIL_TRY(give_shape(ctx, bias, channels));
   }
   HIL_TRY(require_type(ctx, conv.input, kFloats));
-  for_float_type(conv.input.type, [&](auto zero) {
-    convolve_backward<decltype(zero)>(conv, wanted);
-  });
+  for_float_type(conv.input.type,
+                 [&](auto zero) { convolve_backward<decltype(zero)>(conv, wanted); });
   return Error::Ok;
 }
 HIL_OPERATOR("aten::convolution_backward.out", portable_convolution_backward);

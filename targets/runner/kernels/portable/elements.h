@@ -33,8 +33,7 @@ E times_plus(E a, E b, E c) {
     return static_cast<E>(Plus()(Times()(int64_t{a}, int64_t{b}), int64_t{c}));
   } else {
     using W = Wide<E>;
-    return static_cast<E>(static_cast<W>(c) +
-                          kept<E>(static_cast<W>(a) * static_cast<W>(b)));
+    return static_cast<E>(static_cast<W>(c) + kept<E>(static_cast<W>(a) * static_cast<W>(b)));
   }
 }
 

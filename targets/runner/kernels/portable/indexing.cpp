@@ -195,7 +195,7 @@ Error Picks::broadcast(KernelContext& ctx, const Tensor& t) {
   Shape shape;
   shape.rank = joined;
   for (size_t i = 0; i < joined; ++i) {
-    const int64_t own = i >= rank     ? 1
+    const int64_t own = i >= rank    ? 1
                         : is_mask(t) ? static_cast<int64_t>(count_true(t))
                                      : t.sizes[rank - 1 - i];
     const int64_t other = i < common_.rank ? common_.sizes[common_.rank - 1 - i] : 1;
@@ -304,9 +304,7 @@ Error portable_gather(KernelContext& ctx, Args args) {
 }
 HIL_OPERATOR("aten::gather.out", portable_gather);
 
-Error portable_scatter_src(KernelContext& ctx, Args args) {
-  return scatter_from(ctx, args, false);
-}
+Error portable_scatter_src(KernelContext& ctx, Args args) { return scatter_from(ctx, args, false); }
 HIL_OPERATOR("aten::scatter.src_out", portable_scatter_src);
 
 Error portable_scatter_add(KernelContext& ctx, Args args) { return scatter_from(ctx, args, true); }
@@ -505,7 +503,8 @@ Error portable_index_put_into(KernelContext& ctx, Args args) {
   HIL_REQUIRE(has_shape(values, shape), "values do not have the shape of what is indexed");
   for (size_t i = 0; i < places->numel; ++i) {
     const Slab slab{leading(self, axis), 1, trailing(self, axis)};
-    move_slab(values, i, places->numel, 1, self, static_cast<size_t>(read(places->data + i * width)),
+    move_slab(values, i, places->numel, 1, self,
+              static_cast<size_t>(read(places->data + i * width)),
               static_cast<size_t>(self.sizes[axis]), 1, slab);
   }
   return Error::Ok;
@@ -556,9 +555,8 @@ Error portable_masked_select(KernelContext& ctx, Args args) {
   HIL_TRY(require_same_order(ctx, {&self, &mask, &out}));
   Shape shape, length;
   HIL_REQUIRE(broadcast_shape({&self, &mask}, &shape), "shapes do not broadcast");
-  const size_t count = self.numel == 0 || mask.numel == 0
-                           ? 0
-                           : count_true(mask) * (shape.numel() / mask.numel);
+  const size_t count =
+      self.numel == 0 || mask.numel == 0 ? 0 : count_true(mask) * (shape.numel() / mask.numel);
   length.add(static_cast<int64_t>(count));
   HIL_TRY(give_shape(ctx, out, length));
   if (count == 0) return Error::Ok;

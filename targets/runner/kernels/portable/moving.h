@@ -59,8 +59,8 @@ class Mover {
 Steps plain_steps(const Shape& shape);
 inline Steps plain_steps(const Tensor& t) { return plain_steps(Shape::of(t)); }
 
-/// out, as it lies in memory, gets for each index of `shape` in logical order the element of `in` at
-/// `first` and the sum of offset(dimension, place), in elements.
+/// out, as it lies in memory, gets for each index of `shape` in logical order the element of `in`
+/// at `first` and the sum of offset(dimension, place), in elements.
 template <typename Offset>
 void move_each(const Tensor& in, size_t first, const Shape& shape, Tensor& out, Offset offset) {
   const Mover mover(in.type, out.type, true);

@@ -109,8 +109,8 @@ Error portable_mm(KernelContext& ctx, Args args) {
   for_type(self.type, [&](auto zero) {
     using E = decltype(zero);
     for (size_t i = 0; i < out.numel; ++i) {
-      out.as<E>()[i] = product.at(self.as<E>(), mat2.as<E>(), i / product.columns,
-                                  i % product.columns);
+      out.as<E>()[i] =
+          product.at(self.as<E>(), mat2.as<E>(), i / product.columns, i % product.columns);
     }
   });
   return Error::Ok;
@@ -279,8 +279,7 @@ Error portable_pdist_forward(KernelContext& ctx, Args args) {
     E* target = out.as<E>();
     for (size_t i = 0; i < rows; ++i) {
       for (size_t k = i + 1; k < rows; ++k) {
-        *target++ =
-            distance.between(self.as<E>() + i * width, self.as<E>() + k * width, width);
+        *target++ = distance.between(self.as<E>() + i * width, self.as<E>() + k * width, width);
       }
     }
   });

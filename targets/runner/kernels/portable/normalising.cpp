@@ -4,8 +4,8 @@
 #include "kernels/exponential.h"
 #include "kernels/layout.h"
 #include "kernels/operator.h"
-#include "kernels/portable/curves.h"
 #include "kernels/portable/call.h"
+#include "kernels/portable/curves.h"
 
 namespace hil {
 
@@ -72,9 +72,9 @@ struct BatchNorm {
         float part = 0.0f, part_squares = 0.0f;
         for (size_t i = 0; i < inner; ++i) {
           part = static_cast<float>(static_cast<W>(part) + static_cast<W>(x[i]));
-          part_squares = static_cast<float>(
-              static_cast<W>(part_squares) +
-              static_cast<W>(static_cast<float>(x[i])) * static_cast<W>(x[i]));
+          part_squares =
+              static_cast<float>(static_cast<W>(part_squares) +
+                                 static_cast<W>(static_cast<float>(x[i])) * static_cast<W>(x[i]));
         }
         sum = kept<E>(sum + kept<E>(static_cast<W>(part)));
         squares = kept<E>(squares + kept<E>(static_cast<W>(part_squares)));
@@ -194,8 +194,7 @@ struct LayerNorm {
       const W mean = kept<E>(kept<E>(static_cast<W>(sum)) / count);
       const W square = kept<E>(kept<E>(static_cast<W>(squares)) / count);
       const W variance = kept<E>(square - kept<E>(mean * mean));
-      const W deviation =
-          kept<E>(std::sqrt(kept<E>(variance + kept<E>(static_cast<W>(eps)))));
+      const W deviation = kept<E>(std::sqrt(kept<E>(variance + kept<E>(static_cast<W>(eps)))));
       for (size_t i = 0; i < width; ++i) {
         const W normal = kept<E>(kept<E>(static_cast<W>(x[i]) - mean) / deviation);
         const W scaled = kept<E>(normal * element<E>(weight, i, 1));
@@ -280,15 +279,9 @@ HIL_OPERATOR("aten::_native_batch_norm_legit.out", portable_batch_norm);
 Error portable_batch_norm_no_stats(KernelContext& ctx, Args args) {
   const Call call{ctx, args};
   const Tensor& input = call.tensor(0);
-  const BatchNorm norm{input,
-                       call.tensor_or_none(1),
-                       call.tensor_or_none(2),
-                       nullptr,
-                       nullptr,
-                       call.real(5),
-                       call.tensor(6),
-                       &call.tensor(7),
-                       &call.tensor(8)};
+  const BatchNorm norm{
+      input,        call.tensor_or_none(1), call.tensor_or_none(2), nullptr,        nullptr,
+      call.real(5), call.tensor(6),         &call.tensor(7),        &call.tensor(8)};
   if (!call.ok()) return ctx.argument_error();
   HIL_TRY(require_type(ctx, input, kFloats));
   HIL_TRY(require_same_type(ctx, {&input, &norm.out, norm.saved_mean, norm.saved_inverse}));
@@ -384,8 +377,8 @@ Error portable_native_layer_norm(KernelContext& ctx, Args args) {
   HIL_TRY(give_shape(ctx, inverses, statistics));
   HIL_TRY(require_plain(ctx, input));
   HIL_TRY(require_same_order(ctx, {&input, &out, &means, &inverses}));
-  const LayerNorm norm{input, weight, bias, leading(input, first), tail.numel(), eps, out, means,
-                       inverses};
+  const LayerNorm norm{input, weight, bias,    leading(input, first), tail.numel(), eps,
+                       out,   means,  inverses};
   for_float_type(input.type, [&](auto zero) { norm.apply<decltype(zero)>(); });
   return Error::Ok;
 }

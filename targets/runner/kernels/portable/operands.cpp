@@ -18,8 +18,7 @@ bool same_but_leading_ones(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Broadcast::Broadcast(const Tensor* const* inputs, size_t count, const Tensor& out)
-    : count_(count) {
+Broadcast::Broadcast(const Tensor* const* inputs, size_t count, const Tensor& out) : count_(count) {
   bool flat = true;
   for (size_t k = 0; k < count; ++k) flat = flat && same_but_leading_ones(*inputs[k], out);
   if (flat || out.rank == 0) {

@@ -124,9 +124,7 @@ struct Constant {
   double twice;
 
   Constant(const Number& number, ScalarType computed)
-      : whole(whole_of(number, computed)),
-        single(number.as<float>()),
-        twice(number.as<double>()) {}
+      : whole(whole_of(number, computed)), single(number.as<float>()), twice(number.as<double>()) {}
 
   static int64_t whole_of(const Number& number, ScalarType computed) {
     if (is_float(computed)) return 0;

@@ -116,8 +116,7 @@ constexpr TypeSet kFloatsAndLong = kFloats | only(ScalarType::Long);
 
 /// Where part `i` of `parts` begins, in float as ExecuTorch divides.
 int64_t part_start(int64_t i, int64_t parts, int64_t size) {
-  return static_cast<int64_t>(
-      std::floor(static_cast<float>(i * size) / static_cast<float>(parts)));
+  return static_cast<int64_t>(std::floor(static_cast<float>(i * size) / static_cast<float>(parts)));
 }
 int64_t part_end(int64_t i, int64_t parts, int64_t size) {
   return static_cast<int64_t>(

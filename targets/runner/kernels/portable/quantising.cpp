@@ -124,15 +124,14 @@ void dequantise(const Tensor& input, const Scaled& layout, Tensor& out, Scale sc
   for_float_type(out.type, [&](auto none) {
     using E = decltype(none);
     layout.each([&](size_t channel, size_t i) {
-      const int64_t whole = wrapped(ScalarType::Int, element_as<int64_t>(input, i) -
-                                                         static_cast<int32_t>(zero(channel)));
+      const int64_t whole = wrapped(
+          ScalarType::Int, element_as<int64_t>(input, i) - static_cast<int32_t>(zero(channel)));
       const float factor = static_cast<float>(scale(channel));
       if (early) {
         const Wide<E> own = kept<E>(static_cast<Wide<E>>(whole));
         out.as<E>()[i] = static_cast<E>(own * static_cast<Wide<E>>(factor));
       } else {
-        out.as<E>()[i] =
-            static_cast<E>(static_cast<Wide<E>>(static_cast<float>(whole) * factor));
+        out.as<E>()[i] = static_cast<E>(static_cast<Wide<E>>(static_cast<float>(whole) * factor));
       }
     });
   });
@@ -204,8 +203,7 @@ struct Chosen {
     min = 0.0f < min ? 0.0f : min;
     max = max < 0.0f ? 0.0f : max;
     const float steps = static_cast<float>(high - low);
-    scale = (static_cast<double>(max) - static_cast<double>(min)) /
-            static_cast<double>(high - low);
+    scale = (static_cast<double>(max) - static_cast<double>(min)) / static_cast<double>(high - low);
     const float single = static_cast<float>(scale);
     if (single == 0.0f || std::isinf(1.0f / single)) scale = 0.1;
     if (!(scale > 0.0)) return false;
@@ -241,7 +239,9 @@ struct Table {
   const Tensor& weight;
   int bits;
 
-  size_t width() const { return static_cast<size_t>(weight.sizes[1]) * static_cast<size_t>(8 / bits); }
+  size_t width() const {
+    return static_cast<size_t>(weight.sizes[1]) * static_cast<size_t>(8 / bits);
+  }
   int32_t at(size_t row, size_t column) const {
     const size_t start = row * static_cast<size_t>(weight.sizes[1]);
     if (bits == 8) return static_cast<int32_t>(element_as<int64_t>(weight, start + column));
@@ -261,9 +261,9 @@ Error require_scales(KernelContext& ctx, const Table& table, const Tensor& scale
   HIL_REQUIRE(scales.sizes[0] == table.weight.sizes[0], "there are more or fewer scales than rows");
   const size_t groups = scales.rank == 2 ? static_cast<size_t>(scales.sizes[1]) : 1;
   HIL_REQUIRE(groups != 0 && table.width() % groups == 0, "the groups do not divide the rows");
-  HIL_TRY(require_type(ctx, table.weight,
-                       table.bits == 8 ? only(ScalarType::Byte) | only(ScalarType::Char)
-                                       : only(ScalarType::Byte)));
+  HIL_TRY(require_type(
+      ctx, table.weight,
+      table.bits == 8 ? only(ScalarType::Byte) | only(ScalarType::Char) : only(ScalarType::Byte)));
   HIL_TRY(require_type(ctx, out, kScales));
   HIL_TRY(require_type(ctx, scales, kScales));
   if (zeros == nullptr) return Error::Ok;
@@ -284,9 +284,9 @@ Error embed(KernelContext& ctx, Args args, int bits, bool typed) {
   if (!call.ok()) return ctx.argument_error();
   HIL_TRY(require_scales(ctx, table, scales, zeros, out));
   if (!typed || zeros != nullptr) HIL_TRY(require_same_type(ctx, {&scales, &out}));
-  HIL_TRY(require_type(ctx, indices,
-                       bits == 8 ? only(ScalarType::Long)
-                                 : only(ScalarType::Long) | only(ScalarType::Int)));
+  HIL_TRY(require_type(
+      ctx, indices,
+      bits == 8 ? only(ScalarType::Long) : only(ScalarType::Long) | only(ScalarType::Int)));
   HIL_REQUIRE(low <= high, "weight_quant_min is more than weight_quant_max");
   HIL_REQUIRE(type < 0 || type == static_cast<int64_t>(out.type),
               "out has another element type than dtype");
@@ -406,8 +406,7 @@ Error portable_dequantize_per_tensor(KernelContext& ctx, Args args) {
   if (!call.ok()) return ctx.argument_error();
   HIL_TRY(require_to_dequantise(ctx, input, range, type, out));
   dequantise(
-      input, {1, 1, input.numel}, out, [&](size_t) { return scale; },
-      [&](size_t) { return zero; });
+      input, {1, 1, input.numel}, out, [&](size_t) { return scale; }, [&](size_t) { return zero; });
   return Error::Ok;
 }
 HIL_OPERATOR("quantized_decomposed::dequantize_per_tensor.out", portable_dequantize_per_tensor);

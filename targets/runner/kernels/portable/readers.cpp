@@ -115,7 +115,7 @@ uint16_t to_bfloat16(float value) {
 template <typename T>
 Reader<T> reader_of(ScalarType type) {
   switch (type) {
-#define HIL_ROW(NAME, E)  \
+#define HIL_ROW(NAME, E) \
   case ScalarType::NAME: \
     return read<T, E>;
     HIL_FOR_EACH_TYPE(HIL_ROW)
@@ -128,7 +128,7 @@ Reader<T> reader_of(ScalarType type) {
 template <typename T>
 Writer<T> writer_of(ScalarType type) {
   switch (type) {
-#define HIL_ROW(NAME, E)  \
+#define HIL_ROW(NAME, E) \
   case ScalarType::NAME: \
     return write<T, E>;
     HIL_FOR_EACH_TYPE(HIL_ROW)

@@ -35,9 +35,7 @@ Error transpose(KernelContext& ctx, const Tensor& self, size_t dim0, size_t dim1
 }
 
 /// Where an index beyond either end of a dimension is taken from.
-int64_t reflected(int64_t i, int64_t size) {
-  return i < 0 ? -i : i < size ? i : 2 * size - i - 2;
-}
+int64_t reflected(int64_t i, int64_t size) { return i < 0 ? -i : i < size ? i : 2 * size - i - 2; }
 int64_t replicated(int64_t i, int64_t size) { return i < 0 ? 0 : i < size ? i : size - 1; }
 
 /// Padding of the last `dims` dimensions; `padding` is that of the last one first.
@@ -414,19 +412,13 @@ HIL_OPERATOR("aten::reflection_pad2d.out", portable_reflection_pad2d);
 Error portable_reflection_pad3d(KernelContext& ctx, Args args) { return pad(ctx, args, 3, true); }
 HIL_OPERATOR("aten::reflection_pad3d.out", portable_reflection_pad3d);
 
-Error portable_replication_pad1d(KernelContext& ctx, Args args) {
-  return pad(ctx, args, 1, false);
-}
+Error portable_replication_pad1d(KernelContext& ctx, Args args) { return pad(ctx, args, 1, false); }
 HIL_OPERATOR("aten::replication_pad1d.out", portable_replication_pad1d);
 
-Error portable_replication_pad2d(KernelContext& ctx, Args args) {
-  return pad(ctx, args, 2, false);
-}
+Error portable_replication_pad2d(KernelContext& ctx, Args args) { return pad(ctx, args, 2, false); }
 HIL_OPERATOR("aten::replication_pad2d.out", portable_replication_pad2d);
 
-Error portable_replication_pad3d(KernelContext& ctx, Args args) {
-  return pad(ctx, args, 3, false);
-}
+Error portable_replication_pad3d(KernelContext& ctx, Args args) { return pad(ctx, args, 3, false); }
 HIL_OPERATOR("aten::replication_pad3d.out", portable_replication_pad3d);
 
 Error portable_constant_pad_nd(KernelContext& ctx, Args args) {

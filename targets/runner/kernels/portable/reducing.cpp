@@ -384,9 +384,8 @@ void vary(const Reduction& reduction, const Tensor& self, Tensor& variance, Tens
       },
       [&](size_t result) {
         const W narrow = kept<E>(static_cast<W>(denominator));
-        const W value = divides_narrow
-                            ? sum / narrow
-                            : static_cast<W>(static_cast<double>(sum) / denominator);
+        const W value = divides_narrow ? sum / narrow
+                                       : static_cast<W>(static_cast<double>(sum) / denominator);
         to.put(result, value);
       });
 }

@@ -356,10 +356,10 @@ Error portable_upsample_bilinear2d_aa(KernelContext& ctx, Args args) {
   const auto factor = [](int64_t made, int64_t own) {
     return static_cast<double>(made) / static_cast<double>(own);
   };
-  const float rows = scale_of(in.height, to.height, corners,
-                              scaled ? by_rows : factor(to.height, in.height));
-  const float columns = scale_of(in.width, to.width, corners,
-                                 scaled ? by_columns : factor(to.width, in.width));
+  const float rows =
+      scale_of(in.height, to.height, corners, scaled ? by_rows : factor(to.height, in.height));
+  const float columns =
+      scale_of(in.width, to.width, corners, scaled ? by_columns : factor(to.width, in.width));
   for_type(input.type, [&](auto zero) {
     using E = decltype(zero);
     using W = Product<E>;
@@ -389,9 +389,9 @@ Error portable_grid_sampler_2d(KernelContext& ctx, Args args) {
   const bool corners = call.boolean(4);
   Tensor& out = call.tensor(5);
   if (!call.ok()) return ctx.argument_error();
-  HIL_REQUIRE(input.rank == 4 && grid.rank == 4 && grid.sizes[3] == 2 &&
-                  input.sizes[0] == grid.sizes[0],
-              "input and grid are not images and places in them");
+  HIL_REQUIRE(
+      input.rank == 4 && grid.rank == 4 && grid.sizes[3] == 2 && input.sizes[0] == grid.sizes[0],
+      "input and grid are not images and places in them");
   HIL_TRY(require_plain(ctx, input));
   HIL_TRY(require_same_type(ctx, {&input, &grid, &out}));
   Shape shape = Shape::of(input);

@@ -35,8 +35,9 @@ Error portable_clamp(KernelContext& ctx, Args args) {
   HIL_REQUIRE(common == out.type, "out is not of the result's element type");
   for (const Number* bound : {&low, &high}) {
     // Integers are compared as integers: a negative bound of unsigned ones does not wrap.
-    const bool fits = is_whole(common) ? wrapped(common, bound->as<int64_t>()) == bound->as<int64_t>()
-                                       : holds(common, *bound);
+    const bool fits = is_whole(common)
+                          ? wrapped(common, bound->as<int64_t>()) == bound->as<int64_t>()
+                          : holds(common, *bound);
     HIL_REQUIRE(!bound->present() || fits, "a bound is out of the element type's range");
   }
   HIL_TRY(require_same_order(ctx, {&self, &out}));

@@ -10,8 +10,7 @@ namespace {
 size_t unsigned_of(int64_t value) { return static_cast<size_t>(value); }
 
 /// `count` places of self's dimension from `first` on, `step` apart, as all of out's.
-void take(const Tensor& self, size_t dim, int64_t first, int64_t count, int64_t step,
-          Tensor& out) {
+void take(const Tensor& self, size_t dim, int64_t first, int64_t count, int64_t step, Tensor& out) {
   const Slab slab{leading(self, dim), unsigned_of(count), trailing(self, dim)};
   move_slab(self, unsigned_of(first), unsigned_of(self.sizes[dim]), unsigned_of(step), out, 0,
             unsigned_of(count), 1, slab);
@@ -135,7 +134,8 @@ Error portable_split_copy(KernelContext& ctx, Args args) {
   const int64_t whole = self.sizes[axis];
   HIL_REQUIRE(size > 0 || (size == 0 && whole == 0), "the size of a piece is not positive");
   const int64_t count = size >= whole ? 1 : (whole + size - 1) / size;
-  HIL_REQUIRE(static_cast<int64_t>(pieces.size()) == count, "there is not an output for each piece");
+  HIL_REQUIRE(static_cast<int64_t>(pieces.size()) == count,
+              "there is not an output for each piece");
   HIL_TRY(require_pieces(ctx, self, pieces));
   int64_t first = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {

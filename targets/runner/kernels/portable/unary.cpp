@@ -143,10 +143,8 @@ struct Positive {
 
 // sigmoid and tanh of floats have the same bits in every build (curves.h); the others are those of
 // the C library that a runner is linked with.
-#define HIL_CURVE(NAME, SINGLE, TWICE)                      \
-  Error portable_##NAME(KernelContext& ctx, Args args) {    \
-    return curve(ctx, args, SINGLE, TWICE);                 \
-  }
+#define HIL_CURVE(NAME, SINGLE, TWICE) \
+  Error portable_##NAME(KernelContext& ctx, Args args) { return curve(ctx, args, SINGLE, TWICE); }
 #define HIL_LIBRARY_CURVE(NAME) HIL_CURVE(NAME, std::NAME, std::NAME)
 
 HIL_LIBRARY_CURVE(acos)
