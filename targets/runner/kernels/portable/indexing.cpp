@@ -238,7 +238,7 @@ int64_t Picks::value_of(const Tensor& t, const int64_t* at) const {
 }
 
 Error Picks::place(KernelContext& ctx, size_t flat, size_t* out) const {
-  int64_t at[kMaxRank];
+  int64_t at[kMaxRank] = {};
   for (size_t d = shape_.rank; d-- > 0;) {
     const size_t width = static_cast<size_t>(shape_.sizes[d]);
     at[d] = static_cast<int64_t>(flat % width);
@@ -253,6 +253,7 @@ Error Picks::place(KernelContext& ctx, size_t flat, size_t* out) const {
     const Tensor* t = i < index_.size() ? index_[i] : nullptr;
     if (t == nullptr) {
       if (blocks_ == 1 && next == first_) next += common_.rank;
+      HIL_REQUIRE(next < kMaxRank, "there are too many dimensions");
       place += at[next++] * steps.of[dim++];
     } else if (is_mask(*t)) {
       const int64_t wanted = count_true(*t) == 1 ? 0 : common[common_.rank - 1];
@@ -417,7 +418,7 @@ Error portable_index(KernelContext& ctx, Args args) {
   HIL_TRY(give_shape(ctx, out, picks.shape()));
   const size_t size = element_size(self.type);
   for (size_t i = 0; i < out.numel; ++i) {
-    size_t from;
+    size_t from = 0;
     HIL_TRY(picks.place(ctx, i, &from));
     copy_bytes(out.data + i * size, self.data + from * size, size);
   }

@@ -3,7 +3,7 @@
 namespace hil {
 
 Steps plain_steps(const Shape& shape) {
-  Steps steps;
+  Steps steps = {};
   int64_t step = 1;
   for (size_t i = shape.rank; i-- > 0;) {
     steps.of[i] = step;

@@ -22,7 +22,7 @@ Error require_image(KernelContext& ctx, const Tensor& t) {
 
 /// Arguments 1 to 3 of a pool: kernel size, strides and padding; the dilations are another one.
 struct Pool {
-  Side rows, columns;
+  Side rows = {}, columns = {};
   Shape shape;
 
   Error read(const Call& call, const Tensor& self, const Ints& dilation, bool ceil_mode) {
