@@ -1,6 +1,7 @@
 # Compiler options every piece of the runner is built with: target hil_options.
 option(HIL_RUNTIME_CHECKS "Kernels check what the exporter planned for them" ON)
-option(HIL_PORTABLE_KERNELS "Also the operators of kernels/portable, which few models need" OFF)
+set(HIL_PORTABLE_KERNELS OFF CACHE STRING
+  "Operators of kernels/portable: OFF, names with commas between, ON or EVERY (kernels/choice.cmake)")
 option(HIL_VALUE_DIGESTS "Log a checksum of what each instruction writes" OFF)
 option(HIL_UNITY_BUILD "Compile what reads FlatBuffers as one file" ON)
 if(HIL_PORT STREQUAL "zephyr")

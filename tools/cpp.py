@@ -256,6 +256,18 @@ def configure_command(sources: Path, tree: Path) -> list[str]:
     ]
 
 
+def build_kernel_calls(output: IO[str]) -> Path | None:
+    """The program that executes single calls (targets/runner/tests/kernel_calls.cpp) with all of
+    the portable library's kernels; None where it cannot be built."""
+    tree = cache_dir("cpp") / "portable"
+    tree.mkdir(parents=True, exist_ok=True)
+    command = configure_command(project_root() / "targets" / "runner", tree)
+    built = _run([*command, "-DHIL_PORTABLE_KERNELS=EVERY"], output) and _build(
+        tree, output, "kernel_calls"
+    )
+    return tree / "tests" / "kernel_calls" if built else None
+
+
 def _build(tree: Path, output: IO[str], *targets: str) -> bool:
     jobs = str(os.cpu_count() or 1)
     command = [str(toolchain.locate("ninja")), "-C", str(tree), "-j", jobs, *targets]

@@ -71,48 +71,46 @@ def good_program() -> Any:
 
 
 ROWS: list[Row] = [
-    ("sigmoid", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
-    ("relu", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
-    ("elu", 3, -1.0, "input_scale is negative"),
-    ("logical_not", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
-    ("eq", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
+    ("sigmoid", 0, Reshaped((144,)), "an output does not have the shape of the result"),
+    ("relu", 0, Reshaped((144,)), "an output does not have the shape of the result"),
+    ("logical_not", 0, Reshaped((144,)), "an output does not have the shape of the result"),
+    ("eq", 0, Reshaped((144,)), "an output does not have the shape of the result"),
     ("eq", 1, None, "argument 1 is missing, has the wrong type or is too large"),
     ("full", 0, [3, 2], "out does not have the size"),
     ("full", 1, 128, "the value does not fit the element type"),
-    ("full", 1, 0.5, "the value does not fit the element type"),
     ("scalar_tensor", 1, Reshaped((1,)), "out has dimensions"),
     ("full_like", 0, Reshaped((3, 1)), "self and out differ in shape or dim order"),
-    ("expand_copy", 1, [3, 2, 7], "out is not self expanded to the size"),
-    ("expand_copy", 1, [-1, 2, 8], "out is not self expanded to the size"),
-    ("split_with_sizes_copy", 1, [3, 1], "output 0 is not that piece of self"),
-    ("split_with_sizes_copy", 1, [4], "there are not as many outputs as split sizes"),
-    ("split_with_sizes_copy", 1, [1, 2], "the split sizes do not add up to the dimension"),
-    ("split_with_sizes_copy", 1, [5, -1], "the split sizes do not add up to the dimension"),
-    ("split_with_sizes_copy", 1, [1, 1 << 30], "the split sizes do not add up to the dimension"),
-    ("split_with_sizes_copy", 2, 4, "dim is 4, expected -4..3"),
-    ("embedding", 1, Other(0), "indices has element type 6, expected 3"),
-    ("embedding", 0, Reshaped((4, 5)), "out is not the indices with a row of weight for each"),
-    ("addmm", 1, Reshaped((4, 3)), "out is not the shape of the product and self"),
-    ("addmm", 0, Reshaped((5, 1)), "out is not the shape of the product and self"),
-    ("bmm", 0, Reshaped((2, 4, 3)), "out is not the shape of the product"),
-    ("_adaptive_avg_pool2d", 1, [2, 3], "out does not have planes of 2x3"),
-    ("_adaptive_avg_pool2d", 0, Reshaped((4, 36)), "self is not an image"),
-    ("_log_softmax", 1, 4, "dim is 4, expected -4..3"),
-    ("_log_softmax", 0, Reshaped((144,)), "self and out differ in shape"),
-    ("linear", 1, Reshaped((8, 3)), "out is not the shape of the product"),
-    ("linear", 2, Other(0), "bias has 16 elements, expected 3"),
-    ("mean", 1, [2], "out is not self without the reduced dimensions"),
-    ("mean", 1, [7], "dim is 7, expected -4..3"),
-    ("any", 1, 4, "dim is 4, expected -4..3"),
-    ("any", 2, False, "out is not self without the reduced dimensions"),
+    ("expand_copy", 1, [3, 2, 7], "a dimension cannot be expanded to the size"),
+    ("expand_copy", 1, [-1, 2, 8], "a dimension cannot be expanded to the size"),
+    ("split_with_sizes_copy", 1, [3, 1], "an output does not have the shape of the result"),
+    ("split_with_sizes_copy", 1, [4], "there is not an output for each piece"),
+    ("split_with_sizes_copy", 1, [1, 2], "an output does not have the shape of the result"),
+    ("split_with_sizes_copy", 1, [5, -1], "the sizes do not add up to the dimension"),
+    ("split_with_sizes_copy", 1, [1, 1 << 30], "the sizes do not add up to the dimension"),
+    ("split_with_sizes_copy", 2, 4, "a dimension does not exist"),
+    ("embedding", 1, Other(0), "element type 6 is not supported"),
+    ("embedding", 0, Reshaped((4, 5)), "an output does not have the shape of the result"),
+    ("addmm", 1, Reshaped((4, 3)), "the matrices do not fit each other"),
+    ("addmm", 0, Reshaped((5, 1)), "self does not broadcast to the product"),
+    ("bmm", 0, Reshaped((2, 4, 3)), "the matrices do not fit each other"),
+    ("_adaptive_avg_pool2d", 1, [2, 3], "an output does not have the shape of the result"),
+    ("_adaptive_avg_pool2d", 0, Reshaped((4, 36)), "self is no image"),
+    ("_log_softmax", 1, 4, "a dimension does not exist"),
+    ("_log_softmax", 0, Reshaped((144,)), "a dimension does not exist"),
+    ("linear", 1, Reshaped((8, 3)), "the matrices do not fit each other"),
+    ("linear", 2, Other(0), "bias is not a vector of the outputs"),
+    ("mean", 1, [2], "an output does not have the shape of the result"),
+    ("mean", 1, [7], "a dimension does not exist"),
+    ("any", 1, 4, "a dimension does not exist"),
+    ("any", 2, False, "an output does not have the shape of the result"),
     ("native_layer_norm", 1, [2], "normalized_shape is not the end of input's shape"),
-    ("native_layer_norm", 2, Other(0), "weight has 16 elements, expected 8"),
+    ("native_layer_norm", 2, Other(0), "a parameter has another shape"),
     (_BATCH_NORM, 0, Reshaped((100,)), "input has no channels"),
     (_BATCH_NORM, 0, Reshaped((1, 4, 25)), "input and out differ in shape or dim order"),
-    (_BATCH_NORM, 1, Other(0), "weight has 100 elements, expected 4"),
-    (_BATCH_NORM, 2, Other(0), "bias has 100 elements, expected 4"),
-    (_BATCH_NORM, 3, Other(0), "running_mean has 100 elements, expected 4"),
-    (_BATCH_NORM, 4, Other(0), "running_var has 100 elements, expected 4"),
+    (_BATCH_NORM, 1, Other(0), "a parameter is not a vector of channels"),
+    (_BATCH_NORM, 2, Other(0), "a parameter is not a vector of channels"),
+    (_BATCH_NORM, 3, Other(0), "a parameter is not a vector of channels"),
+    (_BATCH_NORM, 4, Other(0), "a parameter is not a vector of channels"),
 ]
 
 
@@ -149,13 +147,13 @@ def test_a_row_beyond_the_weight_is_refused(
     inputs = [wrong if data == right else data for data in good.inputs]
     result = run_on_host(good.pte, inputs, len(good.expected), tmp_path)
     assert result.status != 0
-    assert "aten::embedding.out: index 1 names no row of weight" in result.log
+    assert "aten::embedding.out: an index names no row of weight" in result.log
 
 
 def test_a_runner_without_them_says_which_operators_are_missing(
     run_on_m33: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """They take 9 KB of a runner's text, so that only who needs them has them."""
+    """They take text, so that only who needs them has them."""
     wanted = good_program()
     result = run_on_m33(wanted.pte, wanted.inputs, len(wanted.expected), tmp_path)
     assert result.status != 0

@@ -93,23 +93,24 @@ def test_networks_with_recurrence_attention_and_convolutions_in_time_are_exact(
 
 def test_only_a_program_that_calls_them_pays_for_them(records: list[RunRecord]) -> None:
     text = [record.static_metrics["elf_ITCM"] for record in records]
-    assert len(set(text[:-1])) == 1, "one build for all of them"
-    assert text[0] > text[-1] + 4096
+    assert all(text[-1] < size < text[-1] + 40960 for size in text[:-1])
 
 
 @pytest.mark.parametrize(
     ("operator", "built_in"), [("aten::tanh.out", True), ("aten::add.out", False), ("a::b", False)]
 )
 def test_what_the_source_can_add(operator: str, built_in: bool) -> None:
-    added = {"HIL_PORTABLE_KERNELS": "ON"} if built_in else {}
+    added = {"HIL_PORTABLE_KERNELS": operator} if built_in else {}
     assert SOURCE.options_for(("x::y", operator)) == added
     assert SOURCE.options_for(()) == {}
 
 
 def test_every_operator_of_the_folder_is_known_by_its_line() -> None:
     """One that is not would be built in for nobody."""
-    folder = project_root() / "targets/runner/kernels/portable"
-    for file in folder.glob("op_*.cpp"):
-        names = re.findall(r'"(aten::[\w.]+)"', file.read_text())
-        assert names, file
-        assert all(SOURCE.options_for((name,)) for name in names), file
+    folder = project_root() / "targets/runner/kernels"
+    own = "".join(file.read_text() for file in folder.glob("op_*.cpp"))
+    for file in (folder / "portable").glob("*.cpp"):
+        names = re.findall(
+            r'"((?:aten|dim_order_ops|quantized_decomposed)::[\w.]+)"', file.read_text()
+        )
+        assert all(SOURCE.options_for((name,)) for name in names if name not in own), file

@@ -36,7 +36,7 @@ from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
-_OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
+_OPERATOR = re.compile(r'^HIL_OPERATOR\(\s*"([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
 # The first lines of a kernel's file: its operator with the names of the arguments. Those of aten do
 # not change.
 _ARGUMENTS = re.compile(r"^// (cortex_m::[\w.]+)\(([^()]*)\)", re.MULTILINE)
@@ -262,11 +262,11 @@ class Bundled(FirmwareSource):
         return make_plan(request.target, request.options).key()
 
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
-        """They take 9 KB of a runner's text, so that only a program that calls one has them."""
+        """They take text, so that a runner has those alone which its program calls."""
         if not operators:
             return {}
-        wanted = _kernels("portable").intersection(operators)
-        return {"HIL_PORTABLE_KERNELS": "ON"} if wanted else {}
+        wanted = (_kernels("portable") - _kernels(".")).intersection(operators)
+        return {"HIL_PORTABLE_KERNELS": ",".join(sorted(wanted))} if wanted else {}
 
     def without_kernel(self, operators: Sequence[str], target: Target) -> tuple[str, ...]:
         if "HIL_KERNELS_DIR" in target.cmake:  # other kernels
@@ -301,7 +301,7 @@ SOURCE = Bundled()
 
 def _kernels(folder: str) -> set[str]:
     """The operators that the files of a folder have kernels for."""
-    files = (paths.data_root() / "targets/runner/kernels" / folder).glob("op_*.cpp")
+    files = (paths.data_root() / "targets/runner/kernels" / folder).glob("*.cpp")
     return set(chain.from_iterable(_OPERATOR.findall(file.read_text("utf-8")) for file in files))
 
 

@@ -1,0 +1,127 @@
+"""Every operator of ExecuTorch's portable library and of quantized_decomposed, call by call, as the
+wheel's runtime computes it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from harness.config.loading import load_target
+from harness.firmware.sources.bundled import SOURCE
+from harness.system.artifact_cache import locked
+from harness.system.paths import cache_dir
+from tests.kernels.portable_draw import Draw, draw_call
+from tests.kernels.portable_hints import APPROXIMATE, SUMMED, hint_of
+from tests.kernels.portable_program import (
+    ABORTED,
+    Call,
+    Given,
+    Made,
+    Outcome,
+    differ,
+    of_ours,
+    of_the_wheel,
+    program_of,
+)
+from tests.kernels.portable_schemas import LISTS, full_name, names, schemas
+from tests.late import Late
+from tests.thorough import amount
+from tools.cpp import build_kernel_calls
+
+torch = Late("torch")
+
+CALLS = amount(daily=30, thorough=100)  # of an operator: 20,000 of all when everything is tried
+IMPOSSIBLE = {  # see docs/reference/operators.md
+    "aten::_conj_physical.out",
+    "aten::rand.out",
+    "aten::randn.out",
+    "aten::view_as_real_copy.out",
+    "et_copy::_d2h_copy.out",
+    "et_copy::_h2d_copy.out",
+}
+PORTABLE, QUANTISED = map(names, LISTS)
+EVERY = [*PORTABLE, *QUANTISED]
+
+
+@pytest.fixture(scope="module")
+def runner() -> Path:
+    """With AddressSanitizer and UndefinedBehaviorSanitizer."""
+    import executorch.kernels.quantized  # noqa: F401  the wheel's quantized_decomposed
+
+    torch.set_num_threads(1)  # the wheel's runtime runs in children
+    with locked(cache_dir("cpp") / "portable"):
+        built = build_kernel_calls(sys.stdout)
+    assert built is not None
+    return built
+
+
+@functools.cache
+def schema_of(operator: str) -> torch._C.FunctionSchema:
+    found = (schema for path in LISTS for schema in schemas(path))
+    return next(schema for schema in found if full_name(schema) == operator)
+
+
+def drawn_calls(operator: str, count: int) -> list[Call]:
+    draw = Draw(zlib.crc32(operator.encode()))
+    calls = []
+    for _ in range(count):
+        draw.begin(whole=operator in SUMMED)
+        calls.append(draw_call(draw, schema_of(operator), hint_of(operator)))
+    return calls
+
+
+def test_what_there_is_no_kernel_of_is_known() -> None:
+    missing = SOURCE.without_kernel(EVERY, load_target("host"))
+    assert set(missing) == IMPOSSIBLE
+    assert len(PORTABLE) - len(IMPOSSIBLE) >= 203
+
+
+@pytest.mark.parametrize("operator", sorted({*EVERY} - IMPOSSIBLE))
+def test_calls_are_what_the_wheel_makes_of_them(
+    operator: str, runner: Path, tmp_path: Path
+) -> None:
+    calls = drawn_calls(operator, CALLS)
+    pte = program_of(calls)
+    (tmp_path / "calls.pte").write_bytes(pte)
+    wheel = of_the_wheel(pte, calls)
+    ours, logs = of_ours(runner, [tmp_path / "calls.pte"])
+    valid = sum(outcome.code == 0 for outcome in wheel)
+    print(f"{operator}: {valid} of {len(calls)} calls are valid")
+    assert valid > 0
+    found = [
+        f"{call}: {difference}"
+        for call, theirs, mine in zip(calls, wheel, ours, strict=True)
+        if (difference := differ(call, theirs, mine, APPROXIMATE.get(operator, 0.0)))
+    ]
+    assert not found, "\n".join(found)
+    assert all(log for mine, log in zip(ours, logs, strict=True) if mine.code)
+
+
+def call_of_one() -> Call:
+    given = Given(torch.ones(2), (0,))
+    return Call("aten::abs.out", (given, Made((2,), torch.float32, (0,))), ("Tensor", "Tensor"))
+
+
+def floats(*values: float) -> Outcome:
+    return Outcome(0, (torch.tensor(values, dtype=torch.float32).numpy().tobytes(),))
+
+
+def test_differences_are_noticed() -> None:
+    call = call_of_one()
+    assert not differ(call, floats(1, 2), floats(1, 2))
+    assert not differ(call, floats(1, float("nan")), floats(1, float("nan")))
+    assert differ(call, floats(1, 2), floats(1, 3))
+    assert differ(call, floats(1, 2), floats(1, 2.000001))
+    assert not differ(call, floats(1, 2), floats(1, 2.000001), 8.0)
+    assert differ(call, floats(1, 2), Outcome(0x12))
+    assert differ(call, Outcome(0x12), Outcome(0x10))
+    assert differ(call, Outcome(ABORTED), floats(1, 2))
+    assert not differ(call, Outcome(ABORTED), Outcome(0x12))
+
+
+def test_a_call_tells_what_it_is() -> None:
+    assert str(call_of_one()) == "aten::abs.out(float32[2], ->float32[2])"
