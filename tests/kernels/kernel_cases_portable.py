@@ -202,7 +202,11 @@ def adaptive_avg_pool(draw: Draw) -> Case:
 
 def log_softmax(draw: Draw) -> Case:
     case = softmax_float(draw)
-    return replace(case, name=f"log_{case.name}", operator="aten._log_softmax")
+    given, *rest = case.arguments
+    plain = Activation(given.tensor.contiguous())  # ExecuTorch takes no other dim order
+    return replace(
+        case, name=f"log_{case.name}", operator="aten._log_softmax", arguments=(plain, *rest)
+    )
 
 
 def float_linear(draw: Draw) -> Case:
