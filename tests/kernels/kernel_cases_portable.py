@@ -71,7 +71,7 @@ def relu(draw: Draw) -> Case:
 
 
 def logical_not(draw: Draw) -> Case:
-    x = image_or_not(draw, any_tensor(draw, *shape_of(draw)).clamp(-1, 1))
+    x = any_tensor(draw, *shape_of(draw)).clamp(-1, 1)
     if draw.random.random() < 0.5:
         x = x > 0
     return Case(f"not {x.dtype} {tuple(x.shape)}", "aten.logical_not", (Activation(x),))
@@ -79,7 +79,7 @@ def logical_not(draw: Draw) -> Case:
 
 def eq(draw: Draw) -> Case:
     shape = (max(extent, 1) for extent in shape_of(draw))  # the exporter takes no empty ones
-    x = image_or_not(draw, any_tensor(draw, *shape).clamp(-2, 2))
+    x = any_tensor(draw, *shape).clamp(-2, 2)
     if draw.random.random() < 0.5:
         other = draw.random.choice([0, 1, 1.0, -2.0, float("-inf"), 0.5])
         return Case(f"eq {tuple(x.shape)} {other}", "aten.eq.Scalar", (Activation(x), other))
@@ -145,7 +145,7 @@ def split(draw: Draw) -> Case:
     shape = [r.randint(1, 4) for _ in range(r.randint(1, 4))]
     dim = r.randrange(len(shape))
     shape[dim] = sum(pieces)
-    x = image_or_not(draw, any_tensor(draw, *shape))
+    x = any_tensor(draw, *shape)
     given = dim - len(shape) if r.random() < 0.5 else dim
     output = r.randrange(len(pieces))
     arguments = (Activation(x), pieces, given)
@@ -202,7 +202,11 @@ def adaptive_avg_pool(draw: Draw) -> Case:
 
 def log_softmax(draw: Draw) -> Case:
     case = softmax_float(draw)
-    return replace(case, name=f"log_{case.name}", operator="aten._log_softmax")
+    given, *rest = case.arguments
+    plain = Activation(torch.tensor(given.tensor.tolist()))  # ExecuTorch takes no other order
+    return replace(
+        case, name=f"log_{case.name}", operator="aten._log_softmax", arguments=(plain, *rest)
+    )
 
 
 def float_linear(draw: Draw) -> Case:
