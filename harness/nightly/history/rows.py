@@ -34,6 +34,7 @@ _MOST_TEXT = 600  # of a cause, and of each of its facts: a row has 4 KiB at mos
 _MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
 _MOST_OPERATORS = 100
+_MOST_OUTPUTS = 4
 
 
 def case_name(case: Case, source: str) -> str:
@@ -69,6 +70,8 @@ def row_of(
         model_commit=_short(last_commit(Path(model)), _MOST_NOTE) if known else "",
         mismatch_at=record.mismatch_at,
         blame=record.blame,
+        accuracy=tuple(sorted(record.accuracy, key=lambda a: a.sqnr_db)[:_MOST_OUTPUTS]),
+        witness=None if record.program is None else record.program.witness,
         output=_digest(record.output_sha256) if record.output_sha256 else "",
         excerpt=_excerpt(record),
         identity=_identity(record, harness, versions.get("executorch", "")),
