@@ -45,6 +45,7 @@ def advice(verdict: Verdict, kind: str | None) -> Advice:
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
+_UNBOUNDED = 10_000  # columns of a terminal
 _FIGURE_COLUMNS = {
     ".pte": "pte_bytes",
     "text": "elf_text",
@@ -107,6 +108,8 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
         table.add_row(
             record.case.name, styled_verdict(record), lsb, *agreement, *accuracy, *figures
         )
+    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED))
+    table.collapse_padding = needed.maximum > console.width
     console.print(table)
 
 

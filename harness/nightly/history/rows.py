@@ -30,7 +30,7 @@ from harness.system.files import read_regular, sha256_of
 _DIGEST = 16  # hex digits of a digest that is only compared
 _LINES, _AFTER = 10, 3  # of the console: how many, and how many after the cause's line
 _MOST_LINE = 120  # characters kept of a line
-_MOST_TEXT = 600  # of a cause, and of each of its facts: a row has 4 KiB at most
+_MOST_TEXT = 800  # of a cause, and of each of its facts: a row has 4 KiB at most
 _MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
 _MOST_OPERATORS = 100
