@@ -14,6 +14,7 @@ from harness.export.program import OutputAccuracy, Witnessed
 # Beyond these an output is noted. At 10 dB the noise has a third of the output's amplitude.
 LOW_DB = 10.0
 MUCH_CLIPPED = 0.1
+_ADVICE = "calibrate with inputs that span what the model sees, with features of one range"
 _TITLES = {"sqnr_db": "SQNR in dB", "top1": "top-1 agreement"}
 
 
@@ -32,7 +33,7 @@ class Shortfall:
         now = "unknown" if self.measured is None else f"{self.measured:.4g}"
         change, why = f"is {now}", f"the budget min_{self.figure} is"
         if self.accepted is not None:
-            change, why = f"went from {self.accepted:.4g} to {now}", "its slack allows"
+            change, why = f"went from {self.accepted:.4g} to {now}", "its slack allows down to"
         title = f"{_TITLES[self.figure]} of {self.output}, against the float model,"
         return f"the {title} {change}; {why} {self.least:.4g}"
 
@@ -83,11 +84,7 @@ def accuracy_notes(
     measured: Sequence[OutputAccuracy], witness: Witnessed | None, budgets: Budgets
 ) -> list[str]:
     """What nobody may overlook, and what could not be compared."""
-    notes = [
-        f"low accuracy: {describe(each)}; compare it with the float model's by your own data"
-        for each in measured
-        if is_low(each)
-    ]
+    notes = [f"low accuracy: {describe(each)}; {_ADVICE}" for each in measured if is_low(each)]
     for name in budgets.least_accuracy:
         if all(getattr(each, name) is None for each in measured):
             notes.append(f"min_{name} was not checked: no output has a {_TITLES[name]}")
@@ -98,9 +95,9 @@ def accuracy_notes(
 
 def describe_witness(witness: Witnessed) -> str:
     """How much of the quantised model was compared with the program."""
-    values, missing = witness.values, witness.values - witness.paired
-    if not witness.paired:
-        how = "outputs were compared as a whole"
-    else:
-        how = f"the others differ by {witness.worst} LSB at most"
-    return f"{missing} of {values} values could not be paired with the program's; {how}"
+    paired = f"{witness.paired} values of the quantised model differ by {witness.worst} LSB at most"
+    missing = witness.values - witness.paired
+    if not missing:
+        return f"all {paired} from the program's"
+    how = paired if witness.paired else "outputs were compared as a whole"
+    return f"{missing} of {witness.values} values could not be paired with the program's; {how}"

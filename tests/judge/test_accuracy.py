@@ -81,7 +81,7 @@ def test_the_text_says_from_how_much_to_how_much() -> None:
     fell = Shortfall("output0", "sqnr_db", 33.25, 38.1, 37.1)
     assert fell.describe() == (
         "the SQNR in dB of output0, against the float model, went from 38.1 to 33.25; its slack "
-        "allows 37.1"
+        "allows down to 37.1"
     )
     below = Shortfall("output1", "top1", 0.8, None, 0.9)
     assert below.describe() == (
@@ -124,5 +124,9 @@ def test_a_program_that_was_compared_only_as_a_whole_is_noted() -> None:
     assert accuracy_notes((), Witnessed(12, 11, 1), Budgets()) == []
     assert accuracy_notes((), Witnessed(0, 0, 0), Budgets()) == []
     assert describe_witness(Witnessed(12, 11, 1)) == (
-        "1 of 12 values could not be paired with the program's; the others differ by 1 LSB at most"
+        "1 of 12 values could not be paired with the program's; 11 values of the quantised model "
+        "differ by 1 LSB at most"
+    )
+    assert describe_witness(Witnessed(9, 9, 2)) == (
+        "all 9 values of the quantised model differ by 2 LSB at most from the program's"
     )

@@ -77,7 +77,7 @@ def test_a_lost_accuracy_fails_with_how_much_and_how_to_accept_it() -> None:
     now = replace(program(1000), accuracy=(replace(good, sqnr_db=25.0),))
     gate = held(now, before)
     assert gate.failed
-    assert "went from 38 to 25; its slack allows 37" in gate.message()
+    assert "went from 38 to 25; its slack allows down to 37" in gate.message()
     # Its sizes alone would not take the accuracy along.
     assert gate.message().endswith('accept it with: ./hil accept t/m --reason "..."')
     assert gate.summary()["accuracy"][0]["measured"] == 25.0

@@ -64,7 +64,7 @@ class Uneven(nn.Module):
         return self.scores(torch.relu(self.hidden(x)))
 
 
-FURTHER = 120  # times the range of the other features
+FURTHER = 200  # times the range of the other features
 
 
 def uneven():
