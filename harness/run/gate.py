@@ -242,15 +242,9 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         if found and f.failed
     }
     before_run = () if reference is None else reference.accuracy
-    return Gate(
-        measured.case.id,
-        measured.toolchain,
-        findings,
-        reasons,
-        found,
-        measured=measured,
-        accuracy=check_accuracy(measured.accuracy, before_run, budgets),
-    )
+    lost = check_accuracy(measured.accuracy, before_run, budgets)
+    case, toolchain = measured.case.id, measured.toolchain
+    return Gate(case, toolchain, findings, reasons, found, measured=measured, accuracy=lost)
 
 
 @dataclass(frozen=True)
