@@ -253,7 +253,8 @@ case that speaks for all, the first that did not pass, and all of them in `cases
 """
 _CASE_FIELDS = (
     *("case", "verdict", "verdict_text", "cause", "notes", "metrics", "worst_lsb"),
-    *("tolerance_lsb", "firmware", "exporter", "simulator", "differences", "oracles", "run_dir"),
+    *("tolerance_lsb", "firmware", "exporter", "simulator", "differences", "oracles"),
+    *("accuracy", "witness", "run_dir"),
 )
 _LOG_FIELDS = (
     *("log", "verdict", "cause", "notes", "unknown", "lines", "progress", "metrics", "pmu"),

@@ -13,6 +13,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice
+from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
 from harness.report.terminal import Advice, advice, fault_details, judged_log_text, print_records
@@ -159,6 +160,10 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
             yield f"            {details}"
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
+    yield from (f"  accuracy  {describe(each)}" for each in record.accuracy)
+    witness = record.program and record.program.witness
+    if witness and witness.values:
+        yield f"  witness   {describe_witness(witness)}"
     if not record.verdict.passed:
         yield f"  to do     {explained.do}"
     yield f"  evidence  {record.run_dir}"

@@ -1,5 +1,5 @@
-"""Budgets: the most a figure may be, how much it may grow beyond the accepted one, and how far
-outputs may be off.
+"""Budgets: the most a figure may be, how much it may grow beyond the accepted one, how far outputs
+may be off, and how accurate a program must be.
 
 A *hard limit* is where memory ends; `hil accept` cannot exceed it. The *slack* is how much
 ``harness.judge.budget_check`` lets an accepted figure grow.
@@ -19,6 +19,8 @@ from harness.config.schema import Data
 
 SLACK_BYTES = 256
 SLACK_SHARE = 0.005
+SLACK_DB = 1.0  # a sixth of what one bit of every activation is worth, 20 log10(2)
+SLACK_TOP1 = 0.02
 # The largest tolerance for outputs. The largest difference that a known rounding ever made is 11
 # steps (docs/decisions/named-differences.md), and 16 are already a sixteenth of the int8 range.
 MOST_TOLERANCE_LSB = 16.0
@@ -35,6 +37,8 @@ FigureName = Annotated[str, AfterValidator(_budgeted)]
 Bytes = Annotated[int, Field(ge=0)]
 DefectName = Annotated[str, AfterValidator(require_known_defect)]
 Steps = Annotated[float, Field(ge=0, le=MOST_TOLERANCE_LSB)]
+Decibels = Annotated[float, Field(ge=0, le=200)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +61,14 @@ class Budgets(Data):
           slack: {bytes: 256, share: 0.005}
           slacks: {elf_ITCM: {bytes: 0, share: 0.0}}
           tolerance_lsb: 1
+          min_sqnr_db: 20
+          min_top1: 0.9
           accept_known_defects: [cat-of-channels-last]
 
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
     ``tolerance_lsb`` is how many steps of its scale an output may be off; every report repeats it.
+    ``min_sqnr_db``, ``min_top1``: the least of each output against the float model
+    (``OutputAccuracy``), and ``slack_…`` how much they may fall below the accepted ones.
     ``accept_known_defects``: known defects of ExecuTorch that may pass with a note.
     """
 
@@ -68,15 +76,29 @@ class Budgets(Data):
     slack: Slack = field(default_factory=Slack)
     slacks: dict[FigureName, Slack] = field(default_factory=dict)
     tolerance_lsb: Steps = 0.0
+    min_sqnr_db: Decibels | None = None
+    min_top1: Share | None = None
+    slack_sqnr_db: Decibels = SLACK_DB
+    slack_top1: Share = SLACK_TOP1
     accept_known_defects: tuple[DefectName, ...] = ()
 
     def merged(self, model: Mapping[str, Any]) -> Budgets:
         """Combined with the budgets of a model's file (``harness.config.case_budgets``): of two
-        hard limits the smaller one; of everything else the model's, if it has one."""
+        hard limits the smaller one, of two minima the larger; else the model's, if it has one."""
         theirs = model.get("limits", {})
         limits = {
             name: min(b[name] for b in (self.limits, theirs) if name in b)
             for name in {*self.limits, *theirs}
         }
         slacks = {**self.slacks, **model.get("slacks", {})}
-        return replace(self, **{**model, "limits": limits, "slacks": slacks})
+        found = {**model, "limits": limits, "slacks": slacks}
+        for name in ("min_sqnr_db", "min_top1"):
+            both = (getattr(self, name), model.get(name))
+            found[name] = max((least for least in both if least is not None), default=None)
+        return replace(self, **found)
+
+    @property
+    def least_accuracy(self) -> dict[str, float]:
+        """The minima that there are, by the name of their figure."""
+        found = {"sqnr_db": self.min_sqnr_db, "top1": self.min_top1}
+        return {name: least for name, least in found.items() if least is not None}

@@ -31,6 +31,7 @@ class Reason(Word):
     WRONG_FIRMWARE = "wrong_firmware"
     OVER_LIMIT = "over_limit"
     GROWN = "grown"
+    ACCURACY = "accuracy"
     ALARM = "alarm"
     NOT_MEASURED = "not_measured"
     PROCESS_CRASH = "process_crash"

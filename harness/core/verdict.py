@@ -92,8 +92,8 @@ class Verdict(Word):
     OVER_BUDGET = (
         "OVER_BUDGET",
         _FAILURE,
-        "right outputs, and a figure above its limit or grown beyond its slack; or, before a run, "
-        "more memory than the target has",
+        "right outputs, and a figure above its limit or grown beyond its slack, or too low an "
+        "accuracy; or, before a run, more memory than the target has",
         "`hil size OLD NEW --why 1000` says what grew; "
         "`hil accept CASE --reason ...` if it is meant",
     )

@@ -21,6 +21,7 @@ from harness.config.case import Case, is_user_file, repository_of
 from harness.config.figures import MeasuredIn, figure
 from harness.config.schema import Data, checked
 from harness.core.errors import InfraError, UsageError
+from harness.export.program import OutputAccuracy
 from harness.firmware.source import BUNDLED, label, source_names
 from harness.judge.program_contents import ProgramContents
 from harness.size.anatomy import Anatomy, FoldedAnatomy
@@ -36,7 +37,8 @@ class Reference(Data):
 
     ``outputs`` are the sha256 of every output of every input set, in order; they are compared
     only when the run's ``.pte`` is the accepted one (``pte_sha256``). ``contents``: what that
-    program contains, to say how another one differs. All are empty until a run was accepted.
+    program contains, to say how another one differs; ``accuracy`` is its own. All are empty until a
+    run was accepted.
     ``firmware`` has the figures of firmware and run by toolchain id. ``anatomies`` has that of
     a program under ``ANY_TOOLCHAIN``, that of a runner under its toolchain. ``history`` says
     when, why, for which toolchain, and what became of each figure, oldest first. ``truth``:
@@ -51,6 +53,7 @@ class Reference(Data):
     anatomies: dict[str, FoldedAnatomy] = field(default_factory=dict)
     truth: bool = False
     contents: ProgramContents | None = None
+    accuracy: tuple[OutputAccuracy, ...] = ()
 
     def accepted(self, toolchain: str) -> dict[str, int]:
         """The accepted figures for one toolchain."""
@@ -83,6 +86,7 @@ class Acceptance:
     outputs: tuple[tuple[str, ...], ...] | None = None
     truth: bool = False
     contents: ProgramContents | None = None
+    accuracy: tuple[OutputAccuracy, ...] = ()
     program_change: str = ""
 
 
@@ -111,6 +115,7 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
             outputs=accepting.outputs,
             truth=accepting.truth,
             contents=accepting.contents,
+            accuracy=accepting.accuracy,
         )
     entry = {
         "when": accepting.when,
@@ -133,6 +138,8 @@ def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[A
             **one.accepted(toolchain),
             "pte_sha256": one.pte_sha256 or None,
             "truth": one.truth or None,
+            **{f"{a.output} sqnr_db": a.sqnr_db for a in one.accuracy},
+            **{f"{a.output} top1": a.top1 for a in one.accuracy if a.top1 is not None},
         }
         for one in (old, new)
     )
@@ -196,6 +203,7 @@ def render(reference: Reference) -> str:
         "firmware": {t: dict(sorted(f.items())) for t, f in sorted(reference.firmware.items())},
         **({"pte_sha256": reference.pte_sha256, "outputs": reference.outputs} if has_run else {}),
         **({"truth": True} if reference.truth else {}),
+        **({"accuracy": [*map(asdict, reference.accuracy)]} if reference.accuracy else {}),
         "history": reference.history,
         **({} if reference.contents is None else {"contents": asdict(reference.contents)}),
         "anatomies": {t: a.to_fields() for t, a in sorted(reference.anatomies.items())},

@@ -15,6 +15,7 @@ from harness.config.case import OR_ALLOW
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.judge.accuracy import accuracy_notes, check_accuracy
 from harness.judge.budget_check import State, check
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
@@ -33,8 +34,9 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _mismatch(evidence.outputs, expectation)
         or _known_defect(expectation)
         or _program_changed(expectation)
-        or _reference_program(evidence.outputs, expectation)
         or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
+        or _inaccurate(evidence, expectation)
+        or _reference_program(evidence.outputs, expectation)
         or _over_budget(evidence.metrics, expectation)
         or _not_accepted(expectation)
     )
@@ -222,6 +224,18 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     return None
 
 
+def _inaccurate(evidence: Evidence, expectation: Expectation) -> Finding:
+    """Comes before `reference_program`, because it says what another program lost."""
+    reference = expectation.reference
+    accepted = () if reference is None else reference.accuracy
+    found = check_accuracy(evidence.accuracy, accepted, expectation.budgets)
+    if not found:
+        return None
+    text = "; ".join(each.describe() for each in found[:_MOST_NAMES])
+    facts = {"accuracy": [asdict(each) for each in found]}
+    return Verdict.OVER_BUDGET, Cause(Reason.ACCURACY, text, None, facts)
+
+
 def _not_accepted(expectation: Expectation) -> Finding:
     known = (expectation.reference, expectation.truth)
     if not expectation.accept_command or any(r is not None and r.pte_sha256 for r in known):
@@ -252,7 +266,8 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
 
 
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
-    notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
+    notes = accuracy_notes(evidence.accuracy, evidence.witness, expectation.budgets)
+    notes += [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
     other = expectation.other_program
     if other is not None and (finding is None or finding[1].kind != Reason.REFERENCE_PROGRAM):
         text = _another_program(other, evidence.outputs, expectation)

@@ -15,6 +15,7 @@ from rich.text import Text
 from harness.config import strict_yaml
 from harness.core.safe_text import counted, grouped
 from harness.core.verdict import Verdict
+from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
 from harness.report.safe_console import columns, say
 from harness.report.summary import by_note, summarise
@@ -44,6 +45,7 @@ def advice(verdict: Verdict, kind: str | None) -> Advice:
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
+_UNBOUNDED = 10_000  # columns of a terminal
 _FIGURE_COLUMNS = {
     ".pte": "pte_bytes",
     "text": "elf_text",
@@ -94,15 +96,29 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
     say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
-    heads = ("LSB", *others, *_FIGURE_COLUMNS)
+    decibels = ["dB"] if any(r.accuracy for r in records) else []
+    heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS)
     table = columns("model", "verdict", *(f">{head}" for head in heads))
     table.columns[1].no_wrap = True
     for record in records:
         lsb = "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}"
         agreement = [_oracle_distances(record).get(other, "-") for other in others]
+        accuracy = [_decibels(record) for _ in decibels]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
-        table.add_row(record.case.name, styled_verdict(record), lsb, *agreement, *figures)
+        table.add_row(
+            record.case.name, styled_verdict(record), lsb, *agreement, *accuracy, *figures
+        )
+    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED))
+    table.collapse_padding = needed.maximum > console.width
     console.print(table)
+
+
+def _decibels(record: RunRecord) -> Text:
+    """SQNR of the output that is furthest from the float model."""
+    if not record.accuracy:
+        return Text("-")
+    worst = min(each.sqnr_db for each in record.accuracy)
+    return Text(f"{worst:.3g}", "bold yellow" if any(map(is_low, record.accuracy)) else "")
 
 
 def _oracle_distances(record: RunRecord) -> dict[str, str]:

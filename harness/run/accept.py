@@ -13,6 +13,7 @@ from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
+from harness.judge.accuracy import check_accuracy
 from harness.judge.budget_check import State, check
 from harness.judge.pte_contents import contents_of
 from harness.judge.reference import (
@@ -36,7 +37,7 @@ from harness.system.settings import OWN
 # What to accept: the sizes of program and firmware, which need no run; the outputs alone; or,
 # where None stands, both and all that the run measures.
 Only = Literal["size", "outputs"]
-_ACCEPTABLE = (Reason.GROWN, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
+_ACCEPTABLE = (Reason.GROWN, Reason.ACCURACY, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
 # A run that becomes the truth may differ from the oracle and from the truth until now.
 _TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.TRUTH_OUTPUTS)
 
@@ -200,6 +201,7 @@ def _run(
         outputs=record.output_sha256,
         truth=truth,
         contents=None if record.program is None else contents_of(Path(record.program.pte)),
+        accuracy=record.accuracy,
         program_change=change,
     )
     if only == "outputs":
@@ -227,12 +229,14 @@ def _required(found: Measured | HarnessError) -> Measured:
 
 
 def _refuse_what_is_over_a_limit(case: Case, accepting: Acceptance) -> None:
-    checked = check(accepting.stages, accepting.figures, {}, budgets_of(case))
+    budgets = budgets_of(case)
+    checked = check(accepting.stages, accepting.figures, {}, budgets)
     over = [f.describe() for f in checked if f.state is State.OVER_LIMIT]
+    over += [each.describe() for each in check_accuracy(accepting.accuracy, (), budgets)]
     if over:
         raise NotAcceptable(
             f"{case.id}: {'; '.join(over)}",
-            hint="a hard limit cannot be accepted: make it smaller, or change the budget",
+            hint="a hard limit cannot be accepted: change the program, or the budget",
         )
 
 

@@ -24,10 +24,11 @@ from harness.config.loading import load_target, load_targets, loadable_name
 from harness.config.matrix import default_matrix, default_models, named_targets
 from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
-from harness.export.program import Program
+from harness.export.program import OutputAccuracy, Program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.firmware.source import label, source_names
 from harness.firmware.sources.bundled import build
+from harness.judge.accuracy import Shortfall, check_accuracy
 from harness.judge.budget_check import CheckedFigure, State, check
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -51,7 +52,7 @@ _TOP_CAUSES = 5
 @dataclass(frozen=True)
 class Measured:
     """A case's program, or a target's runner, ready to be compared with what was accepted.
-    ``pte_sha256``: of a program."""
+    ``pte_sha256`` and ``accuracy``: of a program."""
 
     case: Case
     stage: MeasuredIn  # "program" or "firmware"
@@ -59,6 +60,7 @@ class Measured:
     anatomy: Anatomy
     figures: dict[str, int]
     pte_sha256: str = ""
+    accuracy: tuple[OutputAccuracy, ...] = ()
 
 
 def measure_cases(
@@ -91,7 +93,8 @@ def measure_cases(
 def measure_program(case: Case, program: Program) -> Measured:
     anatomy = measure_file(program.pte_path)
     figures = figures_of_program(anatomy)
-    return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, program.pte_sha256)
+    made = (program.pte_sha256, program.accuracy)
+    return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, *made)
 
 
 def measure_firmware(case: Case, firmware: Firmware) -> Measured:
@@ -130,10 +133,12 @@ class Gate:
     difference: Difference | None
     refuses_new: bool = False
     measured: Measured | None = None  # None for what could not be
+    accuracy: tuple[Shortfall, ...] = ()
 
     @property
     def failed(self) -> bool:
-        return any(f.failed for f in self.findings) or (self.refuses_new and self.is_new)
+        failed = self.accuracy or any(f.failed for f in self.findings)
+        return bool(failed) or (self.refuses_new and self.is_new)
 
     @property
     def is_new(self) -> bool:
@@ -141,7 +146,8 @@ class Gate:
 
     @property
     def accept_command(self) -> str:
-        return f'{hil_command()} accept {self.subject} --only size --reason "..."'
+        only = "" if self.accuracy else " --only size"  # the accuracy is of what runs
+        return f'{hil_command()} accept {self.subject}{only} --reason "..."'
 
     def message(self) -> str:
         """Why it failed, for a person: figures, causes, and the command that accepts."""
@@ -150,15 +156,16 @@ class Gate:
         for reasons, figures in groupby(failed, lambda f: self.reasons.get(f.figure, [])):
             lines += [f"{self.subject}: {f.describe()}" for f in figures]
             lines += [f"  {reason}" for reason in reasons]
-        if not failed:
+        lines += [f"{self.subject}: {each.describe()}" for each in self.accuracy]
+        if not lines:
             whose = f" with {self.toolchain}" if self.subject.endswith(f"/{RUNNER}") else ""
             lines.append(f"{self.subject}: new: nothing was accepted yet{whose} to compare it with")
             lines.append(f"accept it with: {self.accept_command}; {OR_ALLOW}")
         states = {f.state for f in failed}
-        if states == {State.GROWN}:
+        if State.OVER_LIMIT in states or any(each.accepted is None for each in self.accuracy):
+            lines.append("a hard limit cannot be accepted: change the program, or the budget")
+        elif (failed or self.accuracy) and states <= {State.GROWN}:
             lines.append(f"accept it with: {self.accept_command}")
-        elif State.OVER_LIMIT in states:
-            lines.append("a hard limit cannot be accepted: make it smaller, or change the budget")
         return "\n".join(lines)
 
     def summary(self) -> dict[str, Any]:
@@ -169,6 +176,7 @@ class Gate:
             "figures": [
                 {**asdict(f), "causes": self.reasons.get(f.figure, [])} for f in self.findings
             ],
+            "accuracy": [asdict(each) for each in self.accuracy],
             "accept": self.accept_command if self.failed or self.is_new else None,
         }
 
@@ -233,7 +241,10 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         for f in findings
         if found and f.failed
     }
-    return Gate(measured.case.id, measured.toolchain, findings, reasons, found, measured=measured)
+    before_run = () if reference is None else reference.accuracy
+    lost = check_accuracy(measured.accuracy, before_run, budgets)
+    case, toolchain = measured.case.id, measured.toolchain
+    return Gate(case, toolchain, findings, reasons, found, measured=measured, accuracy=lost)
 
 
 @dataclass(frozen=True)

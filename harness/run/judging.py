@@ -269,6 +269,8 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         record.mismatch_at,
         record.blame,
         console.stat().st_size if console.exists() else None,
+        program.accuracy,
+        program.witness,
     )
 
 

@@ -15,7 +15,7 @@ from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import ExitCode, Verdict, together
 from harness.export.exporter import ExporterFacts, exporter_label
-from harness.export.program import Program
+from harness.export.program import OutputAccuracy, Program, Witnessed
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BUNDLED, CheckoutFacts, label
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
@@ -40,7 +40,8 @@ class ProgramFacts:
     ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
     ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
     of every input of every set; none in a record of before they were kept. ``not_reproducible``:
-    why another machine may export other bytes, "" if none does.
+    why another machine may export other bytes, "" if none does. ``accuracy``, ``witness``: as in
+    Program.
     """
 
     pte: str
@@ -52,6 +53,8 @@ class ProgramFacts:
     exporter: ExporterFacts | None = None
     input_sha256: tuple[tuple[str, ...], ...] = ()
     not_reproducible: str = ""
+    accuracy: tuple[OutputAccuracy, ...] = ()
+    witness: Witnessed | None = None
 
     @classmethod
     def of(cls, program: Program, pte: Path, pte_sha256: str) -> ProgramFacts:
@@ -65,6 +68,8 @@ class ProgramFacts:
             program.exporter,
             program.input_digests(),
             program.not_reproducible,
+            program.accuracy,
+            program.witness,
         )
 
 
@@ -189,6 +194,11 @@ class RunRecord(Data):
         return self.judgement.notes
 
     @property
+    def accuracy(self) -> tuple[OutputAccuracy, ...]:
+        """Of the program, for each output; empty where it was not measured."""
+        return () if self.program is None else self.program.accuracy
+
+    @property
     def firmware_label(self) -> str:
         """ "executorch cff6f4dd"; "" for the bundled runner."""
         return label(self.source, None if self.firmware is None else self.firmware.checkout)
@@ -235,6 +245,7 @@ class RunRecord(Data):
     def summary(self) -> dict[str, Any]:
         """What ``--json`` shows of a case."""
         checkout = self.firmware and self.firmware.checkout
+        witness = self.program and self.program.witness
         return {
             "case": self.case.id,
             "firmware": {"source": self.source, "checkout": checkout and asdict(checkout)},
@@ -257,6 +268,8 @@ class RunRecord(Data):
                 "expected": None if self.program is None else self.program.oracle,
                 "others": [] if self.program is None else list(self.program.oracles),
             },
+            "accuracy": [asdict(each) for each in self.accuracy],
+            "witness": witness and asdict(witness),
             "run_dir": self.run_dir,
         }
 

@@ -24,6 +24,22 @@ def test_budgets_merge() -> None:
     assert merged.slack.bytes == 1
 
 
+def test_of_two_minima_the_larger_one_holds() -> None:
+    target = Budgets(min_sqnr_db=20, min_top1=0.0)
+    merged = target.merged({"min_sqnr_db": 10.0, "min_top1": 0.9, "slack_sqnr_db": 3.0})
+    assert merged.least_accuracy == {"sqnr_db": 20, "top1": 0.9}
+    assert (merged.slack_sqnr_db, merged.slack_top1) == (3.0, 0.02)
+    assert target.merged({}).least_accuracy == {"sqnr_db": 20, "top1": 0.0}
+    assert Budgets().merged({}).least_accuracy == {}
+
+
+@pytest.mark.parametrize("said", ["min_sqnr_db: -1", "min_top1: 90", "slack_top1: .nan"])
+def test_an_accuracy_in_a_file_is_bounded(tmp_path: Path, said: str) -> None:
+    (tmp_path / "m.yaml").write_text(f"budgets:\n  {said}\n")
+    with pytest.raises(TargetError, match=r"m\.yaml:2: "):
+        read_model_file(tmp_path / "m.yaml")
+
+
 def test_the_models_tolerance_counts_where_it_has_one() -> None:
     target = Budgets(tolerance_lsb=2)
     assert target.merged({}).tolerance_lsb == 2

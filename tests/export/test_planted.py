@@ -1,4 +1,4 @@
-"""Faults of ExecuTorch's exporter are found by the witness, or show in the accuracy.
+"""Faults of ExecuTorch's exporter are found by the witness, or by the accepted accuracy.
 
 Protects the promise that a PASS proves the user's model and not only the runner: without a witness
 each of these programs passes, because the expected outputs are computed from the same program.
@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from harness.config.budgets import Budgets
 from harness.config.models import ModelSource, Quantization
 from harness.config.strict_yaml import read
 from harness.export.batch import ExportResult, export
 from harness.export.failures import LoweringDiffers
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
+from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
 
 Write = Callable[..., ModelSource]
 HERE = Path(__file__).with_name("planted")
@@ -33,7 +35,9 @@ import torch
 import networks, plant
 {planting}
 torch.manual_seed(3)
-ModelUnderTest, ModelInputs = networks.{network}()
+ModelUnderTest, ModelInputs, *more = networks.{network}()
+if more:
+    CalibrationInputs, EvaluationInputs = more
 ModelUnderTest.eval()
 """
 
@@ -121,6 +125,21 @@ def test_a_fault_of_the_quantiser_shows_in_the_accuracy(
     clean = _exported(user_model, hil_export_process, fault["network"], fault["target"]).unwrap()
     planted = exported_with(fault).unwrap()
     assert planted.accuracy[0].sqnr_db < clean.accuracy[0].sqnr_db - NOTICED_DB
+    assert check_accuracy(planted.accuracy, clean.accuracy, Budgets())
+    assert not check_accuracy(clean.accuracy, clean.accuracy, Budgets())
+
+
+def test_a_network_whose_features_differ_in_range_is_noted(
+    user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    """One scale for all features leaves few steps for the small ones, and the program passes."""
+    program = _exported(user_model, hil_export_process, "uneven", "cortex-m55").unwrap()
+    (accuracy,) = program.accuracy
+    assert accuracy.samples == 41
+    assert accuracy.sqnr_db < LOW_DB
+    (note,) = accuracy_notes(program.accuracy, program.witness, Budgets())
+    assert note.startswith("low accuracy: output0 has an SQNR of ")
+    assert check_accuracy(program.accuracy, (), Budgets(min_sqnr_db=20))
 
 
 @pytest.mark.parametrize(("network", "target"), CLEAN)

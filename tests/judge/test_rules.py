@@ -13,6 +13,7 @@ import pytest
 from harness.config.budgets import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
+from harness.export.program import OutputAccuracy
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
@@ -30,6 +31,8 @@ I [executorch:runner.cpp:20 main()] Method loaded.
 I [executorch:runner.cpp:30 main()] Program complete, exiting.
 """
 EXACT = TensorDiff("output 0", 0, True, 0, 4, worst_lsb=0.0)
+ACCURACY = OutputAccuracy("output0", 100, 38.0, 0.97, 0.01)
+WORSE = replace(ACCURACY, sqnr_db=30.0)
 OFF_BY_ONE = TensorDiff("output 0", 1, False, 1, 4, (0, 2), 1.5, 1.0, 0.5, 1.0)
 REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1000}, {"gcc 12": {"elf_text": 10_000}}, ())
 GOOD: dict[str, Any] = {
@@ -307,6 +310,36 @@ CAUSES = {
         "grown",
         None,
     ),
+    "an accuracy below its budget": (
+        {
+            "accuracy": (ACCURACY,),
+            "expectation": expecting(budgets=Budgets(min_sqnr_db=40)),
+        },
+        "OVER_BUDGET",
+        "accuracy",
+        None,
+    ),
+    "an accuracy below the accepted one, though the program is another": (
+        {
+            "accuracy": (WORSE,),
+            "expectation": expecting(
+                reference=replace(REFERENCE, accuracy=(ACCURACY,)), pte_sha256="bb", strict=True
+            ),
+        },
+        "OVER_BUDGET",
+        "accuracy",
+        None,
+    ),
+    "a console that was cut, and a lower accuracy": (
+        {
+            "accuracy": (WORSE,),
+            "ending": Ending(Stop.EXITED, 0, None, 0.2, console_complete=False),
+            "expectation": expecting(reference=replace(REFERENCE, accuracy=(ACCURACY,))),
+        },
+        "NO_VERDICT",
+        "console_cut",
+        3,
+    ),
     "a figure that was not measured": (
         {"metrics": {"pte_bytes": 1000}},
         "NO_VERDICT",
@@ -332,6 +365,16 @@ CAUSES = {
         1,
     ),
 }
+
+
+def test_an_accuracy_that_was_never_accepted_is_compared_with_nothing() -> None:
+    assert verdict(accuracy=(WORSE,)) == Judgement(Verdict.PASS)
+
+
+def test_a_low_accuracy_is_the_first_note_of_a_pass() -> None:
+    judged = verdict(accuracy=(replace(ACCURACY, sqnr_db=3.0),), differences=("another CPU",))
+    assert judged.passed
+    assert judged.notes[0].startswith("low accuracy: output0 has an SQNR of 3 dB")
 
 
 @pytest.mark.parametrize("name", CAUSES)

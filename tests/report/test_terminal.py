@@ -7,9 +7,14 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from harness.config.models import find_model
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
+from harness.export.failures import LoweringDiffers
+from harness.export.program import OutputAccuracy, Witnessed
+from harness.export.request import ExportRequest
 from harness.report.terminal import fault_details, fault_place, print_records
+from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.run.test_record import record
 
 PC = {"pc": "0x10000104", "pc_symbol": "work+0x4", "pc_source": "planted.c:60"}
@@ -74,3 +79,61 @@ def test_how_far_a_guest_was_confined(confined: bool, reason: str | None, said: 
     simulator = replace(run.simulator, confined=confined, unconfined_reason=reason)
     print_records(console, [replace(run, simulator=simulator)])
     assert said in console.export_text()
+
+
+def accurate(*sqnr_db: float) -> RunRecord:
+    outputs = tuple(OutputAccuracy(f"output{n}", 3, db, 1.0, 0.02) for n, db in enumerate(sqnr_db))
+    worst = [{"lsb": 2.0, "set": 1, "element": [3]}]
+    eager = ({"name": "quantised eager model", "worst": worst},)
+    facts = ProgramFacts("p.pte", "aa", "o", eager, accuracy=outputs, witness=Witnessed(9, 8, 1))
+    return replace(record(), program=facts, worst_lsb=0.0)
+
+
+def test_the_table_has_the_accuracy_of_the_worst_output() -> None:
+    console = Console(record=True, width=100)
+    print_records(console, [accurate(38.25, 24.125), record()])
+    heads, first, second = (line.split() for line in console.export_text().splitlines()[1:4])
+    assert heads[2:5] == ["LSB", "eager", "dB"]
+    assert first[2:5] == ["0", "2", "24.1"]
+    assert second[2:5] == ["-", "-", "-"]
+
+
+@pytest.mark.parametrize(("sqnr_db", "bold"), [(9.9, True), (10.0, False)])
+def test_a_low_accuracy_stands_out(sqnr_db: float, bold: bool) -> None:
+    console = Console(record=True, width=100, force_terminal=True, color_system="standard")
+    print_records(console, [accurate(sqnr_db)])
+    assert (f"\x1b[1;33m{sqnr_db:.3g}" in console.export_text(styles=True)) == bold
+
+
+def test_names_of_models_are_whole_at_80_columns() -> None:
+    """With every column, and the widest verdict in the table."""
+    figures = {
+        "pte_bytes": 53_600,
+        "elf_text": 103_856,
+        "method_allocator_planned": 20_464,
+        "stack_high_water": 3328,
+        "ticks_set0": 134_157_700,
+    }
+    console = Console(record=True, width=80)
+    print_records(
+        console, [replace(accurate(24.0), metrics=figures), record(verdict="EXPORT_ERROR")]
+    )
+    rows = [line.split()[0] for line in console.export_text().splitlines()[2:4]]
+    assert rows == ["ds_cnn", "ds_cnn"]
+
+
+def test_a_lowering_that_differs_is_told_whole() -> None:
+    error = LoweringDiffers(
+        ExportRequest(find_model("ds_cnn"), "cortex-m55"),
+        ["add"],
+        "stage.add",
+        ("mine.py", 12),
+        (7.0, 1.0, (0, 3), 1),
+        "ExecuTorch's passes (AtenToCortexMPass)",
+        "`layout: explicit`",
+    )
+    console = Console(record=True, width=60)
+    print_records(console, [failed_record(record().case, "now", error)])
+    shown = console.export_text()
+    assert "computes add (layer stage.add, mine.py:12) otherwise than the quantised model" in shown
+    assert "`layout: explicit` in the model's YAML file helps" in shown

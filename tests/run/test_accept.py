@@ -18,6 +18,7 @@ from harness.config.case import RUNNER, Case
 from harness.core.errors import ExportError, HarnessError, InfraError, UsageError
 from harness.core.judgement import Cause, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.export.program import OutputAccuracy
 from harness.firmware.source import FirmwareChoice, source_named, source_names
 from harness.judge.evidence import Expectation
 from harness.judge.program_contents import OperatorChange, ProgramContents, ProgramDifference
@@ -151,6 +152,44 @@ def test_only_outputs_accepts_no_growth(plants: Plants, tmp_path: Path) -> None:
     found = stored(tmp_path)
     assert found.outputs == (("22",),)
     assert found.firmware["gcc 12"]["elf_text"] == 9000
+
+
+def with_accuracy(sqnr_db: float) -> RunRecord:
+    accuracy = OutputAccuracy("output0", 3, sqnr_db, None, 0.0)
+    lost = Cause("accuracy", "the SQNR went from 38 to 25")
+    judged = RUN.judgement if sqnr_db > 30 else Judgement(Verdict.OVER_BUDGET, lost)
+    facts = ProgramFacts("none.pte", "aa", "oracle", accuracy=(accuracy,))
+    return replace(RUN, program=facts, judgement=judged)
+
+
+@pytest.fixture
+def no_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "contents_of", lambda _: None)
+
+
+@pytest.mark.usefixtures("no_contents")
+def test_the_accuracy_is_accepted_with_the_outputs(plants: Plants, tmp_path: Path) -> None:
+    accept()
+    assert stored(tmp_path).accuracy == ()  # as in a reference of before
+    plants.record = with_accuracy(38.0)
+    accept(only="size")
+    assert stored(tmp_path).accuracy == ()
+    accept()
+    plants.record = with_accuracy(25.0)
+    assert '"sqnr_db": 25.0' in accept(reason="fewer bits").change
+    found = stored(tmp_path)
+    assert [each.sqnr_db for each in found.accuracy] == [25.0]
+    assert found.history[-1]["what"] == {"output0 sqnr_db": [38.0, 25.0]}
+
+
+@pytest.mark.usefixtures("no_contents")
+def test_an_accuracy_below_its_budget_is_refused(
+    plants: Plants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plants.record = with_accuracy(25.0)
+    monkeypatch.setattr(accepting, "budgets_of", lambda _: Budgets(min_sqnr_db=30))
+    with pytest.raises(NotAcceptable, match="is 25; the budget min_sqnr_db is 30"):
+        accept()
 
 
 @pytest.mark.parametrize("only", [None, "size"])

@@ -10,6 +10,7 @@ import pytest
 from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
+from harness.export.program import OutputAccuracy
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
@@ -68,6 +69,23 @@ def test_growth_beyond_the_slack_fails_with_its_cause() -> None:
     assert "pte_bytes grew from 1000 to 1257 bytes (+257, allowed up to 1256)" in message
     assert "+257 B: added the operator name a::b." in message
     assert './hil accept t/m --only size --reason "..."' in message
+
+
+def test_a_lost_accuracy_fails_with_how_much_and_how_to_accept_it() -> None:
+    good = OutputAccuracy("output0", 3, 38.0, None, 0.0)
+    before = replace(accepted(program(1000)), accuracy=(good,))
+    now = replace(program(1000), accuracy=(replace(good, sqnr_db=25.0),))
+    gate = held(now, before)
+    assert gate.failed
+    assert "went from 38 to 25; its slack allows down to 37" in gate.message()
+    # Its sizes alone would not take the accuracy along.
+    assert gate.message().endswith('accept it with: ./hil accept t/m --reason "..."')
+    assert gate.summary()["accuracy"][0]["measured"] == 25.0
+    assert "- ❌ t/m: the SQNR in dB of output0" in summary([gate])
+    assert not held(now, accepted(program(1000))).failed
+    below = held(now, before, Budgets(min_sqnr_db=30))
+    assert "a hard limit cannot be accepted" in below.message()
+    assert "accept it with" not in below.message()
 
 
 def test_small_steps_are_caught() -> None:

@@ -17,6 +17,7 @@ from harness.core.errors import BadModel, ExportError, UsageError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
+from harness.export.program import OutputAccuracy, Witnessed
 from harness.judge.evidence import Expectation
 from harness.judge.reference import Reference
 from harness.report.summary import summarise, summary_of_runs
@@ -90,13 +91,24 @@ def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:
         simulator=SimulatorFacts(
             SimulatorName.QEMU, "7", True, None, (), {}, differences=("another CPU",)
         ),
-        program=ProgramFacts("p.pte", "aa", "TOSA", ({"name": "eager"},), ("aten::add.out",)),
+        program=ProgramFacts(
+            "p.pte",
+            "aa",
+            "TOSA",
+            ({"name": "eager"},),
+            ("aten::add.out",),
+            accuracy=(OutputAccuracy("output0", 3, 24.5, None, 0.0),),
+            witness=Witnessed(5, 4, 1),
+        ),
         firmware=FirmwareFacts("runner", "key", "00ff", "gcc"),
     )
     save_record(written)
     assert load_record(tmp_path) == written
     summary = written.summary()
     assert summary["differences"] == ["another CPU"]
+    (accuracy,) = summary["accuracy"]
+    assert (accuracy["output"], accuracy["sqnr_db"], accuracy["top1"]) == ("output0", 24.5, None)
+    assert summary["witness"] == {"values": 5, "paired": 4, "worst": 1}
     assert summary["oracles"] == {"expected": "TOSA", "others": [{"name": "eager"}]}
 
 

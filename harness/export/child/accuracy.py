@@ -47,6 +47,8 @@ def _of_output(
 def _decibels(signal: float, noise: float) -> float:
     if not noise:
         return _MOST_DB
+    if not math.isfinite(signal + noise):  # an infinity or NaN on one side
+        return -_MOST_DB
     return round(max(10 * math.log10(signal / noise), -_MOST_DB), 2) if signal else -_MOST_DB
 
 

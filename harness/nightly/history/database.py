@@ -27,7 +27,7 @@ from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
 VARIABLE = "HIL_HISTORY"
-HEAD = "0001"  # the newest of migrations/versions
+HEAD = "0002"  # the newest of migrations/versions
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
 _RETRY_S = 30.0  # until a database that was gone is tried again

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from harness.core.judgement import Blame, Cause
 from harness.core.verdict import ExitCode, Verdict
+from harness.export.program import OutputAccuracy, Witnessed
 
 SCHEMA = 2
 MOST_ATTEMPTS = 2
@@ -118,6 +119,7 @@ class Row:
     executes, with a digest. ``versions``: of what exported it. ``model_source``: digest of the
     model's file, the name of one of the catalogue; ``model_commit``: the last one of that file.
     ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is.
+    ``accuracy``: of the program, the least accurate outputs; ``witness``: as in Program.
     ``output``: digest of all outputs. ``owner``: named by the suite; ``quarantined``: why a failure
     does not count this night, "" if it does. ``run_dir``: of the evidence, on ``identity.host``.
     ``suite`` and ``origin``: of its night.
@@ -146,6 +148,8 @@ class Row:
     model_commit: str = ""
     mismatch_at: str | None = None
     blame: Blame | None = None
+    accuracy: tuple[OutputAccuracy, ...] = ()
+    witness: Witnessed | None = None
     output: str = ""
     excerpt: Excerpt | None = None
     identity: Identity = Identity()
@@ -155,6 +159,11 @@ class Row:
     suite: str = ""
     origin: Origin = Origin()
     schema: int = SCHEMA
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """Of the least accurate output."""
+        return min((each.sqnr_db for each in self.accuracy), default=None)
 
     @property
     def bad(self) -> bool:

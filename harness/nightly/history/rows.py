@@ -30,10 +30,11 @@ from harness.system.files import read_regular, sha256_of
 _DIGEST = 16  # hex digits of a digest that is only compared
 _LINES, _AFTER = 10, 3  # of the console: how many, and how many after the cause's line
 _MOST_LINE = 120  # characters kept of a line
-_MOST_TEXT = 600  # of a cause, and of each of its facts: a row has 4 KiB at most
+_MOST_TEXT = 800  # of a cause, and of each of its facts: a row has 4 KiB at most
 _MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
 _MOST_OPERATORS = 100
+_MOST_OUTPUTS = 4
 
 
 def case_name(case: Case, source: str) -> str:
@@ -69,6 +70,8 @@ def row_of(
         model_commit=_short(last_commit(Path(model)), _MOST_NOTE) if known else "",
         mismatch_at=record.mismatch_at,
         blame=record.blame,
+        accuracy=tuple(sorted(record.accuracy, key=lambda a: a.sqnr_db)[:_MOST_OUTPUTS]),
+        witness=None if record.program is None else record.program.witness,
         output=_digest(record.output_sha256) if record.output_sha256 else "",
         excerpt=_excerpt(record),
         identity=_identity(record, harness, versions.get("executorch", "")),

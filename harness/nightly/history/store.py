@@ -60,6 +60,7 @@ rows = sa.Table(
     *(sa.Column(name, sa.String, nullable=False, index=name == "time") for name in _TEXTS),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("seconds", sa.Float),  # all of the case; null where nobody measured
+    sa.Column("sqnr_db", sa.Float),  # of the least accurate output; null where it has none
     sa.Column("body", sa.JSON, nullable=False),
     sa.UniqueConstraint("night", "case", "attempt", name="one_row_per_try"),
     sa.Index("rows_of_case", "case", "time", "verdict"),
@@ -268,4 +269,5 @@ def _first_line(error: Exception) -> str:
 def _columns(row: Row) -> dict[str, object]:
     columns: dict[str, object] = {name: value(row) for name, value in _TEXTS.items()}
     columns |= {"attempt": row.attempt, "seconds": row.seconds.get("total")}
+    columns["sqnr_db"] = row.sqnr_db
     return columns | {"body": asdict(row)}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.case import is_user_file
 from harness.core.safe_text import grouped, listed, workflow_command
+from harness.judge.accuracy import describe, is_low
 from harness.nightly.history.case_state import NO_ROW, Standing, State
 from harness.nightly.history.compare import (
     Comparison,
@@ -73,6 +74,8 @@ def filters() -> dict[str, Callable[..., Any]]:
         "command": reproducing,
         "lines": lines_of,
         "trends": trends_of,
+        "accuracy": describe,
+        "low": is_low,
         "key": lambda state: state.name.lower(),
     }
 

@@ -48,3 +48,28 @@ def elementwise():
 
 def wide():
     return Wide(), (torch.randn(1, 12),)
+
+
+class Uneven(nn.Module):
+    """The weights of the first feature are as small as its values are large."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(16, 24)
+        self.scores = nn.Linear(24, 6)
+        with torch.no_grad():
+            self.hidden.weight[:, 0] /= FURTHER
+
+    def forward(self, x):
+        return self.scores(torch.relu(self.hidden(x)))
+
+
+FURTHER = 200  # times the range of the other features
+
+
+def uneven():
+    """With inputs to calibrate, and others to evaluate."""
+    samples = torch.rand(64, 1, 16) * 2 - 1
+    samples[..., 0] *= FURTHER
+    drawn = [(sample,) for sample in samples]
+    return Uneven(), drawn[0], drawn[:24], drawn[25:]

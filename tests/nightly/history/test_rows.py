@@ -16,6 +16,7 @@ from harness.core.verdict import Verdict
 from harness.export.batch import export
 from harness.export.estimates import estimates_of
 from harness.export.process import ExportProcess
+from harness.export.program import OutputAccuracy, Witnessed
 from harness.export.request import ExportRequest
 from harness.nightly.history.model import Excerpt, Planned, Row
 from harness.nightly.history.rows import case_name, row_of, target_digest
@@ -58,10 +59,17 @@ def test_a_console_that_anybody_wrote_does_no_harm(tmp_path: Path) -> None:
 def test_a_row_stays_small_whatever_the_run_said(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_bytes((b"y" * 500 + b"\n") * 50)
     long = Cause("k", "t" * 5000, 3, {"log": "l" * 5000, "lsb": 3})
+    outputs = tuple(OutputAccuracy(f"output{n}", 300, 24.25 - n, 0.6667, 0.0123) for n in range(9))
     record = RunRecord(
-        CASE, "2026", Judgement(Verdict.FAULT, long, ("n" * 5000,) * 9), run_dir=str(tmp_path)
+        CASE,
+        "2026",
+        Judgement(Verdict.FAULT, long, ("n" * 5000,) * 9),
+        run_dir=str(tmp_path),
+        program=ProgramFacts("x", "a" * 64, "o", accuracy=outputs, witness=Witnessed(30, 30, 1)),
     )
     row = kept(record)
+    assert row.sqnr_db == 16.25
+    assert row.witness == Witnessed(30, 30, 1)
     assert row.cause is not None
     assert row.cause.facts == {"lsb": 3}
     assert row.cause.text.endswith("…")
