@@ -203,7 +203,8 @@ def adaptive_avg_pool(draw: Draw) -> Case:
 def log_softmax(draw: Draw) -> Case:
     case = softmax_float(draw)
     given, *rest = case.arguments
-    plain = Activation(torch.tensor(given.tensor.tolist()))  # ExecuTorch takes no other order
+    # ExecuTorch takes no other dim order; contiguous() would keep the strides of extents of 1.
+    plain = Activation(given.tensor.clone(memory_format=torch.contiguous_format))
     return replace(
         case, name=f"log_{case.name}", operator="aten._log_softmax", arguments=(plain, *rest)
     )

@@ -6,8 +6,8 @@
 #include "core/kernel.h"
 
 /// Gives a kernel a name that programs use ("namespace::operator.overload"); a kernel may have
-/// several. It stands at the start of a line, after the kernel, in a file op_*.cpp or in any file of
-/// portable/, in which the kernel is no static function: registry.cmake makes the table of all
+/// several. It stands at the start of a line, after the kernel, in a file op_*.cpp or in any file
+/// of portable/, in which the kernel is no static function: registry.cmake makes the table of all
 /// kernels from these lines.
 #define HIL_OPERATOR(name, function)                                               \
   static_assert(std::is_same<decltype(&(function)), ::hil::KernelFunction>::value, \

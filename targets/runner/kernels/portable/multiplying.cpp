@@ -4,18 +4,68 @@
 #include "kernels/operator.h"
 #include "kernels/portable/arithmetic.h"
 #include "kernels/portable/call.h"
-#include "kernels/portable/elements.h"
+#include "kernels/portable/readers.h"
 
 namespace hil {
 
 namespace {
 
-template <typename E>
-E element_of(const Number& number) {
-  if constexpr (std::is_integral<E>::value) {
-    return static_cast<E>(number.as<int64_t>());
+/// Floats, multiplied and added as they lie in memory.
+struct Floats {
+  using T = float;
+  T get(const Tensor& t, size_t i) const { return t.as<float>()[i]; }
+  void put(Tensor& t, size_t i, T value) const { t.as<float>()[i] = value; }
+  T of(const Number& number) const { return number.as<float>(); }
+  T times_plus(T a, T b, T c) const { return c + a * b; }
+};
+
+/// Integers of any type. They wrap when they are stored: no step before has to.
+struct Wholes {
+  using T = int64_t;
+  size_t size;
+  Reader<T> read;
+  Writer<T> write;
+
+  explicit Wholes(ScalarType type)
+      : size(element_size(type)), read(reader_of<T>(type)), write(writer_of<T>(type)) {}
+  T get(const Tensor& t, size_t i) const { return read(t.data + i * size); }
+  void put(Tensor& t, size_t i, T value) const { write(t.data + i * size, value); }
+  T of(const Number& number) const { return number.as<T>(); }
+  T times_plus(T a, T b, T c) const { return Plus()(Times()(a, b), c); }
+};
+
+/// The other floats. Each operation is rounded to the type: of two 16-bit values a product is exact
+/// in a double, and a sum that is rounded to a double and then to a float is that of floats.
+struct Reals {
+  using T = double;
+  size_t size;
+  Reader<T> read;
+  Writer<T> write;
+
+  explicit Reals(ScalarType type)
+      : size(element_size(type)), read(reader_of<T>(type)), write(writer_of<T>(type)) {}
+  T get(const Tensor& t, size_t i) const { return read(t.data + i * size); }
+  void put(Tensor& t, size_t i, T value) const { write(t.data + i * size, value); }
+  T of(const Number& number) const { return kept(number.as<T>()); }
+  T times_plus(T a, T b, T c) const { return kept(c + kept(a * b)); }
+
+ private:
+  T kept(T value) const {
+    alignas(T) uint8_t element[sizeof(T)];
+    write(element, value);
+    return read(element);
+  }
+};
+
+/// Calls f with the arithmetic of an element type, of kReals.
+template <typename F>
+void in_arithmetic_of(ScalarType type, F f) {
+  if (type == ScalarType::Float) {
+    f(Floats());
+  } else if (is_float(type)) {
+    f(Reals(type));
   } else {
-    return static_cast<E>(number.as<Wide<E>>());
+    f(Wholes(type));
   }
 }
 
@@ -23,11 +73,15 @@ E element_of(const Number& number) {
 struct Product {
   size_t rows, inner, columns, next, across;
 
-  template <typename E>
-  E at(const E* a, const E* b, size_t row, size_t column) const {
-    E sum{};
+  /// The product's element i of the matrices that start at the elements `first` and `second`.
+  template <typename Arithmetic>
+  typename Arithmetic::T at(const Arithmetic& in, const Tensor& a, size_t first, const Tensor& b,
+                            size_t second, size_t i) const {
+    typename Arithmetic::T sum{};
+    first += i / columns * inner;
+    second += i % columns * across;
     for (size_t k = 0; k < inner; ++k) {
-      sum = times_plus(a[row * inner + k], b[k * next + column * across], sum);
+      sum = in.times_plus(in.get(a, first + k), in.get(b, second + k * next), sum);
     }
     return sum;
   }
@@ -106,12 +160,8 @@ Error portable_mm(KernelContext& ctx, Args args) {
   HIL_TRY(require_same_order(ctx, {&self, &mat2, &out}));
   HIL_TRY(require_plain(ctx, self));
   const Product product{size_of(self, 0), size_of(self, 1), size_of(mat2, 1), size_of(mat2, 1), 1};
-  for_type(self.type, [&](auto zero) {
-    using E = decltype(zero);
-    for (size_t i = 0; i < out.numel; ++i) {
-      out.as<E>()[i] =
-          product.at(self.as<E>(), mat2.as<E>(), i / product.columns, i % product.columns);
-    }
+  in_arithmetic_of(self.type, [&](const auto& in) {
+    for (size_t i = 0; i < out.numel; ++i) in.put(out, i, product.at(in, self, 0, mat2, 0, i));
   });
   return Error::Ok;
 }
@@ -136,12 +186,11 @@ Error portable_bmm(KernelContext& ctx, Args args) {
   shape.sizes[2] = mat2.sizes[2];
   HIL_TRY(give_shape(ctx, out, shape));
   const Product product{size_of(self, 1), size_of(self, 2), size_of(mat2, 2), size_of(mat2, 2), 1};
-  for_type(self.type, [&](auto zero) {
-    using E = decltype(zero);
+  in_arithmetic_of(self.type, [&](const auto& in) {
     for (size_t i = 0; i < out.numel; ++i) {
-      const size_t row = i / product.columns, batch = row / product.rows;
-      const E* b = mat2.as<E>() + batch * product.inner * product.columns;
-      out.as<E>()[i] = product.at(self.as<E>(), b, row, i % product.columns);
+      const size_t batch = i / (product.rows * product.columns);
+      const size_t second = batch * product.inner * product.columns;
+      in.put(out, i, product.at(in, self, 0, mat2, second, i));
     }
   });
   return Error::Ok;
@@ -169,16 +218,15 @@ Error portable_addmm(KernelContext& ctx, Args args) {
   const Product product{size_of(mat1, 0), size_of(mat1, 1), size_of(mat2, 1), size_of(mat2, 1), 1};
   const bool by_row = self.rank == 2 && self.sizes[0] != 1;
   const bool by_column = self.rank != 0 && self.sizes[self.rank - 1] != 1;
-  for_type(self.type, [&](auto zero) {
-    using E = decltype(zero);
-    const E scale = element_of<E>(alpha), share = element_of<E>(beta);
+  in_arithmetic_of(self.type, [&](const auto& in) {
+    const auto scale = in.of(alpha), share = in.of(beta);
     for (size_t i = 0; i < out.numel; ++i) {
       const size_t row = i / product.columns, column = i % product.columns;
       const size_t place = (by_row ? row * (by_column ? product.columns : 1) : 0) +
                            (by_column ? column : 0);
-      const E sum = product.at(mat1.as<E>(), mat2.as<E>(), row, column);
-      const E scaled = times_plus(sum, scale, E{});
-      out.as<E>()[i] = times_plus(self.as<E>()[place], share, scaled);
+      const auto sum = product.at(in, mat1, 0, mat2, 0, i);
+      const auto scaled = in.times_plus(sum, scale, 0);
+      in.put(out, i, in.times_plus(in.get(self, place), share, scaled));
     }
   });
   return Error::Ok;
@@ -206,12 +254,10 @@ Error portable_linear(KernelContext& ctx, Args args) {
   HIL_REQUIRE(bias == nullptr || (bias->rank == 1 && size_of(*bias, 0) == columns),
               "bias is not a vector of the outputs");
   const Product product{input.numel / (inner == 0 ? 1 : inner), inner, columns, 1, inner};
-  for_type(input.type, [&](auto zero) {
-    using E = decltype(zero);
+  in_arithmetic_of(input.type, [&](const auto& in) {
     for (size_t i = 0; i < out.numel; ++i) {
-      const E sum = product.at(input.as<E>(), weight.as<E>(), i / columns, i % columns);
-      out.as<E>()[i] =
-          bias == nullptr ? sum : times_plus(sum, static_cast<E>(1), bias->as<E>()[i % columns]);
+      const auto sum = product.at(in, input, 0, weight, 0, i);
+      in.put(out, i, bias == nullptr ? sum : in.times_plus(sum, 1, in.get(*bias, i % columns)));
     }
   });
   return Error::Ok;

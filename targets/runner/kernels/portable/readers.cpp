@@ -23,10 +23,17 @@ float float_of(uint32_t bits) {
 template <typename E>
 constexpr bool kIsFloat = kIsShort<E> || std::is_floating_point<E>::value;
 
+// Functions of their own: a reader and a writer of each type call them.
+
 /// What has no 64-bit value becomes the lowest one.
-int64_t to_whole(double value) {
+[[gnu::noinline]] int64_t to_whole(double value) {
   const bool fits = value >= -0x1p63 && value < 0x1p63;
   return fits ? static_cast<int64_t>(value) : INT64_MIN;
+}
+
+/// The same of 32 bits.
+[[gnu::noinline]] int32_t to_int(double value) {
+  return value > -0x1p31 - 1.0 && value < 0x1p31 ? static_cast<int32_t>(value) : INT32_MIN;
 }
 
 /// A float as an integer type. C++ leaves open what has no value there: the same as on an x86.
@@ -35,8 +42,7 @@ E whole_of(double value) {
   if constexpr (sizeof(E) == sizeof(int64_t)) {
     return static_cast<E>(to_whole(value));
   } else {
-    const bool fits = value > -0x1p31 - 1.0 && value < 0x1p31;
-    return static_cast<E>(fits ? static_cast<int32_t>(value) : INT32_MIN);
+    return static_cast<E>(to_int(value));
   }
 }
 
