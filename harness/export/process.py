@@ -317,7 +317,9 @@ def _launched(
     code = _START.format(
         path=path, argv=[control.fileno(), sandbox is not None, str(environment or "")]
     )
-    argv, descriptors = [sys.executable, "-u", "-c", code], [control.fileno()]
+    # bytecode in a checkout's environment would be a part of the cache without a seal
+    unwritten = ["-B"] if environment else []
+    argv, descriptors = [sys.executable, "-u", *unwritten, "-c", code], [control.fileno()]
     options: dict[str, Any] = {}
     if sandbox is not None:
         python = Path(sys.executable).resolve()  # links of a virtual environment lead outside

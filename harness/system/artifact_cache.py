@@ -90,14 +90,15 @@ def load(place: Path, key: str) -> Entry | None:
 
 
 def files_below(place: Path) -> list[str]:
-    """The names of all files of a folder but its entry, sorted."""
-    paths = (path.relative_to(place) for path in place.rglob("*") if path.is_file())
+    """The names of all files and links of a folder but its entry, sorted."""
+    found = (path for path in place.rglob("*") if path.is_symlink() or path.is_file())
+    paths = (path.relative_to(place) for path in found)
     return sorted(path.as_posix() for path in paths if path.as_posix() != ENTRY)
 
 
 def seal(place: Path, key: str, facts: Mapping[str, Any] | None = None) -> Entry:
     """Declares the folder whole, with the files it has now. Raises OSError."""
-    files = {name: sha256_of(place / name) for name in files_below(place)}
+    files = {name: _digest(place / name) for name in files_below(place)}
     entry = Entry(key, files, dict(facts or {}))
     text = json.dumps({**asdict(entry), "seal": entry.seal()}, indent=1, sort_keys=True)
     write_whole(place / ENTRY, text + "\n")
@@ -159,11 +160,18 @@ def clear(place: Path) -> None:
 
 
 def digest_of(path: Path) -> str | None:
-    """The sha256 of a file; None when it cannot be read."""
+    """The sha256 of a file, or of where a link leads; None when it cannot be read."""
     try:
-        return sha256_of(path)
+        return _digest(path)
     except OSError:
         return None
+
+
+def _digest(path: Path) -> str:
+    """What a link leads to is not the entry's, so that the link is sealed, and not the file."""
+    if path.is_symlink():
+        return hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest()
+    return sha256_of(path)
 
 
 _TELLING = ("vendor_id", "flags", "CPU implementer", "Features")  # x86, and the Arm ones
