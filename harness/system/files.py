@@ -45,15 +45,15 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     """The content of a file. Raises OSError, also for what is no regular file (a FIFO, on which
     reading might never end, a device, a directory) and for more than ``most`` bytes.
     """
-    with _regular(path) as (file, size):
+    with regular(path) as (file, size):
         if most is not None and size > most:
             raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
         return file.read()
 
 
 @contextmanager
-def _regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The file, opened, and its size."""
+def regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """The file, opened, and its size. Raises OSError for what is no regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -73,7 +73,7 @@ def text_of(path: Path) -> str:
 def sha256_of(path: Path) -> str:
     """The sha256 of a file's content, in hex. Raises OSError as ``read_regular`` does."""
     digest = hashlib.sha256()
-    with _regular(path) as (file, _):
+    with regular(path) as (file, _):
         while piece := file.read(_PIECE):  # weights may be larger than memory
             digest.update(piece)
     return digest.hexdigest()
