@@ -22,7 +22,6 @@ from harness.formats.ethosu import PRODUCTS
 from harness.system import paths
 from harness.system.settings import MOST_FACTOR, is_factor, settings
 
-
 _LAID_OVER = (
     ("npu",),
     ("cmake",),

@@ -276,7 +276,8 @@ def _quarantined(job: Job, quarantine: Quarantine) -> Job:
         return job
     owner = f" ({quarantine.owner})" if quarantine.owner else ""
     why = f"until {quarantine.until}: {quarantine.reason}{owner}"
-    return replace(job, planned=tuple(replace(planned, quarantined=why) for planned in job.planned))
+    facts = {"quarantined": why, "last_day": quarantine.until.isoformat()}
+    return replace(job, planned=tuple(replace(planned, **facts) for planned in job.planned))
 
 
 def _digest(jobs: Sequence[Job], excluded: Sequence[Excluded]) -> str:

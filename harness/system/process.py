@@ -18,6 +18,7 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.core.verdict import Word
+from harness.system.cancellation import raise_if_cancelled
 from harness.system.quota import Excess
 from harness.system.tied_process import TiedProcess
 
@@ -113,9 +114,10 @@ def run(
 ) -> Ended:
     """Run ``argv`` to its end, in a session of its own; it inherits ``descriptors``.
 
-    OSError: the console cannot be written.
+    OSError: the console cannot be written. KeyboardInterrupt: this process was cancelled.
     """
     watch = watch or Watch()
+    raise_if_cancelled()
     started = time.monotonic()
     with (
         console.open("wb") as log,
@@ -161,6 +163,7 @@ def _watch(
     try:
         while True:
             ended = recorder.wait_for_news(pidfd)
+            raise_if_cancelled()
             now = time.monotonic()
             spoke = recorder.drain()
             if spoke or watch.busy():

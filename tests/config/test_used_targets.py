@@ -15,8 +15,8 @@ from harness.config.loading import load_target, target_files
 from harness.config.models import find_model
 from harness.config.target import Target
 from harness.core.errors import HarnessError, TargetError, ToolMissing
-from harness.run.subjects import request_of
 from harness.firmware.source import BuildRequest, source_named
+from harness.run.subjects import request_of
 from harness.sim import fvp, qemu
 from harness.sim.simulator import pick
 from harness.system import toolchain
@@ -25,7 +25,19 @@ from tests.thorough import amount
 SEED = 20261127
 COUNT = amount(400, 10_000)
 ODD: tuple[Any, ...] = (
-    *("", "x", "true", "../x", "/usr/bin/qemu-system-arm", "a b", "a,b", "{file}", "{0}", "{", "%s"),
+    *(
+        "",
+        "x",
+        "true",
+        "../x",
+        "/usr/bin/qemu-system-arm",
+        "a b",
+        "a,b",
+        "{file}",
+        "{0}",
+        "{",
+        "%s",
+    ),
     *("-1", "0x", "1e9", "2X", "M", "ethos-u99", "cortex-m99", "ü", "a" * 300, "$(id)", "*", "\n"),
     *(0, -1, 1, 1 << 40, 1.5, True, None, [], ["x"], {}, {"x": "y"}),
 )

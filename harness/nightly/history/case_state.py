@@ -37,7 +37,8 @@ class State(Word):
         member.sign, member.style, member.junit = sign, style, junit
         return member
 
-    NEW = "new", "✗", "bold red", _FAILURE  # fails, and passed before or was never run
+    # fails, and passed before, was never run, or was in quarantine
+    NEW = "new", "✗", "bold red", _FAILURE
     CHANGED = "changed", "✗≠", "bold red", _FAILURE  # failed before, of another cause
     LOST = "gone while it failed", "✗∅", "bold red", _FAILURE
     STILL = "still failing", "✖", "red", _FAILURE
@@ -216,8 +217,8 @@ class Standing:
             return State.FIXED if was_bad else State.PASSING
         if row.quarantined:
             return State.QUARANTINED
-        if not was_bad:
-            return State.NEW
+        if not was_bad or (baseline is not None and baseline.quarantined):
+            return State.NEW  # the first night in which it counts
         assert self.since is not None  # the row is bad
         return State.CHANGED if self.since.first is row else State.STILL
 
