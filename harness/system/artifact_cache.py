@@ -12,19 +12,22 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError
+from harness.system.cancellation import raise_if_cancelled
 from harness.system.files import MALFORMED, read_json, sha256_of, text_of, write_whole
 from harness.system.locks import in_use
 
 ENTRY = "entry.json"
 LOCK_SECONDS = 1800.0  # longer than any build may take
+_LOOK_SECONDS = 0.2  # between looks whether this process was cancelled
 
 
 def key_of(facts: object) -> str:
@@ -139,11 +142,14 @@ def locked(
         lock.acquire(blocking=False)
     except filelock.Timeout:
         on_wait()
-        try:
-            lock.acquire(timeout=seconds)
-        except filelock.Timeout as error:
-            message = f"another process has been building for {seconds:.0f} s"
-            raise InfraError(message, path=lock.lock_file) from error
+        until = time.monotonic() + seconds
+        while not lock.is_locked:
+            raise_if_cancelled()
+            if time.monotonic() > until:
+                message = f"another process has been building for {seconds:.0f} s"
+                raise InfraError(message, path=lock.lock_file) from None
+            with suppress(filelock.Timeout):
+                lock.acquire(timeout=_LOOK_SECONDS)
     try:
         yield
     finally:

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from types import FrameType
 
-_GRACE_S = 1.2  # for what is unwound; a user waits at most 2 s
+from harness.core.verdict import ExitCode
+
+_GRACE_S = 1.6  # for what is unwound; a user waits at most 2 s
 _CANCELLED = threading.Event()  # of the process, as signals are
+
+
+def is_cancelled() -> bool:
+    return _CANCELLED.is_set()
 
 
 def raise_if_cancelled() -> None:
     """Raises KeyboardInterrupt, in any thread."""
-    if _CANCELLED.is_set():
+    if is_cancelled():
         raise KeyboardInterrupt
 
 
@@ -41,19 +46,19 @@ def signals_cancel() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _cancel(number: int, _frame: FrameType | None) -> None:
+def _cancel(_number: int, _frame: FrameType | None) -> None:
     if _CANCELLED.is_set():
-        os._exit(128 + number)
+        os._exit(ExitCode.INTERRUPTED)
     _CANCELLED.set()
-    timer = threading.Timer(_GRACE_S, _end, (number,))
+    timer = threading.Timer(_GRACE_S, _end)
     timer.daemon = True
     timer.start()
     raise KeyboardInterrupt
 
 
-def _end(number: int) -> None:
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"hil: interrupted\n")
-    os._exit(128 + number)
+def _end() -> None:
+    os.write(2, b"hil: interrupted\n")
+    os._exit(ExitCode.INTERRUPTED)
 
 
 @contextmanager

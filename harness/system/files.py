@@ -20,6 +20,7 @@ from harness.core.errors import InfraError
 _HINTS = {
     errno.ENOSPC: "free some space, or point HIL_HOME at another disk",
     errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
+    errno.ENOLCK: "its file system has no locks (NFS?): point HIL_HOME at a local disk",
     errno.EROFS: "point HIL_HOME at a disk that can be written",
 }
 _PIECE = 1 << 20  # bytes read at a time
@@ -107,6 +108,13 @@ def disk_hint(error: OSError) -> str | None:
     """What to do about it, if anything is known."""
     if error.errno in _NOT_ALLOWED and isinstance(error.filename, str):
         return _whose(Path(error.filename).absolute())
+    if error.errno == errno.ENOSPC and isinstance(error.filename, str):
+        place = Path(error.filename).absolute()
+        while not place.exists():
+            place = place.parent
+        space = os.statvfs(place)
+        if space.f_files and not space.f_favail:
+            return "no inode is free (`df -i`): remove files, or point HIL_HOME at another disk"
     return _HINTS.get(error.errno or 0)
 
 
