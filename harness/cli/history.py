@@ -82,7 +82,10 @@ def known_night(history: History, id: str | None) -> Night:
     for an id of none."""
     newest = history.nights(most=20)
     if not newest:
-        raise UsageError("the history has no night", hint="`hil nightly` runs one")
+        raise UsageError(
+            f"the history has no night: {history.url} is empty",
+            hint="`hil nightly` runs one and keeps it there; another history: --history URL",
+        )
     chosen = newest[0] if id is None else history.night(id)
     if chosen is None:
         raise Unknown(
@@ -200,6 +203,7 @@ def show_(
 
 def _flaky(nights: int, url: str | None) -> Answer:
     with opened(url) as database:
+        known_night(database, None)
         cases = flaky(database.rows([night.id for night in database.nights(most=nights)]))
     print_flaky(terminal(), cases)
     summary = [{**vars(case), "score": case.score} for case in cases]

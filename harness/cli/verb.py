@@ -14,6 +14,7 @@ import click
 from harness.core.errors import HarnessError
 from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
+from harness.system.cancellation import signals_cancel
 from harness.system.unexpected import as_harness_error, traceback_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def verb(function: _Verb) -> _Verb:
     def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
         click.get_current_context().meta[_JSON] = as_json
         try:
-            result, code = function(*args, **kwargs)
+            with signals_cancel():
+                result, code = function(*args, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click has words of its own for these; none where nobody reads (`| head`)
         except Exception as error:  # the boundary of this face

@@ -20,6 +20,7 @@ from harness.system import paths
 Board = Literal["mps3", "mps4", "corstone1000"]
 Npu = Annotated[str, Field(pattern=f"^ethos-({'|'.join(MACS)})$")]
 
+_ADDRESSES = ("heap_base", "heap_limit", "stack_base", "stack_limit")
 # First parts of parameter names, by the board they belong to.
 _PREFIXES = {
     "mps3": ("mps3_board.", "ethosu.", "cpu0.", "core_clk."),
@@ -52,6 +53,16 @@ class Fvp(Data):
     def __post_init__(self) -> None:
         self._check_names_of_one_board()
         self._check_macs_of_the_npu()
+        self._check_addresses()
+
+    def _check_addresses(self) -> None:
+        """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""
+        for name, value in self.parameters.items():
+            if name.endswith(_ADDRESSES):
+                try:
+                    int(str(value), 0)
+                except ValueError:
+                    raise ValueError(f"{name} is {value!r}, and no address") from None
 
     def _check_names_of_one_board(self) -> None:
         if self.board is None:

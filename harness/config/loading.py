@@ -22,6 +22,16 @@ from harness.formats.ethosu import PRODUCTS
 from harness.system import paths
 from harness.system.settings import MOST_FACTOR, is_factor, settings
 
+_LAID_OVER = (
+    ("npu",),
+    ("cmake",),
+    ("default_pools",),
+    ("lowerings",),
+    ("simulators",),
+    ("simulators", "fvp"),
+    ("simulators", "fvp", "parameters"),
+)
+
 
 def limit_factor(text: str, source: str = "the limit factor") -> float:
     """The factor of all time limits. Raises UsageError, which names ``source``."""
@@ -115,7 +125,7 @@ def read_target(path: Path, files: Mapping[str, Path], mode: str | None = None) 
 
     Raises TargetError with file and line; Unknown and UsageError for a mode that it does not have.
     """
-    document = _with_fvp_model(_layered(strict_yaml.read(path), files))
+    document = _with_fvp_model(_require_mappings(_layered(strict_yaml.read(path), files)))
     for reserved in ("name", "file"):
         if reserved in document.data:
             raise document.place((reserved,)).error(
@@ -155,6 +165,17 @@ def _base(child: Document, files: Mapping[str, Path], extended_by: tuple[Path, .
     if files[name].absolute() in extended_by:
         raise place.error(f"extends {name!r}, which extends this one")
     return _layered(strict_yaml.read(files[name]), files, extended_by)
+
+
+def _require_mappings(document: Document) -> Document:
+    """Of sections that something is laid under before the file is checked. Raises TargetError."""
+    for path in _LAID_OVER:
+        value: object = document.data
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if path in document.places and not isinstance(value, dict):
+            raise document.place(path).error(f"a mapping is wanted for {'.'.join(path)}")
+    return document
 
 
 def _with_fvp_model(document: Document) -> Document:

@@ -141,7 +141,8 @@ def layer(document: Document) -> Document | None:
         raise document.place(("npu",)).error(
             "npu: wanted are product and macs, and nothing else but system_config"
         )
-    facts = products().products.get(section["product"])
+    name = section["product"]
+    facts = products().products.get(name) if isinstance(name, str) else None
     if facts is None:
         raise document.place(("npu", "product")).error(
             f"no NPU is called {section['product']!r}",

@@ -124,7 +124,7 @@ class Qemu(Substitute):
     executable: Text
     machine: Text
     arguments: tuple[Text, ...] = ()
-    memory: Text | None = None
+    memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,6}[KMGkmg]?$")] | None = None
     serial: bool = False  # its first UART is part of the console
     guest: GuestOnQemu | None = None  # of a target with Linux
 

@@ -24,6 +24,7 @@ from harness.export.failures import InputChanged
 from harness.export.process import TEMPORARY, ExportProcess, ExportProcessFailed, Sandbox
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
+from harness.system.cancellation import cancelling
 from harness.system.confine import NotConfined, what_lacks
 from harness.system.files import MALFORMED
 from harness.system.progress import Progress, silent
@@ -98,7 +99,7 @@ def export(
         raise NotConfined(missing)
     count = 1 if process else side_by_side(len(requests), _available_memory())
     # The processes are ended before the threads that wait for them are.
-    with ThreadPoolExecutor(count) as pool, ExitStack() as stack:
+    with ThreadPoolExecutor(count) as pool, cancelling(pool), ExitStack() as stack:
         own = () if process else range(count)
         processes = [stack.enter_context(ExportProcess(options.checkout)) for _ in own]
         batch = _Batch(options, progress, [process] if process else processes)

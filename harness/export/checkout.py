@@ -6,9 +6,9 @@ other is linked into the environment, so that what an export can read and what i
 are the same: an edited C++ kernel is not another exporter.
 
 The environment, ``.hil/cache/executorch-python/<key>``, is for ``PYTHONPATH``. Its ``executorch``
-has folders of its own and in them one link for each file, so that the bytecode that Python keeps
-beside a module is kept there: nothing is ever written into the checkout. The key stands for the
-names of the files; their content is the checkout's, live.
+has folders of its own and in them one link for each file. It is sealed: nothing else may be there,
+so Python keeps no bytecode beside a module. The key stands for the names of the files; their
+content is the checkout's, live.
 
 What ``setup.py`` of ExecuTorch puts into a wheel beside the sources (read at cff6f4dd32): copies
 of the schemas, ``version.py``, flatc, and what was compiled. The first two are made here from
@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -30,10 +28,10 @@ from harness.core.errors import InfraError, UsageError
 from harness.export.exporter import ExporterFacts
 from harness.export.request import exporter_versions
 from harness.firmware.executorch.checkout import find_root, revision_of, source_files
+from harness.system import artifact_cache
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors, text_of
 from harness.system.git import Unreadable, blob_id, changed, is_work_tree, tracked
-from harness.system.locks import in_use
 from harness.system.paths import cache_dir, executorch_package
 
 # The packages of ExecuTorch's src/executorch.
@@ -226,34 +224,27 @@ def _compiled(package: Path) -> Iterator[str]:
 
 
 def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -> Path:
-    """The folder for ``PYTHONPATH``; makes it if it does not exist, whole or not at all.
+    """The folder for ``PYTHONPATH``; makes it if it does not exist, or is not as it was made.
 
     Raises DiskError.
     """
     files = [name for name in sources.files if "/" in name]
     version, wheel = _version(root), executorch_package()
     facts = [LAYOUT, str(root), sorted(files), version, str(wheel), sorted(compiled)]
-    place = cache_dir("executorch-python") / key_of(facts)
-    in_use(place)
-    if place.is_dir():
-        return place
+    key = key_of(facts)
+    place = cache_dir("executorch-python") / key
     links = {name: root / name for name in files}
     links |= {name: root / source for name, source in _COPIES.items()}
     links |= {name: wheel / name for name in compiled}
+
+    def fill(empty: Path) -> None:
+        _link(empty / PACKAGE, links, version)
+        for name in compiled:
+            if (file := PurePosixPath(name).name).split(".")[0] == _CMSIS_NN:
+                (empty / file).symlink_to(wheel / name)
+
     with disk_errors("preparing the checkout's exporter"):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
-        try:
-            _link(temporary / PACKAGE, links, version)
-            for name in compiled:
-                if (file := PurePosixPath(name).name).split(".")[0] == _CMSIS_NN:
-                    (temporary / file).symlink_to(wheel / name)
-            temporary.rename(place)
-        except OSError:
-            if not place.is_dir():  # otherwise another process made the same folder first
-                raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        artifact_cache.cached(place, key, fill)
     return place
 
 

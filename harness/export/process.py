@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core.errors import ExportError, HarnessError, InfraError
 from harness.export.failures import ExporterUnusable, ImportFailed
 from harness.export.wire import Answers, Stopped, value_of
+from harness.system.cancellation import is_cancelled, raise_if_cancelled
 from harness.system.confine import ENVIRONMENT, confined
 from harness.system.paths import import_root
 from harness.system.process import tree_processes
@@ -161,6 +162,7 @@ class _ForkServer:
     ) -> dict[str, Any] | None:
         """Waits a short time for something to read. Returns a message of the process itself, or
         None."""
+        raise_if_cancelled()
         if time.monotonic() - started > seconds:
             raise Stopped(f"did not finish within {seconds:.0f} s and was ended")
         unfinished = [] if answers is None or answers.ended else [answers.connection]
@@ -183,8 +185,9 @@ class _ForkServer:
     def close(self) -> int:
         """Ends the process and its fork. Returns its status."""
         self._stack.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
+        if not is_cancelled():
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
         return self._process.end()
 
 
@@ -317,7 +320,9 @@ def _launched(
     code = _START.format(
         path=path, argv=[control.fileno(), sandbox is not None, str(environment or "")]
     )
-    argv, descriptors = [sys.executable, "-u", "-c", code], [control.fileno()]
+    # bytecode in a checkout's environment would be a part of the cache without a seal
+    unwritten = ["-B"] if environment else []
+    argv, descriptors = [sys.executable, "-u", *unwritten, "-c", code], [control.fileno()]
     options: dict[str, Any] = {}
     if sandbox is not None:
         python = Path(sys.executable).resolve()  # links of a virtual environment lead outside

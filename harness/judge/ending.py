@@ -103,6 +103,7 @@ _STOPS = {
 }
 _TOO_MUCH = {
     Excess.CONSOLE: "more to the console",
+    Excess.LINE: "a line without an end to the console, more",
     Excess.FILE_BYTES: f"{QUOTA.file_bytes >> 20} MiB to one file, more",
     Excess.TOTAL_BYTES: f"over {QUOTA.total_bytes >> 20} MiB to its files, more",
     Excess.FILES: f"over {QUOTA.files} files, more",

@@ -276,7 +276,9 @@ def _quarantined(job: Job, quarantine: Quarantine) -> Job:
         return job
     owner = f" ({quarantine.owner})" if quarantine.owner else ""
     why = f"until {quarantine.until}: {quarantine.reason}{owner}"
-    return replace(job, planned=tuple(replace(planned, quarantined=why) for planned in job.planned))
+    last = quarantine.until.isoformat()
+    planned = (replace(planned, quarantined=why, last_day=last) for planned in job.planned)
+    return replace(job, planned=tuple(planned))
 
 
 def _digest(jobs: Sequence[Job], excluded: Sequence[Excluded]) -> str:

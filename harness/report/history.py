@@ -147,7 +147,9 @@ def print_night(console: Console, night: Comparison) -> None:
         say(console, f"left out: {left.case}: {left.reason}")
     planned = [case for case in night.cases if case.planned]
     passed = sum(case.row is not None and case.row.good for case in planned)
-    say(console, f"{passed} of {len(planned)} passed", "green" if passed == len(planned) else "red")
+    if planned:
+        style = "green" if passed == len(planned) else "red"
+        say(console, f"{passed} of {len(planned)} passed", style)
     say(console, f"{night.night.suite}, night {night.night.id}: {night.verdict}", "bold")
 
 

@@ -130,9 +130,10 @@ def update_issues(
             issues.comment(issue["number"], text)
             issues.update(issue["number"], state="closed", state_reason=reason)
             done["closed"] += 1
-    for place, case in planned.items():
-        if not case.state.failing or case.row is None:
-            continue
+    for case in comparison.failures:
+        if case.row is None:
+            continue  # it left the suite
+        place = _digest(comparison, case.case)
         digests = (ours, place, _digest(comparison, case.case, *case.row.fault))
         body = _body(comparison, case, f"<!-- hil-night {' '.join(digests)} -->", owners, environ)
         if digests in known:
@@ -199,6 +200,10 @@ def _body(
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 20  # cases in a message
+# What it names besides what is new, which it tells whole.
+_NAMED_STATES = tuple(
+    state for state in State if not (state.is_new or state in (State.PASSING, State.SKIPPED))
+)
 
 
 def send(
@@ -246,8 +251,8 @@ def message_of(
     """What is new with its owners, and what else a person wants to know before the page."""
     values = {
         "comparison": comparison,
-        "new": [case for case in comparison.cases if case.state.is_new],
-        "others": (State.STILL, State.FIXED, State.GONE, State.INFRA, State.MISSING),
+        "new": comparison.new,
+        "others": _NAMED_STATES,
         "most": _MOST,
         "origin": comparison.night.origin,
         "url": job_url(environ),

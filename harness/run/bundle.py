@@ -23,10 +23,10 @@ import json
 import re
 import shlex
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
@@ -64,6 +64,7 @@ from harness.system.files import (
     parsed,
     read_json,
     read_regular,
+    regular,
     write_whole,
 )
 from harness.system.paths import data_root, state_dir
@@ -72,6 +73,8 @@ from harness.system.progress import Progress, silent
 FORMAT = 3  # raised when members or fields mean something else
 MANIFEST, TARGET, REPRO, FIRMWARE = "manifest.json", "target.json", "repro.sh", "firmware"
 MAX_BYTES = 1 << 30  # that a bundle may unpack to
+MAX_TEXT = 4 << 20  # of a JSON file: what Python makes of one takes up to 30 times as much
+MAX_MEMBERS = 10_000  # a run of 2,000 input sets with two inputs and two outputs each
 _ELF = f"{FIRMWARE}/{RUNNER}"
 _FOLDER = rf"(?:{FIRMWARE}|{EXPECTED}(?:/set\d+)?|{WORK})/"
 _NAME = re.compile(rf"(?:{_FOLDER})?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}")
@@ -254,50 +257,128 @@ def _archived(members: dict[str, bytes]) -> bytes:
 
 def unpack(bundle: Path, into: Path, max_bytes: int = MAX_BYTES) -> dict[str, str]:
     """Writes the members of a bundle into the new folder ``into``; returns their sha256 by name.
-    Raises BadBundle, DiskError."""
+    Memory stays flat whatever is in it. Raises BadBundle, and then leaves no file; DiskError."""
+    files: dict[str, str] = {}
     try:
-        members = _members(read_regular(bundle, max_bytes), max_bytes)
+        with regular(bundle) as (file, _):
+            members = _members(_Plain(file, max_bytes))
+            listed = _listed(bundle, members)
+            for name, pieces in members:
+                if name not in listed:
+                    raise BadBundle(bundle, f"{name!r} is not what {MANIFEST} lists")
+                files[name] = ""
+                with disk_errors("unpacking the bundle"):
+                    files[name] = _write(into / name, pieces)
     except (OSError, zstandard.ZstdError, tarfile.TarError, ValueError, EOFError) as error:
+        _remove(into, files)
         raise BadBundle(bundle, f"it cannot be read ({error})") from error
-    files = {name: sha256(data) for name, data in members.items() if name != MANIFEST}
+    except BaseException:
+        _remove(into, files)
+        raise
+    if differing := sorted(name for name in listed if listed[name] != files.get(name)):
+        _remove(into, files)
+        raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
+    if _ELF in files:
+        (into / _ELF).chmod(0o755)  # a native one is started
+    return files
+
+
+def _remove(into: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (into / name).unlink(missing_ok=True)
+
+
+def _write(file: Path, pieces: Iterator[bytes]) -> str:
+    """Its sha256."""
+    digest = hashlib.sha256()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("xb") as out:
+        for piece in pieces:
+            digest.update(piece)
+            out.write(piece)
+    return digest.hexdigest()
+
+
+def _listed(bundle: Path, members: Iterator[tuple[str, Iterator[bytes]]]) -> dict[str, Any]:
+    """The sha256 by name in the manifest, which comes first. Raises BadBundle, and what
+    ``_members`` does."""
+    name, pieces = next(members, ("", iter(())))
+    content = b"".join(pieces) if name == MANIFEST else b""
     try:
-        manifest = parsed(members[MANIFEST].decode())
-        format, listed = manifest["format"], manifest["files"]
-        differing = sorted(
-            name for name in {*listed, *files} if listed.get(name) != files.get(name)
-        )
+        manifest = parsed(content.decode())
+        format, listed = manifest["format"], dict(manifest["files"])
     except MALFORMED as error:
         raise BadBundle(bundle, f"{MANIFEST} does not list what is in it") from error
     if format != FORMAT:
         raise BadBundle(bundle, f"its format is {format!r}, and this version reads {FORMAT}")
-    if differing:
-        raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
-    with disk_errors("unpacking the bundle"):
-        for name in files:
-            (into / name).parent.mkdir(parents=True, exist_ok=True)
-            with (into / name).open("xb") as file:
-                file.write(members[name])
-            if name == _ELF:
-                (into / name).chmod(0o755)  # a native one is started
-    return files
+    return listed
 
 
-def _members(data: bytes, max_bytes: int) -> dict[str, bytes]:
-    """By name. Raises ValueError, and what zstandard and tarfile do."""
-    if zstandard.frame_content_size(data) > max_bytes:
-        raise ValueError(f"it is larger than the {max_bytes} bytes accepted")
-    # allocates what the frame's header says, and refuses a byte more, or a header that says nothing
-    plain = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
-    members: dict[str, bytes] = {}
-    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
-        for member in archive:
-            regular = member.type == tarfile.REGTYPE and not member.pax_headers
-            if not regular or member.name in members or not _NAME.fullmatch(member.name):
-                raise ValueError(f"{member.name[:200]!r} is no file of a bundle")
-            content = archive.extractfile(member)
-            assert content is not None, "it is a regular file"
-            members[member.name] = content.read()
-    return members
+_PIECE = 1 << 10  # compressed bytes at a time: RFC 8878 makes at most 32 KiB of each
+_WINDOW = 8 << 20  # bytes that a decoder has to keep; RFC 8878 3.1.1.1.2 recommends this bound
+
+
+class _Plain:
+    """What is in the frame, as a stream. Raises ValueError for more than ``max_bytes``."""
+
+    def __init__(self, file: BinaryIO, max_bytes: int) -> None:
+        self._file = file
+        self._frame = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+        self._held, self._left = b"", max_bytes
+        head = file.read(18)  # RFC 8878 3.1.1: the longest header of a frame
+        file.seek(0)
+        if not 0 <= zstandard.frame_content_size(head) <= max_bytes:
+            raise ValueError(f"no size, or it is larger than the {max_bytes} bytes accepted")
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """The next ``size`` bytes. Raises EOFError at the end of the file."""
+        while size:
+            if not self._held and not self._more():
+                raise EOFError("it is cut off")
+            piece, self._held = self._held[:size], self._held[size:]
+            size -= len(piece)
+            yield piece
+
+    def read(self, size: int) -> bytes:
+        return b"".join(self.pieces(size))
+
+    def finish(self) -> None:
+        """Reads the rest. Raises ValueError if there is anything but zeros, or more frames."""
+        while self._held or self._more():
+            if self._held.strip(b"\0"):
+                raise ValueError("it goes on after its end")
+            self._held = b""
+
+    def _more(self) -> bool:
+        while not self._frame.eof and not self._held:
+            if not (data := self._file.read(_PIECE)):
+                raise EOFError("it is cut off")
+            self._held = self._frame.decompress(data)
+            self._left -= len(self._held)
+            if self._left < 0:
+                raise ValueError("it is larger than it says")
+        if self._frame.eof and (self._frame.unused_data or self._file.read(1)):
+            raise ValueError("it goes on after its end")
+        return bool(self._held)
+
+
+def _members(plain: _Plain) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Names with contents, each to be read before the next. Each header is checked here, and no
+    general reader of archives sees the file: those read extensions of any size before one can look.
+    Raises ValueError, and what zstandard and tarfile do."""
+    names: set[str] = set()
+    while (head := plain.read(tarfile.BLOCKSIZE)).strip(b"\0"):
+        member = tarfile.TarInfo.frombuf(head, "ascii", "backslashreplace")
+        name = member.name
+        if member.type != tarfile.REGTYPE or name in names or not _NAME.fullmatch(name):
+            raise ValueError(f"{name[:200]!r} is no file of a bundle")
+        names.add(name)
+        most = MAX_TEXT if name.endswith(".json") else MAX_BYTES
+        if not 0 <= member.size <= most or len(names) > MAX_MEMBERS:
+            raise ValueError(f"{name!r} has over {most} bytes, or is one of over {MAX_MEMBERS}")
+        yield name, plain.pieces(member.size)
+        plain.read(-member.size % tarfile.BLOCKSIZE)
+    plain.finish()
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ from harness.sim.run_files import WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.size.memory_plan import EXECUTORCH_ALIGNMENT, require_sound_plan
+from harness.system.cancellation import cancelling
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import hil_command
@@ -160,7 +161,7 @@ def run_cases(
     for board in (each.target for there in chosen.values() for each in there):
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool, cancelling(pool):
 
         def build(each: Chosen, source: FirmwareSource) -> _Runner:
             wanted = build_options(options.oracle)

@@ -75,7 +75,7 @@ class Board:
         board = self._job.board
         signal.setitimer(signal.ITIMER_REAL, board.flash_seconds)
         if board.flash:
-            argv = [argument.format(file=file) for argument in board.flash]
+            argv = [argument.replace("{file}", file) for argument in board.flash]
             subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
         else:
             self._bootstrap.load(file)

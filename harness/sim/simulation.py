@@ -49,6 +49,7 @@ from harness.sim.run_files import (
 from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import SimulatorFacts, Transcript
+from harness.system.cancellation import cancelling
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess, remove
@@ -229,7 +230,8 @@ def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list
     """Results up to the first, in order, that does not end well; processes not begun then never
     run."""
     done = []
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1), "process") as pool:
+    workers = min(len(parts), os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers, "process") as pool, cancelling(pool):
         for future in [pool.submit(run, part) for part in parts]:
             done.append(future.result())
             if not done[-1].ended_well:

@@ -40,6 +40,7 @@ from harness.suites.suites import (
     unknown_tests,
 )
 from harness.system import toolchain
+from harness.system.cancellation import cancelling
 from harness.system.files import disk_errors, sha256_of
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
@@ -152,7 +153,7 @@ def replay(
 ) -> Iterator[dict[str, Any]]:
     """The phases of every test whose simulations end as recorded."""
     longest_first = sorted(recordings, key=lambda recording: -recording.seconds)
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool, cancelling(pool):
         results = pool.map(lambda recording: _replay(recording, workspace), longest_first)
         for number, phases in enumerate(results, start=1):
             progress(f"suite, simulating stored programs {number}/{len(recordings)}")

@@ -112,12 +112,14 @@ def require_standins(workspace: Workspace) -> None:
 
 def _environment(directory: Path, exporter: CheckoutExporter | None) -> dict[str, str]:
     """One thread per worker: the suite's tensors are tiny, and the workers take all cores."""
-    packages = [str(paths.import_root())]
+    packages, bytecode = [str(paths.import_root())], {}
     if exporter is not None:
         packages.insert(0, str(exporter.environment))
+        bytecode["PYTHONDONTWRITEBYTECODE"] = "1"  # the environment is sealed
     own = [str(directory / _STANDIN_FOLDER), str(Path(sys.executable).parent)]
     return {
         **os.environ,
+        **bytecode,
         "PATH": os.pathsep.join([*own, os.environ.get("PATH", "")]),
         "EXECUTORCH_ROOT": str(directory),
         RUNNERS_VARIABLE: str(directory / "arm_test"),  # ExecuTorch also looks in other places

@@ -6,7 +6,8 @@ A folder of ``.hil/cache/suite-exports`` belongs to one suite and one ``export_k
       entry.json      the seal, with what pytest reported of the test's phases
       N.json          one simulation in the test: arguments, status, files (``standin.record``)
       N.log, N/       its console; the files of its directory, program and inputs among them
-    collected/DIGEST  the tests that pytest collected for a keyword, by a digest of the keyword
+    collected/DIGEST/ the tests that pytest collected for a keyword, by a digest of the keyword
+      entry.json      the seal, with the tests
 
 A recording is sealed when it is complete, and written under a lock: processes may share the store,
 and a killed process leaves its complete recordings.
@@ -14,7 +15,6 @@ and a killed process leaves its complete recordings.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -29,7 +29,7 @@ from harness.export.checkout import CheckoutExporter
 from harness.suites.standin.record import REFUSED, Simulation, read_simulation
 from harness.suites.suites import Suite
 from harness.system import artifact_cache
-from harness.system.files import MALFORMED, content_digest, read_json, write_whole
+from harness.system.files import MALFORMED, content_digest
 from harness.system.git import files_below
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
@@ -79,10 +79,9 @@ class ExportStore:
     def collected(self, keyword: str | None) -> tuple[list[str], list[dict[str, Any]]] | None:
         """The tests that match a keyword, and pytest's reports on files that it could not collect.
         None for a keyword that was not used before: only pytest knows its matches."""
-        with suppress(OSError, *MALFORMED):
-            fields = read_json(self.folder / _COLLECTED / artifact_cache.key_of(keyword or ""))
-            return [str(test) for test in fields["tests"]], list(fields["phases"])
-        return None
+        key = artifact_cache.key_of(keyword or "")
+        entry = artifact_cache.load(self.folder / _COLLECTED / key, key)
+        return None if entry is None else (entry.facts["tests"], entry.facts["phases"])
 
     def prepare(self) -> None:
         """Marks the store as in use and makes its folders. Raises OSError."""
@@ -117,8 +116,10 @@ class ExportStore:
         self, keyword: str, tests: Sequence[str], phases: Sequence[Mapping[str, Any]]
     ) -> None:
         """``tests`` before shard and sample; ``phases`` of files that could not be collected."""
-        content = json.dumps({"tests": list(tests), "phases": list(phases)})
-        write_whole(self.folder / _COLLECTED / artifact_cache.key_of(keyword), content)
+        key = artifact_cache.key_of(keyword)
+        folder = self.folder / _COLLECTED / key
+        folder.mkdir(exist_ok=True)
+        artifact_cache.seal(folder, key, {"tests": list(tests), "phases": list(phases)})
 
     def discard(self) -> None:
         """Removes everything, other runs' recordings too."""

@@ -12,19 +12,22 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError
+from harness.system.cancellation import raise_if_cancelled
 from harness.system.files import MALFORMED, read_json, sha256_of, text_of, write_whole
 from harness.system.locks import in_use
 
 ENTRY = "entry.json"
 LOCK_SECONDS = 1800.0  # longer than any build may take
+_LOOK_SECONDS = 0.2  # between looks whether this process was cancelled
 
 
 def key_of(facts: object) -> str:
@@ -90,14 +93,15 @@ def load(place: Path, key: str) -> Entry | None:
 
 
 def files_below(place: Path) -> list[str]:
-    """The names of all files of a folder but its entry, sorted."""
-    paths = (path.relative_to(place) for path in place.rglob("*") if path.is_file())
+    """The names of all files and links of a folder but its entry, sorted."""
+    found = (path for path in place.rglob("*") if path.is_symlink() or path.is_file())
+    paths = (path.relative_to(place) for path in found)
     return sorted(path.as_posix() for path in paths if path.as_posix() != ENTRY)
 
 
 def seal(place: Path, key: str, facts: Mapping[str, Any] | None = None) -> Entry:
     """Declares the folder whole, with the files it has now. Raises OSError."""
-    files = {name: sha256_of(place / name) for name in files_below(place)}
+    files = {name: _digest(place / name) for name in files_below(place)}
     entry = Entry(key, files, dict(facts or {}))
     text = json.dumps({**asdict(entry), "seal": entry.seal()}, indent=1, sort_keys=True)
     write_whole(place / ENTRY, text + "\n")
@@ -138,11 +142,14 @@ def locked(
         lock.acquire(blocking=False)
     except filelock.Timeout:
         on_wait()
-        try:
-            lock.acquire(timeout=seconds)
-        except filelock.Timeout as error:
-            message = f"another process has been building for {seconds:.0f} s"
-            raise InfraError(message, path=lock.lock_file) from error
+        until = time.monotonic() + seconds
+        while not lock.is_locked:
+            raise_if_cancelled()
+            if time.monotonic() > until:
+                message = f"another process has been building for {seconds:.0f} s"
+                raise InfraError(message, path=lock.lock_file) from None
+            with suppress(filelock.Timeout):
+                lock.acquire(timeout=_LOOK_SECONDS)
     try:
         yield
     finally:
@@ -159,11 +166,18 @@ def clear(place: Path) -> None:
 
 
 def digest_of(path: Path) -> str | None:
-    """The sha256 of a file; None when it cannot be read."""
+    """The sha256 of a file, or of where a link leads; None when it cannot be read."""
     try:
-        return sha256_of(path)
+        return _digest(path)
     except OSError:
         return None
+
+
+def _digest(path: Path) -> str:
+    """What a link leads to is not the entry's, so that the link is sealed, and not the file."""
+    if path.is_symlink():
+        return hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest()
+    return sha256_of(path)
 
 
 _TELLING = ("vendor_id", "flags", "CPU implementer", "Features")  # x86, and the Arm ones

@@ -20,6 +20,7 @@ from harness.core.errors import InfraError
 _HINTS = {
     errno.ENOSPC: "free some space, or point HIL_HOME at another disk",
     errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
+    errno.ENOLCK: "its file system has no locks (NFS?): point HIL_HOME at a local disk",
     errno.EROFS: "point HIL_HOME at a disk that can be written",
 }
 _PIECE = 1 << 20  # bytes read at a time
@@ -45,15 +46,15 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     """The content of a file. Raises OSError, also for what is no regular file (a FIFO, on which
     reading might never end, a device, a directory) and for more than ``most`` bytes.
     """
-    with _regular(path) as (file, size):
+    with regular(path) as (file, size):
         if most is not None and size > most:
             raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
         return file.read()
 
 
 @contextmanager
-def _regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The file, opened, and its size."""
+def regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """The file, opened, and its size. Raises OSError for what is no regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -73,7 +74,7 @@ def text_of(path: Path) -> str:
 def sha256_of(path: Path) -> str:
     """The sha256 of a file's content, in hex. Raises OSError as ``read_regular`` does."""
     digest = hashlib.sha256()
-    with _regular(path) as (file, _):
+    with regular(path) as (file, _):
         while piece := file.read(_PIECE):  # weights may be larger than memory
             digest.update(piece)
     return digest.hexdigest()
@@ -107,6 +108,13 @@ def disk_hint(error: OSError) -> str | None:
     """What to do about it, if anything is known."""
     if error.errno in _NOT_ALLOWED and isinstance(error.filename, str):
         return _whose(Path(error.filename).absolute())
+    if error.errno == errno.ENOSPC and isinstance(error.filename, str):
+        place = Path(error.filename).absolute()
+        while not place.exists():
+            place = place.parent
+        space = os.statvfs(place)
+        if space.f_files and not space.f_favail:
+            return "no inode is free (`df -i`): remove files, or point HIL_HOME at another disk"
     return _HINTS.get(error.errno or 0)
 
 

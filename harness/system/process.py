@@ -18,6 +18,7 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.core.verdict import Word
+from harness.system.cancellation import raise_if_cancelled
 from harness.system.quota import Excess
 from harness.system.tied_process import TiedProcess
 
@@ -47,6 +48,7 @@ class Bounds:
     host_seconds: float
     stall_seconds: float
     output_bytes: int = 256 << 20
+    line_bytes: int = 32 << 20  # without an end; the log parser reads no more of a line, either
     grace_seconds: float = 0.5  # from a fatal line until the child is stopped: for the rest of it
 
 
@@ -112,9 +114,10 @@ def run(
 ) -> Ended:
     """Run ``argv`` to its end, in a session of its own; it inherits ``descriptors``.
 
-    OSError: the console cannot be written.
+    OSError: the console cannot be written. KeyboardInterrupt: this process was cancelled.
     """
     watch = watch or Watch()
+    raise_if_cancelled()
     started = time.monotonic()
     with (
         console.open("wb") as log,
@@ -160,6 +163,7 @@ def _watch(
     try:
         while True:
             ended = recorder.wait_for_news(pidfd)
+            raise_if_cancelled()
             now = time.monotonic()
             spoke = recorder.drain()
             if spoke or watch.busy():
@@ -204,6 +208,7 @@ class _Recorder:
         self._started = started
         self._on_output = on_output
         self.size = 0
+        self._line = 0  # bytes since the last end of a line
         self.times: list[tuple[int, float]] = []
         self.complete = False  # nobody writes to the console any more
 
@@ -226,6 +231,8 @@ class _Recorder:
             return b""
 
     def excess(self, bounds: Bounds) -> Excess | None:
+        if self._line > bounds.line_bytes:
+            return Excess.LINE
         return Excess.CONSOLE if self.size > bounds.output_bytes else None
 
     def drain(self) -> bool:
@@ -249,6 +256,7 @@ class _Recorder:
             return
         self._log.write(data)
         self.size += len(data)
+        self._line = len(data) - data.rfind(b"\n") - 1 + (0 if b"\n" in data else self._line)
         seconds = time.monotonic() - self._started
         if self.times and seconds - self.times[-1][1] < _MARK:
             self.times[-1] = (self.size, self.times[-1][1])

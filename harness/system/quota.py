@@ -33,6 +33,7 @@ class Excess(Word):
     """What a program had too much of."""
 
     CONSOLE = "console"
+    LINE = "line"
     FILE_BYTES = "file_bytes"
     TOTAL_BYTES = "total_bytes"
     FILES = "files"

@@ -118,13 +118,18 @@ def _fvp_hint(package: str) -> str:
     )
 
 
+def _spec(name: str) -> ToolSpec:
+    """Of a program that a target's file names, by its path or another name, too."""
+    return SPECS.get(Path(name).name) or ToolSpec(name, "", required=False)
+
+
 def find(name: str) -> Tool | None:
-    """A tool on PATH, or None."""
-    spec = SPECS[name]
+    """A tool on PATH or at a path, or None."""
+    spec = _spec(name)
     found = shutil.which(name)
     if found is None:
         return None
-    path = Path(found)
+    path = Path(found).absolute()
     version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
     return Tool(name, path, version, note)
 
@@ -140,17 +145,18 @@ def require(name: str) -> Tool:
 def locate(name: str) -> Path:
     """The path of a tool on PATH, without its version; its package is installed where that is
     allowed. Raises ToolMissing as ``require`` does."""
-    found = shutil.which(name)
-    if found is None and install(SPECS[name].package):
+    found, spec = shutil.which(name), _spec(name)
+    if found is None and spec.package and install(spec.package):
         found = shutil.which(name)
     if found is None:
+        own = "the target's file names it; install it, or name another program there"
         raise ToolMissing(
             f"{name} is not installed (not found on PATH)",
-            hint=_install(SPECS[name]),
+            hint=_install(spec) if spec.package else own,
             tool=name,
-            package=SPECS[name].package,
+            package=spec.package,
         )
-    return Path(found)
+    return Path(found).absolute()
 
 
 def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool | None:

@@ -28,7 +28,10 @@ def test_the_newest_night_and_an_older_one(url: str, tmp_path: Path) -> None:
     words = ["nightly", "page", "-o", str(out), "--history", url]
     told = CliRunner().invoke(main, words)
     assert told.exit_code == 0, told.output
-    assert "night n2: 6 new failures, 1 still failing; of 2 nothing is known" in told.output
+    assert (
+        "night n2: 6 new failures, 1 still failing, 1 in quarantine; of 2 nothing is known"
+        in told.output
+    )
     assert "<!DOCTYPE html>" in out.read_text()
     older = json.loads(CliRunner().invoke(main, [*words, "n1", "--json"]).stdout)
     assert older["night"] == "n1"

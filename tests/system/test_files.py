@@ -117,3 +117,32 @@ def test_a_full_disk_is_infrastructure_with_a_way_out(tmp_path: Path) -> None:
     assert caught.value.errno == "ENOSPC"
     assert caught.value.path == str(tmp_path / "record.json")
     assert "HIL_HOME" in str(caught.value.hint)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+def test_a_disk_without_inodes_is_told_apart(tmp_path: Path) -> None:
+    """A real tmpfs of two inodes, which has bytes left."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from harness.system.files import DiskError, disk_errors\n"
+        "try:\n"
+        "    with disk_errors('making files'):\n"
+        "        for n in range(9): (Path(sys.argv[1]) / str(n)).touch()\n"
+        "except DiskError as error: print(error.kind, error.hint)\n"
+    )
+    mount = f'mount -t tmpfs -o nr_inodes=2,size=1M none {tmp_path} && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stdout.startswith("disk_full no inode is free (`df -i`)"), done.stderr
+
+
+def test_a_disk_without_locks_says_what_to_do() -> None:
+    with pytest.raises(DiskError) as caught, disk_errors("locking"):
+        raise OSError(errno.ENOLCK, "No locks available", "/net/.hil/in_use.lock")
+    assert "NFS" in str(caught.value.hint)

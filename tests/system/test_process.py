@@ -13,6 +13,7 @@ import pytest
 
 from harness.system import process
 from harness.system.process import Bounds, Ended, Watch, run, tree_cpu_seconds, tree_is_ready
+from harness.system.quota import Excess
 from tests.processes import ends
 
 
@@ -157,6 +158,19 @@ def test_endless_flood_is_bounded(tmp_path: Path) -> None:
     ended, said = child(tmp_path, "yes", output=1 << 20)
     assert ended.stop == "output_limit"
     assert len(said) > 1 << 20
+
+
+def test_a_line_without_an_end_is_bounded(tmp_path: Path) -> None:
+    """Well before the bound of the console: nothing reads the rest of such a line."""
+    ended, said = shell(tmp_path, "echo first; exec tr '\\0' x < /dev/zero", output=1 << 40)
+    assert (ended.stop, ended.excess) == ("output_limit", Excess.LINE)
+    assert 32 << 20 < len(said) < 34 << 20
+
+
+def test_many_lines_are_not_one(tmp_path: Path) -> None:
+    script = "for i in 1 2 3; do head -c 15000000 /dev/zero | tr '\\0' x; echo; done"
+    ended, said = shell(tmp_path, script)
+    assert (ended.stop, ended.excess, len(said)) == ("exited", None, 45_000_003)
 
 
 def test_a_flood_that_is_read_slowly_meets_its_deadline(tmp_path: Path) -> None:

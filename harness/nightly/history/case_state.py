@@ -37,7 +37,8 @@ class State(Word):
         member.sign, member.style, member.junit = sign, style, junit
         return member
 
-    NEW = "new", "✗", "bold red", _FAILURE  # fails, and passed before or was never run
+    # fails, and passed before, was never run, or never counted (a quarantine)
+    NEW = "new", "✗", "bold red", _FAILURE
     CHANGED = "changed", "✗≠", "bold red", _FAILURE  # failed before, of another cause
     LOST = "gone while it failed", "✗∅", "bold red", _FAILURE
     STILL = "still failing", "✖", "red", _FAILURE
@@ -219,7 +220,11 @@ class Standing:
         if not was_bad:
             return State.NEW
         assert self.since is not None  # the row is bad
-        return State.CHANGED if self.since.first is row else State.STILL
+        first = self.since.first
+        if first is row:
+            return State.CHANGED
+        before = (r for r in self.earlier if r.time >= first.time and r.bad)
+        return State.NEW if all(r.quarantined for r in before) else State.STILL
 
     @cached_property
     def since(self) -> FirstBad | None:

@@ -1,4 +1,5 @@
-"""A night compared with those before it: what terminal, page, JUnit and GitHub all show.
+"""A night compared with those before it: what terminal, page, JUnit, message, issues and exit code
+all show. What is new, what counts and whose it is, is decided here and in ``case_state`` alone.
 
 Failures that one cause may explain are a group: an operator, or an input that changed. A group says
 what its rows show and no more: an operator that a failure names, or that all these failures have
@@ -54,11 +55,12 @@ class Group:
 @dataclass(frozen=True)
 class Comparison:
     """``before``: the night that it is compared with, None for the first; ``cases``: those of the
-    plan in its order, then what is gone."""
+    plan in its order, then what is gone; ``partial``: of a shard, which may have none."""
 
     night: Night
     before: Night | None
     cases: tuple[Standing, ...]
+    partial: bool = False
 
     @cached_property
     def counts(self) -> dict[State, int]:
@@ -73,6 +75,24 @@ class Comparison:
 
     def of(self, *states: State) -> list[Standing]:
         return [case for case in self.cases if case.state in states]
+
+    @property
+    def new(self) -> list[Standing]:
+        return [case for case in self.cases if case.state.is_new]
+
+    @property
+    def failures(self) -> list[Standing]:
+        """What fails and counts, and began on this branch: what still fails on the branch that it
+        is compared with is that one's."""
+        own = self.before is None or self.before.origin.branch == self.night.origin.branch
+        return [case for case in self.cases if case.state.failing and (own or case.state.is_new)]
+
+    @property
+    def last_days(self) -> list[str]:
+        """The cases whose quarantine ends with the day of this night."""
+        shown = {case.case for case in self.cases}
+        today = self.night.began[:10]
+        return [p.case for p in self.night.plan if p.last_day == today and p.case in shown]
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -102,17 +122,22 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """The night in one sentence."""
-        number = self.counts
-        new = sum(count for state, count in number.items() if state.is_new)
+        number, new = self.counts, len(self.new)
+        if not self.cases:
+            return "no case is of this shard" if self.partial else "no case was planned"
         failing = any(state.failing for state in number)
-        text = (
-            counted(new, "new failure") if new else "no new failures" if failing else "no failures"
-        )
+        quarantined = number.get(State.QUARANTINED, 0)
+        none = "no new failures" if failing else "no failures" + " that count" * bool(quarantined)
+        text = counted(new, "new failure") if new else none
         of_new = (State.CHANGED, State.LOST)
         if parts := [f"{number[s]} {s}" for s in of_new if s in number]:
             text += f" ({', '.join(parts)})"
         if still := number.get(State.STILL, 0):
             text += f", {still} still failing"
+        if quarantined:
+            text += f", {quarantined} in quarantine"
+        if last := self.last_days:
+            text += f"; the quarantine of {listed(last, _NAMED)} ends today"
         if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
             text += f"; of {unknown} nothing is known"
         if self.moved and abs(self.moved[0][1].ratio) >= _HEADLINE:
@@ -124,7 +149,7 @@ class Comparison:
         """As of any run; a failure in quarantine does not count, a missing case is INFRA, and a
         failing case must not leave."""
         if not self.cases:
-            return ExitCode.FAILED
+            return ExitCode.PASSED if self.partial else ExitCode.FAILED
         ends = [_end(case) for case in self.cases]
         verdicts = [end for end in ends if end is not None]
         return exit_code(verdicts) if verdicts else ExitCode.PASSED
@@ -167,7 +192,7 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
         for case in cases
         if only is None or case.case in only
     )
-    return Comparison(night, next(iter(before), None), tuple(shown))
+    return Comparison(night, next(iter(before), None), tuple(shown), only is not None)
 
 
 def standing(

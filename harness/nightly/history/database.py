@@ -90,9 +90,15 @@ def _engine(text: str) -> sa.Engine:
 
 
 def _sqlite(url: sa.URL) -> sa.Engine:
-    if url.database and url.database != ":memory:":
-        with disk_errors("making the folder of the history"):
-            Path(url.database).absolute().parent.mkdir(parents=True, exist_ok=True)
+    file = url.database or ""  # what SQLite makes of "", ":memory:" and "file:..." may keep nothing
+    if url.host or not file or file == ":memory:" or file.startswith("file:"):
+        shown = url.set(query={}).render_as_string(hide_password=True)
+        raise UnknownDatabase(shown, "it names no file, so nothing would be kept")
+    with disk_errors("making the folder of the history"):
+        place = Path(file).absolute()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists() and not place.is_file():
+            raise UnknownDatabase(str(url), "that is not a regular file")
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY_S})
 
     @sa.event.listens_for(engine, "connect")

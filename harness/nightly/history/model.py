@@ -207,6 +207,7 @@ class Planned:
     shard: int = 1
     owner: str = ""
     quarantined: str = ""
+    last_day: str = ""  # of its quarantine, in ISO 8601
 
 
 @dataclass(frozen=True)

@@ -186,6 +186,7 @@ def _bounds(request: Request) -> Bounds:
         host_seconds=request.limits.get("--timelimit", math.inf),
         stall_seconds=math.inf,
         output_bytes=sys.maxsize,
+        line_bytes=sys.maxsize,
         grace_seconds=0,
     )
 

@@ -20,6 +20,7 @@ from harness.export.checkout import (
     read_sources,
 )
 from harness.firmware.sources import bundled as plan
+from harness.system import artifact_cache
 from harness.system.paths import executorch_package
 
 from .conftest import Tree
@@ -30,15 +31,14 @@ def lay(tree: Tree) -> Path:
 
 
 def python(place: Path, code: str) -> str:
-    own = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
-    environ = {name: value for name, value in os.environ.items() if name not in own}
+    """As the exporter's process is started."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-B", "-c", code],
         check=True,
         capture_output=True,
         text=True,
         cwd=place.parent,
-        env={**environ, "PYTHONPATH": str(place)},
+        env={**os.environ, "PYTHONPATH": str(place)},
     )
     return done.stdout.strip()
 
@@ -61,7 +61,28 @@ def test_nothing_is_written_into_the_checkout(tree: Tree) -> None:
     place = lay(tree)
     python(place, "import executorch.exir.lowering, executorch.exir._serialize")
     assert tree.listing() == before
-    assert list((place / "executorch/exir/__pycache__").glob("lowering.*.pyc"))
+    assert not list(place.rglob("*.pyc")), "the environment is sealed"
+
+
+@pytest.mark.parametrize("damage", ["another link", "a file for a link", "bytecode", "no version"])
+def test_a_damaged_environment_is_made_again(tree: Tree, damage: str) -> None:
+    package = lay(tree) / "executorch"
+    file = package / "exir/lowering.py"
+    if damage == "bytecode":
+        (file.parent / "__pycache__").mkdir()
+        (file.parent / "__pycache__" / "lowering.pyc").write_bytes(b"another program")
+    elif damage == "no version":
+        (package / "version.py").write_text("")
+    else:
+        file.unlink()
+        if damage == "another link":
+            file.symlink_to(executorch_package() / "exir/lowering.py")
+        else:
+            file.write_text("STEP = 'nobody knows'\n")
+    again = lay(tree) / "executorch"
+    assert (again / "exir/lowering.py").readlink() == tree.root / "exir/lowering.py"
+    assert not list(again.rglob("*.pyc"))
+    assert "9.8.0" in (again / "version.py").read_text()
 
 
 def test_schemas_are_the_checkouts(tree: Tree) -> None:
@@ -96,7 +117,7 @@ def test_older_checkouts_import_cmsis_nn_by_its_own_name(tree: Tree) -> None:
 
 
 def test_an_edit_needs_no_other_environment(tree: Tree) -> None:
-    """The links show it, and bytecode of the other files is used again."""
+    """The links show it."""
     place = lay(tree)
     tree.write("exir/lowering.py", "STEP = 'edited'\n")
     assert lay(tree) == place
@@ -123,24 +144,9 @@ def test_a_killed_attempt_is_never_used(
         patched.setattr(checkout, "_link", killed)
         with pytest.raises(KeyboardInterrupt):
             lay(tree)
-    assert list((own_cache / "cache" / "executorch-python").iterdir()) == []
+    (place,) = (p for p in (own_cache / "cache/executorch-python").iterdir() if p.is_dir())
+    assert artifact_cache.check(place) is None
     assert (lay(tree) / "executorch/version.py").is_file()
-
-
-def test_two_processes_at_once(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch, own_cache: Path
-) -> None:
-    """The slower one takes what the faster one has put there."""
-    link = checkout._link
-
-    def slower(*given: Any) -> None:
-        link(*given)
-        monkeypatch.setattr(checkout, "_link", link)
-        lay(tree)
-
-    monkeypatch.setattr(checkout, "_link", slower)
-    place = lay(tree)
-    assert [p.name for p in place.parent.iterdir()] == [place.name]
 
 
 def test_a_cache_that_cannot_be_written(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,19 @@ def test_without_a_word_it_is_in_the_state_directory(
 
 @pytest.mark.parametrize(
     ("said", "why"),
-    [("history.db", "it is no URL"), ("mysql://me:secret@h/d", "neither sqlite nor postgresql")],
+    [
+        ("history.db", "it is no URL"),
+        ("mysql://me:secret@h/d", "neither sqlite nor postgresql"),
+        ("sqlite://", "nothing would be kept"),
+        ("sqlite:///", "nothing would be kept"),  # sqlite:///$UNSET
+        ("sqlite:///:memory:", "nothing would be kept"),
+        ("sqlite:///file::memory:?uri=true", "nothing would be kept"),
+        ("sqlite:///file:x?mode=memory&uri=true", "nothing would be kept"),
+        ("sqlite://me:secret@host/history.db", "it names no file"),
+        ("sqlite:////dev/null", "not a regular file"),
+        ("sqlite:////", "not a regular file"),
+        ("sqlite:////tmp", "not a regular file"),
+    ],
 )
 def test_what_is_no_history_is_told_without_its_password(said: str, why: str) -> None:
     with pytest.raises(UnknownDatabase, match=why) as caught:

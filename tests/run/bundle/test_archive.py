@@ -94,7 +94,7 @@ FORGED: dict[str, tuple[Forge, str]] = {
     "a manifest that is a list": (changed(MANIFEST, b"[]"), "does not list"),
     "a digest that is a number": (
         lambda c: packed(described(c, files={"a": 1})),
-        "'a' is not what manifest.json lists",
+        "is not what manifest.json lists",
     ),
     "newer": (lambda c: packed(described(c, format=4)), "this version reads 3"),
     "older": (lambda c: packed(described(c, format=2)), "format is 2, and this version reads 3"),
