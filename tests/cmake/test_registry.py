@@ -32,7 +32,7 @@ class Planted:
         self.folder, self.build = folder / "kernels", folder / "build"
         self.folder.mkdir()
         (folder / "CMakeLists.txt").write_text(LISTS)
-        for name in ("CMakeLists.txt", "registry.cmake", "registry.cpp.in"):
+        for name in ("CMakeLists.txt", "choice.cmake", "registry.cmake", "registry.cpp.in"):
             shutil.copy(KERNELS / name, self.folder)
 
     def write(self, name: str, text: str) -> None:

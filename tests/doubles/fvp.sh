@@ -159,8 +159,6 @@ case $ending in
   image_not_loaded) banner; not_loaded ;;
   image_alias) not_loaded; pass ;;
   unity_fails) loaded; outputs; printf '3 Tests 1 Failures 0 Ignored \nFAIL\n'; complete ;;
-  tflm_no_operator)
-    loaded; printf "Didn't find op for builtin opcode 'SHAPE'\nAllocateTensors() failed\n"; exit 1 ;;
   terminal_escapes)
     loaded; printf '\033]52;c;aGk=\007\033P1$r\033\\\010\010\r::error::x\n##[group]y\n'; outputs; complete ;;
   *) echo "no such ending: $ending" >&2; exit 99 ;;

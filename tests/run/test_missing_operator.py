@@ -15,7 +15,7 @@ from torch import nn
 torch.manual_seed(1)
 class Sums(nn.Module):
     def forward(self, x):
-        return torch.cumsum(x, 1)
+        return torch.cumprod(x, 1)
 class Network(nn.Module):
     def __init__(self):
         super().__init__()
@@ -37,8 +37,8 @@ def test_the_layer_and_the_reason_are_told_before_a_build(
     assert (record.verdict, record.run_dir) == ("EXPORT_ERROR", None)
     assert record.cause is not None
     assert record.cause.kind == "operator_missing"
-    assert record.cause.facts["layers"] == {"aten::cumsum.out": "sums (Sums), on float32"}
-    assert "aten::cumsum.out comes from sums (Sums), on float32: ExecuTorch's quantiser" in (
+    assert record.cause.facts["layers"] == {"aten::cumprod.out": "sums (Sums), on float32"}
+    assert "aten::cumprod.out comes from sums (Sums), on float32: ExecuTorch's quantiser" in (
         record.cause.text
     )
     assert "--executorch DIR" in record.cause.text
