@@ -134,13 +134,11 @@ def expectation_of(
     *,
     with_references: bool,
     strict: bool = False,
-    accept_command: str = "",
     accepted: Sequence[str] = (),
 ) -> Expectation:
-    """``with_references``: whether the accepted runs followed the same arithmetic; ``strict`` and
-    ``accept_command``: as in Expectation; ``accepted``: names of known defects, beside those of the
-    budgets. Raises UsageError for a ``pte`` that cannot be read, a malformed reference or a bad
-    tolerance."""
+    """``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as
+    in Expectation; ``accepted``: names of known defects, besides those of the budgets. Raises
+    UsageError for a ``pte`` that cannot be read, a malformed reference or a bad tolerance."""
     try:
         pte_sha256 = sha256_of(pte)
     except OSError as error:
@@ -166,7 +164,6 @@ def expectation_of(
         prints_all_figures=firmware.source.prints_all_figures,
         truth=truth,
         strict=strict,
-        accept_command=accept_command if with_references else "",
         defects=tuple(d for d in defects if d.name not in names),
         accepted_defects=tuple(d for d in defects if d.name in names),
         defects_unread=unread,

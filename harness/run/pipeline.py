@@ -256,23 +256,26 @@ def run_case(
     if not same_arithmetic:
         notes += (f"not compared with an accepted reference: none is of --oracle {options.oracle}",)
     strict = is_strict() if options.strict is None else options.strict
+    expectation = expectation_of(
+        case,
+        program,
+        firmware,
+        pte,
+        options.tolerance_lsb,
+        with_references=same_arithmetic,
+        strict=strict,
+        accepted=options.accept_known_defects,
+    )
+    if strict and same_arithmetic:
+        command = _accept_command(case, firmware.source, options)
+        expectation = replace(expectation, accept_command=command)
     plan = RunPlan(
         case=case,
         chosen=chosen,
         program=program,
         firmware=firmware,
         pte=pte,
-        expectation=expectation_of(
-            case,
-            program,
-            firmware,
-            pte,
-            options.tolerance_lsb,
-            with_references=same_arithmetic,
-            strict=strict,
-            accept_command=_accept_command(case, firmware.source, options) if strict else "",
-            accepted=options.accept_known_defects,
-        ),
+        expectation=expectation,
         static=static_metrics(firmware, pte),
         export_notes=notes,
         options=options.words,
