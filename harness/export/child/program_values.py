@@ -30,7 +30,7 @@ class ProgramValue:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the program may have in place of a value; ``number``: of the program's value."""
+    """What the program may have instead of a value; ``number``: of the program's value."""
 
     value: torch.Tensor
     number: int
@@ -72,7 +72,7 @@ class Candidates:
         return None
 
     def claims(self, region: Region, value: torch.Tensor) -> tuple[list[Claim], bool]:
-        """What the program may have computed in place of ``value``, and whether by its sources."""
+        """What the program may have computed instead of ``value``, and whether by its sources."""
         wanted = value.contiguous().numpy()
         own, rest = self._groups(region, wanted)
         rest = [number for number in rest if number not in self._others]
