@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,11 @@ def first_output(program: Program) -> bytes:
 
 def is_cached(source: ModelSource, process: ExportProcess | None = None) -> bool:
     return export([ExportRequest(source)], process=process)[0].cached
+
+
+def never_seen() -> str:
+    """A number that no run of the tests before had: the programs of those are cached."""
+    return f"3.{time.time_ns()}"
 
 
 def put(path: Path, text: str) -> None:
@@ -99,7 +105,7 @@ def test_a_file_that_is_opened_in_forward_counts(
     source = user_model(text)
     exported(source)
     assert is_cached(source)
-    put(tmp_path / "late.txt", "3")
+    put(tmp_path / "late.txt", never_seen())
     assert not is_cached(source)
 
 
@@ -127,7 +133,7 @@ value = float(kept.read_text())
     )
     exported(source)
     assert is_cached(source)
-    kept.write_text("3")
+    kept.write_text(never_seen())
     assert not is_cached(source)
 
 
