@@ -76,6 +76,15 @@ def test_of_two_values_the_operators_own_one_is_taken() -> None:
     assert candidates.partner(_region("mul"), value, 1).number == 0
 
 
+def test_another_operators_value_is_no_claim_however_it_is_named() -> None:
+    """Else the witness would accuse by it again and again, and never end."""
+    value = torch.zeros(3, dtype=torch.int8)
+    values = [program_values.ProgramValue(np.full(3, 9, np.int8), "add")]
+    claims, _ = program_values.Candidates(values, ()).claims(_region("add"), value)
+    assert {claim.number for claim in claims} == {0}
+    assert program_values.Candidates(values, {0}).claims(_region("add"), value) == ([], False)
+
+
 def _partner(candidate: Any, value: Any, within: Any) -> Any:
     candidates = program_values.Candidates([program_values.ProgramValue(candidate)], ())
     return candidates.partner(_region("add"), torch.from_numpy(value), within)

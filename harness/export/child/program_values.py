@@ -74,8 +74,10 @@ class Candidates:
     def claims(self, region: Region, value: torch.Tensor) -> tuple[list[Claim], bool]:
         """What the program may have computed instead of ``value``, and whether by its sources."""
         wanted = value.contiguous().numpy()
-        own, rest = self._groups(region, wanted)
-        rest = [number for number in rest if number not in self._others]
+        own, rest = (
+            [number for number in group if number not in self._others]
+            for group in self._groups(region, wanted)
+        )
         ordered = np.sort(wanted, axis=None).astype(np.int64)
         if not own:
             rest.sort(key=lambda number: float(np.abs(self._sorted(number) - ordered).sum()))
