@@ -39,7 +39,7 @@ from harness.system.settings import OWN
 Only = Literal["size", "outputs"]
 _ACCEPTABLE = (Reason.GROWN, Reason.ACCURACY, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
 # A run that becomes the truth may differ from the oracle and from the truth until now.
-_TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.TRUTH_OUTPUTS)
+_TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.FLOAT_ROUNDING, Reason.TRUTH_OUTPUTS)
 
 
 class NotAcceptable(HarnessError):
