@@ -11,6 +11,9 @@ from typing import Any
 
 import click
 
+from harness.core.verdict import ExitCode
+from harness.system.cancellation import signals_cancel
+
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
     "target file or a model file, 3 infrastructure (a tool is missing, a simulator does not start)."
@@ -58,6 +61,15 @@ class _Group(click.Group):
 
             print_error(error)
             sys.exit(as_harness_error(error).exit_code)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """A signal is obeyed from here on: a command's module may take a second to import."""
+        try:
+            with signals_cancel():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("hil: interrupted", err=True)
+            sys.exit(ExitCode.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)

@@ -14,7 +14,6 @@ import click
 from harness.core.errors import HarnessError
 from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
 from harness.system.unexpected import as_harness_error, traceback_of
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ def verb(function: _Verb) -> _Verb:
     def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
         click.get_current_context().meta[_JSON] = as_json
         try:
-            with signals_cancel():
-                result, code = function(*args, **kwargs)
+            result, code = function(*args, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click has words of its own for these; none where nobody reads (`| head`)
         except Exception as error:  # the boundary of this face
@@ -56,9 +54,6 @@ def verb(function: _Verb) -> _Verb:
             if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
             print_error(error)
-        except KeyboardInterrupt:
-            click.echo("hil: interrupted", err=True)
-            sys.exit(ExitCode.INTERRUPTED)
         if as_json:
             result = {"version": JSON_VERSION, **result}
             # "##[" anywhere in a line is a command to GitHub; in JSON it can stand in a string only
