@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from harness.core.verdict import ExitCode
+from harness.system.cancellation import signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
@@ -80,6 +81,15 @@ class _Group(click.Group):
         except Exception as error:  # the top-level error handler
             _fail(error, words)
         sys.exit(code if isinstance(code, int) else ExitCode.PASSED)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """A signal is obeyed from here on: a command's module may take a second to import."""
+        try:
+            with signals_cancel():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("hil: interrupted", err=True)
+            sys.exit(ExitCode.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)

@@ -15,7 +15,6 @@ import click
 from harness.core.errors import HarnessError, UsageError
 from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
 from harness.system.paths import hil_command
 from harness.system.unexpected import as_harness_error, traceback_of
 
@@ -28,6 +27,7 @@ JSON_VERSION: Final = 1
 _JSON = "harness.json"  # in the meta of click's context: whether it was asked for
 Answer: TypeAlias = tuple[dict[str, Any], ExitCode]  # of --json, and how to end
 _Verb = TypeVar("_Verb", bound=Callable[..., Answer])
+_CLOSE = 0.7  # how like a name must be to be meant, of 1
 # Types of arguments and options.
 PATH = click.Path(path_type=Path)
 EXISTING = click.Path(path_type=Path, exists=True)
@@ -48,17 +48,13 @@ def verb(function: _Verb) -> _Verb:
     def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
         click.get_current_context().meta[_JSON] = as_json
         try:
-            with signals_cancel():
-                result, code = function(*args, **kwargs)
+            result, code = function(*args, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click has words of its own for these; none where nobody reads (`| head`)
         except Exception as error:  # the boundary of this face
             if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
             sys.exit(print_failure(error, as_json=as_json))
-        except KeyboardInterrupt:
-            click.echo("hil: interrupted", err=True)
-            sys.exit(ExitCode.INTERRUPTED)
         if as_json:
             _print_json(result)
         sys.exit(code)
@@ -98,13 +94,13 @@ def usage_error(error: click.ClickException) -> UsageError:
     message, names = error.format_message().rstrip("."), getattr(error, "possibilities", None)
     if isinstance(error, click.NoSuchOption):
         message = f"`{command}` has no option {error.option_name}"
-        names = names or get_close_matches(error.option_name, _options(context))
+        names = names or get_close_matches(error.option_name, _options(context), cutoff=_CLOSE)
     elif context is not None and message.startswith("No such command"):
         name = context.args[0] if context.args else message.split("'")[1]
         message = f"`{command}` has no command '{name}'"
         group = context.command
         assert isinstance(group, click.Group)
-        names = get_close_matches(name, group.list_commands(context))
+        names = get_close_matches(name, group.list_commands(context), cutoff=_CLOSE)
     if names:
         hint = f"did you mean {' or '.join(names)}? {hint}"
     return UsageError(message, hint=hint)
