@@ -110,13 +110,19 @@ class Companion:
 
     ``words``: further arguments of the simulator. ``descriptors``: those it inherits for them.
     ``busy``: it computes for the guest now, so a silent guest is not stalled. ``status``: the
-    guest's exit status, known afterwards; None when it is unknown.
+    guest's exit status, known afterwards; None when it is unknown. ``began``: whether the guest
+    (under Linux the runner) was started, known afterwards; None: it cannot tell. ``problem``: the
+    line that it wrote to the console, if it ended the run. ``starts_guest``: the simulator waits
+    for it.
     """
 
     words: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     busy = False
     status: int | None = None
+    began: bool | None = None
+    problem: str | None = None
+    starts_guest = False
 
     def started(self, read_end: int) -> None:
         """Called when the simulator has its descriptors. ``read_end``: of its output pipe."""
