@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,21 +51,20 @@ class _Fvp(Simulator):
         return toolchain.require_fvp(settings.executable, settings.package)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
-        executable = tool.path.resolve()
-        words = argv(
-            str(executable),
-            section(target.simulators.fvp),
-            job.limits,
-            job.elf,
-            job.arguments,
-            job.work,
-        )
+        # The stand-in imports this module and needs no target.
+        from harness.sim.fvp_preflight import check_parameters, version_note
+
+        executable, settings = tool.path.resolve(), section(target.simulators.fvp)
+        words = argv(str(executable), settings, job.limits, job.elf, job.arguments, job.work)
+        environment = python_library(executable)
+        check_parameters(target, tool, environment, parameters(words))
         return Launch(
             words,
-            environment=python_library(executable),
+            environment=environment,
             files={FEATURES_FILE: FEATURES},
             readable=(job.elf, _root(executable)),
             licence=eula_accepted(),
+            stands_in=version_note(settings, tool),
             forks=True,  # it may show its terminals
         )
 
@@ -87,14 +87,19 @@ def argv(
             hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
             "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
         )
-    parameters = {
+    given = {
         **settings.parameters,
         names.enable: 1,
         names.cwd: str(work),
         names.command_line: command_line(arguments, names.command_line_limit),
     }
-    options = (w for name, value in parameters.items() for w in ("-C", f"{name}={_text(value)}"))
+    options = (w for name, value in given.items() for w in ("-C", f"{name}={_text(value)}"))
     return (executable, *options, *_bounds(limits), "-a", str(elf))
+
+
+def parameters(words: Sequence[str]) -> tuple[str, ...]:
+    """The names that a command line sets."""
+    return tuple(v.partition("=")[0] for o, v in pairwise(words) if o == "-C")
 
 
 def command_line(arguments: Sequence[str], limit: int) -> str:

@@ -84,11 +84,11 @@ class Launch:
     """How to start a simulator for one run.
 
     ``readable``: files that it must read, besides the system's. ``licence``: how the user accepted
-    the simulator's licence. ``stands_in``: sentences about parts of the firmware that are emulated
-    and not run. ``memory_bytes``: the most that it needs. ``cpu_seconds``: its limit of CPU time.
-    ``has_shell``: the guest's shell reports how the runner ended; the simulator's own status does
-    not. ``forks``: it starts processes. ``own``: a process of the harness without a guest; it is
-    not confined, and ends by itself when it receives nothing.
+    the simulator's licence. ``stands_in``: sentences about what is not as on the board, or not
+    known of the simulator. ``memory_bytes``: the most that it needs. ``cpu_seconds``: its limit of
+    CPU time. ``has_shell``: the guest's shell reports how the runner ended; the simulator's own
+    status does not. ``forks``: it starts processes. ``own``: a process of the harness without a
+    guest; it is not confined, and ends by itself when it receives nothing.
     """
 
     argv: tuple[str, ...]

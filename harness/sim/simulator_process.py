@@ -59,7 +59,7 @@ class ProcessRun:
         nothing (if a shell in the guest knows it); that the program wrote too much may only show
         after its end."""
         ended, status, by_signal = self.ended, self.ended.status, self.ended.signal
-        if self.launch.has_shell and status == 0:
+        if (self.launch.has_shell and status == 0) or (self.guest_status and status is not None):
             status = self.guest_status
         elif self.walls.confined and self.guest_status is None and status is not None:
             by_signal = ending_signal(status)

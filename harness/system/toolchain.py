@@ -130,7 +130,7 @@ def find(name: str) -> Tool | None:
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
+    version, note = _version(path, spec.version_arguments, spec.version_pattern, stamp(path))
     return Tool(name, path, version, note)
 
 
@@ -172,7 +172,7 @@ def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool |
     )
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            version, note = _version(path, ("--version",), _FVP_VERSION, _stamp(path))
+            version, note = _version(path, ("--version",), _FVP_VERSION, stamp(path))
             return Tool(executable, path, version, note)
     return None
 
@@ -209,7 +209,7 @@ def toolchain_id(toolchain: str) -> str:
 
 def _newlib_version(compiler: Path) -> str:
     arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
-    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _stamp(compiler))
+    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', stamp(compiler))
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
@@ -242,7 +242,7 @@ def _has_libstdcxx(compiler: Path) -> bool:
 
 def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> str:
     """The version of a program that is in no list; "unknown" when it does not say."""
-    return _version(program, arguments, _NUMBERS, _stamp(program))[0]
+    return _version(program, arguments, _NUMBERS, stamp(program))[0]
 
 
 @lru_cache(maxsize=128)
@@ -256,7 +256,8 @@ def _version(
     return ("unknown", trouble) if match is None else (match[1], None)
 
 
-def _stamp(path: Path) -> str:
+def stamp(path: Path) -> str:
+    """Another one if another program is put in its place."""
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 

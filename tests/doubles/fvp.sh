@@ -8,6 +8,11 @@ if [ "$1" = --version ]; then
   exit 0
 fi
 
+if [ "$1" = --list-params ]; then
+  sed 's/.*/&=0  # (int, init-time) default = 0/' "$here/parameters"
+  exit 0
+fi
+
 elf= cwd=. line=
 while [ $# -gt 0 ]; do
   case $1 in
