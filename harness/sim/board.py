@@ -77,7 +77,7 @@ class _Report(Companion):
 class _Board(Simulator):
     name = SimulatorName.BOARD
 
-    def find(self, target: Target) -> Tool | None:
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
         try:
             return Tool("labgrid", Path(sys.executable), f"labgrid {metadata.version('labgrid')}")
         except metadata.PackageNotFoundError:

@@ -16,7 +16,7 @@ from harness.system import toolchain
 from harness.system.toolchain import Tool
 
 if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
-    from harness.config.fvp import Fvp
+    from harness.config.fvp import Fvp, Semihosting
     from harness.config.target import Limits, Target
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
@@ -43,11 +43,13 @@ def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
 class _Fvp(Simulator):
     name = SimulatorName.FVP
 
-    def find(self, target: Target) -> Tool | None:
-        return toolchain.find_fvp(section(target.simulators.fvp).executable)
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
+        executable = section(target.simulators.fvp).executable
+        return toolchain.find_fvp(executable, checkout=checkout)
 
     def require(self, target: Target) -> Tool:
         settings = section(target.simulators.fvp)
+        semihosting_of(settings)  # nobody is sent to an archive that cannot be used
         return toolchain.require_fvp(settings.executable, settings.package)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
@@ -80,13 +82,7 @@ def argv(
     arguments: Sequence[str],
     work: Path,
 ) -> tuple[str, ...]:
-    names = settings.semihosting
-    if names is None:
-        raise UsageError(
-            f"{settings.executable} boots Linux, whose console and memory card are not served yet",
-            hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
-            "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
-        )
+    names = semihosting_of(settings)
     given = {
         **settings.parameters,
         names.enable: 1,
@@ -95,6 +91,16 @@ def argv(
     }
     options = (w for name, value in given.items() for w in ("-C", f"{name}={_text(value)}"))
     return (executable, *options, *_bounds(limits), "-a", str(elf))
+
+
+def semihosting_of(settings: Fvp) -> Semihosting:
+    if settings.semihosting is None:
+        raise UsageError(
+            f"{settings.executable} boots Linux, whose console and memory card are not served yet",
+            hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
+            "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
+        )
+    return settings.semihosting
 
 
 def parameters(words: Sequence[str]) -> tuple[str, ...]:

@@ -144,8 +144,9 @@ class Simulator(ABC):
     name: SimulatorName
     native = False
 
-    def find(self, target: Target) -> Tool | None:
-        """The program that simulates this target; None when it is not installed."""
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
+        """The program that simulates this target; None when it is not installed. ``checkout``: of
+        ExecuTorch, whose setup may have installed it."""
         return toolchain.find(getattr(target.simulators, self.name).executable)
 
     def require(self, target: Target) -> Tool:
@@ -187,19 +188,21 @@ class Chosen:
         return self.tool or self.simulator.require(self.target)
 
 
-def pick(target: Target, wanted: str = AUTO) -> Chosen:
+def pick(target: Target, wanted: str = AUTO, checkout: Path | None = None) -> Chosen:
     """The simulator for a target; AUTO is the first of the target's order that is installed.
 
-    A simulator requested by name is never replaced by another. Raises Unknown when the target has
-    none of this name.
+    A simulator requested by name is never replaced by another. ``checkout``: as in ``find``. Raises
+    Unknown when the target has none of this name.
     """
     if wanted == AUTO:
         order = target.simulators.auto
-        name = next((n for n in order if simulator(n).find(target) is not None), order[-1])
+        name = next(
+            (n for n in order if simulator(n).find(target, checkout) is not None), order[-1]
+        )
     else:
         name = _named(target, wanted)
     chosen = simulator(name)
-    return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target))
+    return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target, checkout))
 
 
 def simulator(name: SimulatorName) -> Simulator:

@@ -6,6 +6,7 @@ Nothing is executed at import. A program is asked for its version once in a proc
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from pathlib import Path
 from harness.core.errors import InfraError, ToolMissing
 from harness.system.call import CallFailed, call
 from harness.system.packages import how_to_get, install, purpose_of, with_its_kind
+from harness.system.settings import ROOT_VARIABLE, settings
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
@@ -78,6 +80,11 @@ SPECS = {
 _FVP_VERSION = r"Fast Models \[([0-9][^\s\]]*)"
 
 
+# Ours; Zephyr's (cmake/emu/armfvp.cmake).
+_FVP_VARIABLES = ("HIL_FVP_DIR", "ARMFVP_BIN_PATH")
+_FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
+
+
 @dataclass(frozen=True)
 class Inspected:
     """One line of ``hil doctor``; ``version`` and ``path`` are None when it is missing."""
@@ -112,6 +119,8 @@ def _install(spec: ToolSpec) -> str:
 
 
 def _fvp_hint(package: str) -> str:
+    if platform.machine() in ("aarch64", "arm64"):
+        package = package.replace("_Linux64.", "_Linux64_armv8l.")
     return (
         f"get {package} from {FVP_DOWNLOADS}, accept Arm's licence, and set HIL_FVP_DIR "
         "to the directory it was installed in"
@@ -159,11 +168,18 @@ def locate(name: str) -> Path:
     return Path(found).absolute()
 
 
-def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool | None:
-    """An installed FVP: in ``$HIL_FVP_DIR``, on PATH, or where Arm's installers put it."""
-    named = [Path(item) for item in environ.get("HIL_FVP_DIR", "").split(os.pathsep) if item]
-    homes = [Path(environ["HOME"])] if environ.get("HOME") else []
-    usual = [p for home in (*homes, Path("/usr/local")) for p in sorted(home.glob("FVP*"))]
+def find_fvp(
+    executable: str, environ: Mapping[str, str] = os.environ, checkout: Path | None = None
+) -> Tool | None:
+    """An installed FVP: where a variable says (``_FVP_VARIABLES``), where ExecuTorch's setup puts
+    it in ``checkout`` or in the named one, on PATH, or where Arm's installers put it."""
+    words = (environ.get(name, "") for name in _FVP_VARIABLES)
+    named = [Path(item) for word in words for item in word.split(os.pathsep) if item]
+    for root in (checkout, environ.get(ROOT_VARIABLE), settings(environ=environ).executorch):
+        named += sorted(Path(root).glob("examples/arm/arm-scratch/FVP-*")) if root else []
+    homes = [environ["HOME"]] if environ.get("HOME") else []
+    places = [Path(place) for place in (*homes, *_FVP_PLACES)]
+    usual = [path for place in places for path in sorted(place.glob("[Ff][Vv][Pp]*"))]
     on_path = shutil.which(executable, path=environ.get("PATH"))
     candidates = (
         *_in_directories(executable, named),
@@ -186,9 +202,11 @@ def _in_directories(executable: str, directories: Iterable[Path]) -> Iterator[Pa
 def require_fvp(executable: str, package: str, environ: Mapping[str, str] = os.environ) -> Tool:
     tool = find_fvp(executable, environ)
     if tool is None:
+        variables = ", ".join(f"${name}" for name in _FVP_VARIABLES)
+        places = ", ".join(f"{place}/FVP*" for place in ("~", *_FVP_PLACES))
         raise ToolMissing(
-            f"{executable} is not installed (looked in $HIL_FVP_DIR, on PATH, in ~/FVP* and "
-            "/usr/local/FVP*)",
+            f"{executable} is not installed (looked in {variables}, in examples/arm/arm-scratch of "
+            f"a named checkout of ExecuTorch, on PATH, in {places})",
             hint=_fvp_hint(package),
             tool=executable,
             package=package,
