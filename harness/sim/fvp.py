@@ -4,6 +4,7 @@ FVP."""
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.sim.simulator import Job, Launch, Simulator, section
-from harness.system import toolchain
+from harness.system import paths, toolchain
 from harness.system.toolchain import Tool
 
 if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs 
 # this name in the guest's directory enables SYS_EXIT_EXTENDED, and with it an exit status.
 FEATURES_FILE = ":semihosting-features"
 FEATURES = b"SHFB\x01"
+STANDIN_MARK = "stand-in of executorch-hil"  # in the commands of `hil standin install`
 
 
 # (variable, values that mean yes): ExecuTorch's fvp_utils.sh, its Direct Drive script, meta-arm.
@@ -60,15 +62,29 @@ class _Fvp(Simulator):
         words = argv(str(executable), settings, job.limits, job.elf, job.arguments, job.work)
         environment = python_library(executable)
         check_parameters(target, tool, environment, parameters(words))
+        standin = _standin_files(executable)
         return Launch(
             words,
             environment=environment,
             files={FEATURES_FILE: FEATURES},
-            readable=(job.elf, _root(executable)),
+            readable=(job.elf, _root(executable), *standin),
             licence=eula_accepted(),
-            stands_in=version_note(settings, tool),
+            stands_in=(_NO_MODEL,) if standin else version_note(settings, tool),
             forks=True,  # it may show its terminals
         )
+
+
+_NO_MODEL = "no Arm model: the stand-in on QEMU, under the FVP's name"
+
+
+def _standin_files(executable: Path) -> tuple[Path, ...]:
+    """What the stand-in needs besides the system's files; nothing for an Arm model."""
+    with executable.open("rb") as file:
+        if STANDIN_MARK.encode() not in file.read(400):
+            return ()
+    python = (Path(sys.prefix), *(() if sys.base_prefix == "/usr" else (Path(sys.base_prefix),)))
+    own = (paths.import_root() / "harness", paths.data_root() / "targets")
+    return (*python, *own, Path("/usr/share/qemu"))
 
 
 SIMULATOR = _Fvp()

@@ -88,7 +88,8 @@ class Launch:
     known of the simulator. ``memory_bytes``: the most that it needs. ``cpu_seconds``: its limit of
     CPU time. ``has_shell``: the guest's shell reports how the runner ended; the simulator's own
     status does not. ``forks``: it starts processes. ``own``: a process of the harness without a
-    guest; it is not confined, and ends by itself when it receives nothing.
+    guest; it is not confined, and ends by itself when it receives nothing. ``input``: a descriptor
+    that the guest reads as its console; None: an empty one.
     """
 
     argv: tuple[str, ...]
@@ -103,6 +104,7 @@ class Launch:
     has_shell: bool = False
     forks: bool = False
     own: bool = False
+    input: int | None = None
 
 
 class Companion:

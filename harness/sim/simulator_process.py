@@ -137,6 +137,7 @@ def run_process(
             bounds=bounds,
             watch=watch,
             descriptors=(*walls.descriptors, *inherited),
+            input=launch.input,
         )
     watch.close()
     full = is_full(work)

@@ -76,8 +76,8 @@ SPECS = {
     )
 }
 # What an FVP calls itself, as in "Fast Models [11.27.42 (Dec  9 2024)]"; the 11.31 releases
-# may say it differently.
-_FVP_VERSION = r"Fast Models \[([0-9][^\s\]]*)"
+# may say it differently. A stand-in has no version of a model.
+_FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
 
 
 # Ours; Zephyr's (cmake/emu/armfvp.cmake).
