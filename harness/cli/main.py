@@ -29,6 +29,7 @@ _VERBS = {
     "gate": "harness.cli.size:gate",
     "link": "harness.cli.link:link",
     "npu": "harness.cli.npu:npu",
+    "fvp": "harness.cli.fvp:fvp",
     "standin": "harness.cli.suite:standin",
     "suite": "harness.cli.suite:suite",
     "bisect": "harness.cli.reproduce:bisect",
