@@ -25,7 +25,7 @@ from harness.core.verdict import Word
 from harness.system.git import shown
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
-from harness.system.settings import Settings, settings
+from harness.system.settings import ROOT_VARIABLE, Settings, settings
 
 if TYPE_CHECKING:
     from harness.config.target import Target
@@ -190,9 +190,6 @@ def label(source: str, checkout: CheckoutFacts | None = None) -> str:
 def full_label(source: str, checkout: CheckoutFacts | None) -> str:
     """The label, where the bundled runner has one too."""
     return label(source, checkout) or source
-
-
-ROOT_VARIABLE = "EXECUTORCH_ROOT"
 
 
 @dataclass(frozen=True)

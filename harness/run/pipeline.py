@@ -154,7 +154,9 @@ def run_cases(
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
     chosen = {
-        loadable_name(target, name): [pick(target, each) for each in simulators]
+        loadable_name(target, name): [
+            pick(target, each, options.firmware.root) for each in simulators
+        ]
         for name, target in targets.items()
     }
     boards = {name: first.target for name, (first, *_) in chosen.items()}
@@ -369,7 +371,7 @@ def execute(
     FVP is not there and that is to be skipped.
     """
     checkout = options.firmware.checkout()
-    chosen = pick(load_target(target_name), options.simulator)
+    chosen = pick(load_target(target_name), options.simulator, options.firmware.root)
     for path in (program, *inputs):
         if not path.is_file():
             raise NotThere(path)
