@@ -161,6 +161,7 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
     yield from (f"  accuracy  {describe(each)}" for each in record.accuracy)
+    yield from (f"  on CPU    {each.describe()}" for each in record.on_cpu)
     witness = record.program and record.program.witness
     if witness and witness.values:
         yield f"  witness   {describe_witness(witness)}"

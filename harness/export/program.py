@@ -143,6 +143,50 @@ class Witnessed:
 
 
 @dataclass(frozen=True)
+class CpuOperator:
+    """An operator of the model that the NPU does not run. ``operator``: as PyTorch calls it;
+    ``layer``: the path of its module, "" for the model's own forward; ``file`` and ``line`` call
+    it. ``why``: the partitioner's reason, "" if it gave none. ``instructions`` of the program run
+    it, ``conversions`` quantise and dequantise for it."""
+
+    operator: str
+    layer: str
+    file: str | None
+    line: int | None
+    why: str
+    instructions: tuple[int, ...] = ()
+    conversions: tuple[int, ...] = ()
+
+    def with_instructions(
+        self, instructions: tuple[int, ...], conversions: tuple[int, ...]
+    ) -> CpuOperator:
+        return replace(self, instructions=instructions, conversions=conversions)
+
+    def __str__(self) -> str:
+        """ "avg_pool2d (layer pool, ds_cnn.py:74)"."""
+        places = [f"layer {self.layer}"] if self.layer else []
+        places += [f"{self.file}:{self.line}"] if self.file else []
+        return f"{self.operator} ({', '.join(places)})" if places else self.operator
+
+    @property
+    def reason(self) -> str:
+        return f"{self}: {self.why or 'ExecuTorch gives no reason'}"
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """How many of the model's operators the NPU runs, and those that the CPU runs, in order.
+    Quantising and dequantising are not counted."""
+
+    npu: int
+    cpu: tuple[CpuOperator, ...]
+
+    @property
+    def total(self) -> int:
+        return self.npu + len(self.cpu)
+
+
+@dataclass(frozen=True)
 class Delegate:
     """A part of the program that an NPU executes; file names as in ``InputSet``.
 
@@ -181,6 +225,7 @@ class Program(Data):
     witness: Witnessed | None = None  # None: the program is not quantised
     accuracy: tuple[OutputAccuracy, ...] = ()
     delegates: tuple[Delegate, ...] = ()
+    delegation: Delegation | None = None  # None: for no NPU
     by_design: tuple[str, ...] = ()  # named differences that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs

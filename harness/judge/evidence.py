@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.budgets import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
-from harness.export.program import OutputAccuracy, TensorSpec, Witnessed
+from harness.export.program import Delegation, OutputAccuracy, TensorSpec, Witnessed
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
@@ -153,7 +153,7 @@ class Evidence:
     simulator. ``differences``: what the simulator lacks of the board.
     ``mismatch_at``: where NPU and TOSA, or ExecuTorch and the model, first disagree, ``blame``:
     whose fault that is, when that was looked for.
-    ``accuracy`` and ``witness``: of the program, as its export found them.
+    ``accuracy``, ``witness`` and ``delegation``: of the program, as its export found them.
     ``console_bytes``: how many the kept console has; None when there is no such file.
     """
 
@@ -168,6 +168,7 @@ class Evidence:
     console_bytes: int | None = None
     accuracy: tuple[OutputAccuracy, ...] = ()
     witness: Witnessed | None = None
+    delegation: Delegation | None = None
 
 
 @dataclass(frozen=True)

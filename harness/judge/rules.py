@@ -17,6 +17,7 @@ from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.judge.accuracy import accuracy_notes, check_accuracy
 from harness.judge.budget_check import State, check
+from harness.judge.delegation import check_delegation, delegation_note
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
@@ -36,6 +37,7 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _program_changed(expectation)
         or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
         or _inaccurate(evidence, expectation)
+        or _undelegated(evidence, expectation)
         or _reference_program(evidence.outputs, expectation)
         or _over_budget(evidence.metrics, expectation)
         or _not_accepted(expectation)
@@ -236,6 +238,15 @@ def _inaccurate(evidence: Evidence, expectation: Expectation) -> Finding:
     return Verdict.OVER_BUDGET, Cause(Reason.ACCURACY, text, None, facts)
 
 
+def _undelegated(evidence: Evidence, expectation: Expectation) -> Finding:
+    found = check_delegation(evidence.delegation, expectation.budgets)
+    if found is None:
+        return None
+    return Verdict.OVER_BUDGET, Cause(
+        Reason.NOT_DELEGATED, found.describe(), None, {"delegation": asdict(found)}
+    )
+
+
 def _not_accepted(expectation: Expectation) -> Finding:
     known = (expectation.reference, expectation.truth)
     if not expectation.accept_command or any(r is not None and r.pte_sha256 for r in known):
@@ -267,6 +278,9 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
 
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = accuracy_notes(evidence.accuracy, evidence.witness, expectation.budgets)
+    if evidence.delegation is not None:
+        note = delegation_note(evidence.delegation, evidence.observation.instruction_ticks)
+        notes += [note] if note else []
     notes += [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
     other = expectation.other_program
     if other is not None and (finding is None or finding[1].kind != Reason.REFERENCE_PROGRAM):

@@ -268,6 +268,7 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         console.stat().st_size if console.exists() else None,
         program.accuracy,
         program.witness,
+        program.delegation,
     )
 
 

@@ -282,7 +282,10 @@ def run_case(
     )
     run_dir = new_run_dir(case.slug)
     progress(f"{case.id}: simulating")
-    record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+    # The bundled runner counts on bare metal at the price of two reads of a clock.
+    counts = bool(firmware.regions) and not firmware.one_set_per_process
+    profile = options.profile or (counts and program.delegation is not None)
+    record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
     progress(f"{case.id}: simulated")
     return record
 

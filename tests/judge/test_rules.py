@@ -13,7 +13,7 @@ import pytest
 from harness.config.budgets import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
-from harness.export.program import OutputAccuracy
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
@@ -317,6 +317,15 @@ CAUSES = {
         },
         "OVER_BUDGET",
         "accuracy",
+        None,
+    ),
+    "an operator on the CPU that the budget wants on the NPU": (
+        {
+            "delegation": Delegation(3, (CpuOperator("sort", "", None, None, "no rule"),)),
+            "expectation": expecting(budgets=Budgets(delegated="all")),
+        },
+        "OVER_BUDGET",
+        "not_delegated",
         None,
     ),
     "an accuracy below the accepted one, though the program is another": (

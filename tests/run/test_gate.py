@@ -10,7 +10,7 @@ import pytest
 from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
-from harness.export.program import OutputAccuracy
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
@@ -86,6 +86,19 @@ def test_a_lost_accuracy_fails_with_how_much_and_how_to_accept_it() -> None:
     below = held(now, before, Budgets(min_sqnr_db=30))
     assert "a hard limit cannot be accepted" in below.message()
     assert "accept it with" not in below.message()
+
+
+def test_an_operator_on_the_cpu_fails_where_the_budget_wants_it_on_the_npu() -> None:
+    sort = CpuOperator("sort", "", "net.py", 7, "Not included")
+    now = replace(program(1000), delegation=Delegation(3, (sort,)))
+    assert not held(now, accepted(program(1000))).failed
+    gate = held(now, accepted(program(1000)), Budgets(delegated="all"))
+    assert gate.failed
+    assert "the NPU has 3 of 4 operators" in gate.message()
+    assert "sort (net.py:7): Not included" in gate.message()
+    assert "a hard limit cannot be accepted" in gate.message()
+    assert gate.summary()["undelegated"]["npu"] == 3
+    assert "- ❌ t/m: the NPU has 3 of 4" in summary([gate])
 
 
 def test_small_steps_are_caught() -> None:

@@ -28,7 +28,7 @@ from torch.utils import _pytree as pytree
 
 from harness.core.errors import ExportError
 from harness.export.child.by_design import Kernels, undilated
-from harness.export.child.lower import sources_of
+from harness.export.child.partition import sources_of
 from harness.export.child.program_values import ProgramValue
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import (

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
 import numpy as np
@@ -55,6 +55,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from harness.config.models import CalibrationType, Layout, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
+from harness.export.child.partition import sources_of
 from harness.export.child.samples import Sample
 from harness.export.request import CpuLowering, NpuOptions
 from harness.system.files import DiskError, disk_full
@@ -181,23 +182,6 @@ def cortex_m_stages(
     yield f"ExecuTorch's {last}", None
 
 
-def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
-    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
-    none. torch keeps them in ``from_node``."""
-    places = {node.name: number for number, node in enumerate(origin.nodes)}
-
-    def names(sources: Sequence[Any]) -> Iterator[str]:
-        for source in sources:
-            if source.graph_id == id(origin) and source.name in places:
-                yield source.name
-            yield from names(source.from_node)
-
-    return {
-        n.name: max(names(n.meta.get("from_node") or ()), key=places.__getitem__, default="")
-        for n in graph.nodes
-    }
-
-
 def edge_config() -> EdgeCompileConfig:
     """ExecuTorch's own configuration since its pull request 21826 (August 2026). Before that,
     ``aot_arm_compiler.py`` of a checkout has the same values inline."""
@@ -224,7 +208,7 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
 def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
-    spec: EthosUCompileSpec,
+    partitioner: EthosUPartitioner,
     on_vela: Callable[[], None],
     *,
     direct_drive: bool = False,
@@ -232,7 +216,7 @@ def to_ethos_u(
     """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob. ``on_vela`` is
     called when Vela begins with one."""
     with _recorded(on_vela) as graphs:
-        edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
+        edge = _to_edge_with(partitioner, quantised, example)
     if not direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
     return edge, graphs

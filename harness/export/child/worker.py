@@ -30,6 +30,7 @@ from harness.export.child.exported import (
     write_program,
 )
 from harness.export.child.own_runtime import run_with_runtime
+from harness.export.child.partition import Lines, ReportingPartitioner
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -365,20 +366,23 @@ def _ethos_u(work: _Work) -> LoweredModel:
     sets = work.sets
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
+        lines = Lines.of(captured.graph, request.home)
         real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
         quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
     with stage("lower"):
+        partitioner = ReportingPartitioner(spec, quantised.graph, lines)
         edge, graphs = lower.to_ethos_u(
             quantised,
             sets[0],
-            spec,
+            partitioner,
             partial(stage.announce, "Vela"),
             direct_drive=options.direct_drive,
         )
     if not delegates(edge):
-        raise NothingDelegated(request.model.name, request.compile_target)
+        left = partitioner.refused()
+        raise NothingDelegated(request.model.name, request.compile_target, left)
     lowered = _Quantised(work, quantised, edge, real, why)
     with stage("compute the expected outputs"):
         runs, python_outputs, by_design = _both_ways(request, lowered, graphs)
@@ -397,6 +401,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         intermediates=_values(runs),
         witness=witness,
         evaluated=_evaluated(lowered, runs, graphs),
+        delegation=partitioner.delegation,
     )
 
 

@@ -35,6 +35,7 @@ _MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
 _MOST_OPERATORS = 100
 _MOST_OUTPUTS = 4
+_MOST_LEFT = 4  # operators on the CPU
 
 
 def case_name(case: Case, source: str) -> str:
@@ -72,6 +73,7 @@ def row_of(
         blame=record.blame,
         accuracy=tuple(sorted(record.accuracy, key=lambda a: a.sqnr_db)[:_MOST_OUTPUTS]),
         witness=None if record.program is None else record.program.witness,
+        on_cpu=tuple(_short(o.describe(), _MOST_NOTE) for o in record.on_cpu[:_MOST_LEFT]),
         output=_digest(record.output_sha256) if record.output_sha256 else "",
         excerpt=_excerpt(record),
         identity=_identity(record, harness, versions.get("executorch", "")),
