@@ -14,7 +14,6 @@ from harness.config.npu import defects
 from harness.core.errors import UsageError
 from harness.core.safe_text import counted
 from harness.core.verdict import ExitCode
-from harness.export.estimates import estimates_of
 from harness.export.localise import MOST_TRIES
 from harness.export.program import Program
 from harness.npu.blob import find_blobs, read_actions, read_blob
@@ -75,8 +74,8 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
     and outputs and the cache in the NPU's SRAM. A MODEL is exported for --target.
 
-    --cycles compiles the same stream again and shows Vela's summary: an estimate, not a
-    measurement. It needs a program that hil exported, or a MODEL.
+    --cycles shows Vela's summary and its operators: an estimate, not a measurement. It needs a
+    program that hil exported, or a MODEL.
     """
     file, program = subject, None
     if cycles or not subject.is_file() or subject.suffix == ".py":
@@ -95,10 +94,17 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
 
 
 def _estimates(program: Program) -> list[dict[str, Any]]:
-    estimates = estimates_of(program)
-    for index, estimate in enumerate(estimates):
+    """Raises UsageError."""
+    if (cost := program.npu_cost) is None:
+        raise UsageError(
+            f"there is no estimate for {program.pte_path}",
+            hint="it needs a program for an Ethos-U, and the tables of Vela 5.1.0",
+        )
+    for index, estimate in enumerate(cost.estimates):
         echo(f"delegate {index}: {estimate.text()}")
-    return [asdict(estimate) for estimate in estimates]
+        for operator in estimate.operators:
+            echo(f"  {operator.cycles:>14,} cycles{operator.macs:>14,} MACs  {operator.title}")
+    return [asdict(estimate) for estimate in cost.estimates]
 
 
 @npu.command()

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config.schema import Data, checked
+from harness.export.estimates import Estimate, NpuCost
 from harness.export.exporter import ExporterFacts
-from harness.export.request import LOWERINGS, NpuOptions
+from harness.export.request import ETHOS_U_EXPORTERS, LOWERINGS, NpuOptions
 from harness.firmware.source import Arithmetic
 from harness.formats.pte import SCALAR_TYPES
 from harness.system.files import read_json, sha256_of, write_whole
@@ -201,6 +202,7 @@ class Delegate:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     sets: tuple[InputSet, ...]  # one per input set of the program
+    estimate: Estimate | None = None  # None: Vela gave none that can be read
 
 
 @dataclass(frozen=True)
@@ -248,6 +250,15 @@ class Program(Data):
         return NpuOptions(
             self.compile_target, self.system_config, self.memory_mode, self.direct_drive
         )
+
+    @property
+    def npu_cost(self) -> NpuCost | None:
+        """None without an NPU, and where a delegate has no estimate."""
+        estimates = [d.estimate for d in self.delegates if d.estimate is not None]
+        if not estimates or len(estimates) < len(self.delegates):
+            return None
+        versions = {n: v for n, v in self.versions.items() if n in ETHOS_U_EXPORTERS}
+        return NpuCost(versions, tuple(estimates))
 
     @property
     def pte_path(self) -> Path:

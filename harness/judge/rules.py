@@ -15,6 +15,7 @@ from harness.config.case import OR_ALLOW
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.judge import npu_cost
 from harness.judge.accuracy import accuracy_notes, check_accuracy
 from harness.judge.budget_check import State, check
 from harness.judge.delegation import check_delegation, delegation_note
@@ -39,7 +40,7 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _inaccurate(evidence, expectation)
         or _undelegated(evidence, expectation)
         or _reference_program(evidence.outputs, expectation)
-        or _over_budget(evidence.metrics, expectation)
+        or _over_budget(evidence, expectation)
         or _not_accepted(expectation)
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
@@ -203,8 +204,8 @@ def _another_program(accepted: Reference, outputs: Outputs, expectation: Expecta
     )
 
 
-def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
-    reference = expectation.reference
+def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
+    reference, metrics = expectation.reference, evidence.metrics
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
     silent = _not_reported(metrics, expectation)
     checked = [
@@ -220,8 +221,11 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     if over or grown:
         reason = Reason.OVER_LIMIT if over else Reason.GROWN
         failed = over or sorted(grown, key=lambda f: -f.growth)
-        text = "; ".join(f.describe() for f in failed)
-        facts = {"metrics": [f.figure for f in failed]}
+        facts: dict[str, Any] = {"metrics": [f.figure for f in failed]}
+        if any(f.figure == npu_cost.FIGURE for f in failed):
+            before = None if reference is None else reference.npu_cost
+            facts["npu"] = npu_cost.reasons(before, evidence.npu_cost)
+        text = "; ".join([*(f.describe() for f in failed), *facts.get("npu", ())])
         return Verdict.OVER_BUDGET, Cause(reason, text, None, facts)
     return None
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from harness.config import strict_yaml
 from harness.core.safe_text import counted, grouped
 from harness.core.verdict import Verdict
+from harness.judge import npu_cost
 from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
 from harness.report.safe_console import columns, say
@@ -93,11 +94,14 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     where = ", ".join(sorted(simulators))
     checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
-    ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
+    estimated = any(npu_cost.FIGURE in r.metrics for r in records)
+    units = "sizes in bytes" + ", npu kcyc estimated by Vela" * estimated
+    ran = f" on {where}; {counted(sets, 'input set')}, {units}" if where else ": nothing ran"
     say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
     decibels = ["dB"] if any(r.accuracy for r in records) else []
-    heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS)
+    npu = ["npu kcyc"] if any(npu_cost.FIGURE in r.metrics for r in records) else []
+    heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS, *npu)
     table = columns("model", "verdict", *(f">{head}" for head in heads))
     table.columns[1].no_wrap = True
     for record in records:
@@ -105,12 +109,19 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
         agreement = [_oracle_distances(record).get(other, "-") for other in others]
         accuracy = [_decibels(record) for _ in decibels]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
+        figures += [_kilocycles(record) for _ in npu]
         table.add_row(
             record.case.name, styled_verdict(record), lsb, *agreement, *accuracy, *figures
         )
     needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED))
     table.collapse_padding = needed.maximum > console.width
     console.print(table)
+
+
+def _kilocycles(record: RunRecord) -> str:
+    """An estimate of Vela's, for all delegates."""
+    cycles = record.metrics.get(npu_cost.FIGURE)
+    return "-" if cycles is None else f"{cycles / 1000:,.1f}"
 
 
 def _decibels(record: RunRecord) -> Text:

@@ -24,10 +24,12 @@ from harness.config.loading import load_target, load_targets, loadable_name
 from harness.config.matrix import default_matrix, default_models, named_targets
 from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
+from harness.export.estimates import NpuCost
 from harness.export.program import Delegation, OutputAccuracy, Program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.firmware.source import label, source_names
 from harness.firmware.sources.bundled import build
+from harness.judge import npu_cost
 from harness.judge.accuracy import Shortfall, check_accuracy
 from harness.judge.budget_check import CheckedFigure, State, check
 from harness.judge.delegation import Undelegated, check_delegation
@@ -53,7 +55,7 @@ _TOP_CAUSES = 5
 @dataclass(frozen=True)
 class Measured:
     """A case's program, or a target's runner, ready to be compared with what was accepted.
-    ``pte_sha256``, ``accuracy`` and ``delegation``: of a program."""
+    ``pte_sha256`` and what follows it: of a program."""
 
     case: Case
     stage: MeasuredIn  # "program" or "firmware"
@@ -63,6 +65,7 @@ class Measured:
     pte_sha256: str = ""
     accuracy: tuple[OutputAccuracy, ...] = ()
     delegation: Delegation | None = None
+    npu_cost: NpuCost | None = None
 
 
 def measure_cases(
@@ -94,8 +97,10 @@ def measure_cases(
 
 def measure_program(case: Case, program: Program) -> Measured:
     anatomy = measure_file(program.pte_path)
-    figures = figures_of_program(anatomy)
-    made = (program.pte_sha256, program.accuracy, program.delegation)
+    figures, cost = figures_of_program(anatomy), program.npu_cost
+    if cost is not None:
+        figures[npu_cost.FIGURE] = cost.cycles
+    made = (program.pte_sha256, program.accuracy, program.delegation, cost)
     return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, *made)
 
 
@@ -248,6 +253,9 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         for f in findings
         if found and f.failed
     }
+    if npu_cost.FIGURE in {f.figure for f in findings if f.failed}:
+        before_cost = None if reference is None else reference.npu_cost
+        reasons[npu_cost.FIGURE] = npu_cost.reasons(before_cost, measured.npu_cost)
     before_run = () if reference is None else reference.accuracy
     lost = check_accuracy(measured.accuracy, before_run, budgets)
     case, toolchain = measured.case.id, measured.toolchain

@@ -14,6 +14,7 @@ from harness.config.schema import Data
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import ExitCode, Verdict, together
+from harness.export.estimates import NpuCost
 from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Delegation, OutputAccuracy, Program, Witnessed
 from harness.firmware.firmware import Firmware
@@ -42,7 +43,7 @@ class ProgramFacts:
     ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
     of every input of every set; none in a record of before they were kept. ``not_reproducible``:
     why another machine may export other bytes, "" if none does. ``accuracy``, ``witness``,
-    ``delegation``: as in Program.
+    ``delegation``, ``npu_cost``: as in Program.
     """
 
     pte: str
@@ -57,6 +58,7 @@ class ProgramFacts:
     accuracy: tuple[OutputAccuracy, ...] = ()
     witness: Witnessed | None = None
     delegation: Delegation | None = None
+    npu_cost: NpuCost | None = None
 
     @classmethod
     def of(cls, program: Program, pte: Path, pte_sha256: str) -> ProgramFacts:
@@ -73,6 +75,7 @@ class ProgramFacts:
             program.accuracy,
             program.witness,
             program.delegation,
+            program.npu_cost,
         )
 
 
@@ -259,6 +262,7 @@ class RunRecord(Data):
         """What ``--json`` shows of a case."""
         checkout = self.firmware and self.firmware.checkout
         witness = self.program and self.program.witness
+        cost = self.program and self.program.npu_cost
         return {
             "case": self.case.id,
             "firmware": {"source": self.source, "checkout": checkout and asdict(checkout)},
@@ -283,6 +287,7 @@ class RunRecord(Data):
             },
             "accuracy": [asdict(each) for each in self.accuracy],
             "witness": witness and asdict(witness),
+            "npu_cost": cost and asdict(cost),
             "on_cpu": [each.summary() for each in self.on_cpu],
             "run_dir": self.run_dir,
         }

@@ -47,6 +47,19 @@ def test_function_and_source_line_of_a_fault(facts: dict[str, str], place: str) 
     assert lines[lines.index("  HardFault") + 1] == f"  {place}"
 
 
+def test_the_estimate_of_the_npu_has_a_column_that_says_whose_it_is() -> None:
+    console = Console(record=True, width=120)
+    slow = replace(record(), metrics={"npu_cycles_estimated": 108_145})
+    print_records(console, [slow, record()])
+    title, heads, *rows = console.export_text().splitlines()
+    assert "npu kcyc estimated by Vela" in title
+    assert heads.endswith("npu kcyc")
+    assert [row.split()[-1] for row in rows[:2]] == ["108.1", "-"]
+    plain = Console(record=True, width=120)
+    print_records(plain, [record()])
+    assert "npu kcyc" not in plain.export_text()
+
+
 def test_a_place_that_the_cause_names_is_not_repeated() -> None:
     lines = shown("HardFault in work+0x4 (planted.c:60)", PC)
     assert not [line for line in lines if line.startswith("  in ")]

@@ -15,6 +15,7 @@ from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import read_graph
+from harness.export.estimates import Estimate
 from harness.export.failures import UnsupportedTensor
 from harness.export.graph_values import Row, write_values
 from harness.export.program import (
@@ -44,6 +45,7 @@ class RawDelegate:
     blob: bytes
     tosa: bytes
     calls: tuple[DelegateCall, ...]
+    estimate: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -291,4 +293,5 @@ def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position
             )
             for number, call in enumerate(delegate.calls)
         ),
+        estimate=delegate.estimate,
     )

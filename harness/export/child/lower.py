@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
@@ -57,6 +59,7 @@ from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.partition import sources_of
 from harness.export.child.samples import Sample
+from harness.export.estimates import Estimate, read_estimate
 from harness.export.request import CpuLowering, NpuOptions
 from harness.system.files import DiskError, disk_full
 
@@ -209,38 +212,46 @@ def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
     partitioner: EthosUPartitioner,
+    options: NpuOptions,
     on_vela: Callable[[], None],
-    *,
-    direct_drive: bool = False,
-) -> tuple[EdgeProgramManager, dict[bytes, bytes]]:
-    """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob. ``on_vela`` is
-    called when Vela begins with one."""
-    with _recorded(on_vela) as graphs:
+) -> tuple[EdgeProgramManager, dict[bytes, bytes], dict[bytes, Estimate | None]]:
+    """The edge program; the TOSA graphs compiled by Vela, and its estimates, by the resulting blob.
+    ``on_vela`` is called when Vela begins with one."""
+    with _recorded(options, on_vela) as (graphs, estimates):
         edge = _to_edge_with(partitioner, quantised, example)
-    if not direct_drive:
+    if not options.direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
-    return edge, graphs
+    return edge, graphs, estimates
 
 
 @contextmanager
-def _recorded(on_vela: Callable[[], None]) -> Iterator[dict[bytes, bytes]]:
+def _recorded(
+    options: NpuOptions, on_vela: Callable[[], None]
+) -> Iterator[tuple[dict[bytes, bytes], dict[bytes, Estimate | None]]]:
     """Records Vela's inputs and outputs.
 
-    ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
-    compiled into the program, which would be different every time.
+    ExecuTorch can dump the TOSA graphs into a directory, but the directory of a compile spec is
+    compiled into the program, which would be different every time. Here the spec is already in the
+    program, and only Vela's call still reads it.
     """
     graphs: dict[bytes, bytes] = {}
+    estimates: dict[bytes, Estimate | None] = {}
     original = EthosUBackend._compile_tosa_flatbuffer
 
     def record(tosa: bytes, spec: EthosUCompileSpec) -> VelaCompileResult:
         on_vela()
-        result = original(tosa, spec)
-        graphs[stream_of(result)] = bytes(tosa)
+        with TemporaryDirectory() as folder:
+            spec.dump_intermediate_artifacts_to(folder)
+            spec.compiler_flags.append("--verbose-performance")
+            result = original(tosa, spec)
+            blob = stream_of(result)
+            graphs[blob] = bytes(tosa)
+            estimates[blob] = read_estimate(Path(folder) / "output", "out", options)
         return result
 
     EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
     try:
-        yield graphs
+        yield graphs, estimates
     finally:
         EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
 

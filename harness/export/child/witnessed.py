@@ -15,9 +15,8 @@ from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, run_program
 from harness.export.child.partition import layer_of, place
 from harness.export.child.samples import Sample
-from harness.export.child.witness import Differs, require_agreement
+from harness.export.child.witness import Agreement, Differs, require_agreement
 from harness.export.failures import LoweringDiffers
-from harness.export.program import Witnessed
 from harness.export.request import ExportRequest
 from harness.firmware.source import Arithmetic
 
@@ -35,7 +34,7 @@ def require_witness(
     runs: Sequence[ProgramRun],
     stages: Stages,
     other: Other | None = None,
-) -> Witnessed:
+) -> Agreement:
     """``runs``: of the lowered program. Raises LoweringDiffers."""
     try:
         return _compared(quantised, sets, runs)
@@ -54,7 +53,7 @@ def require_witness(
 
 def _compared(
     quantised: torch.fx.GraphModule, sets: Sequence[Sample], runs: Sequence[ProgramRun]
-) -> Witnessed:
+) -> Agreement:
     return require_agreement(
         quantised, sets, [run.computed for run in runs], [run.outputs for run in runs]
     )

@@ -16,7 +16,6 @@ from harness.core.errors import HarnessError
 from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
 from harness.export.exporter import exporter_label
-from harness.export.program import load_program
 from harness.export.request import exporter_versions
 from harness.firmware.source import label
 from harness.judge.evidence import Expectation
@@ -61,7 +60,7 @@ def row_of(
         verdict_text=record.verdict_text,
         cause=cause and replace(cause, text=_short(cause.text), facts=_small(cause.facts)),
         notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
-        metrics={**record.metrics, **(_npu_estimate(record) if "npu" in night.alarms else {})},
+        metrics=record.metrics,
         worst_lsb=record.worst_lsb,
         seconds={**record.seconds, "total": round(seconds, 3)},
         operators=() if record.program is None else record.program.operators,
@@ -83,20 +82,6 @@ def row_of(
         suite=night.suite,
         origin=night.origin,
     )
-
-
-def _npu_estimate(record: RunRecord) -> dict[str, int]:
-    """Vela's, which compiles again: only for a suite that has an alarm for it."""
-    program = None if record.program is None else load_program(Path(record.program.pte).parent)
-    if program is None or not program.delegates:
-        return {}
-    from harness.export.estimates import estimates_of  # with numpy: 0.1 s
-
-    try:
-        cycles = sum(each.summary["cycles_total"] for each in estimates_of(program))
-    except HarnessError:  # another Vela's stream: not known
-        return {}
-    return {"npu_cycles_estimated": round(cycles)}
 
 
 def _outline(record: RunRecord) -> tuple[str, ...]:
