@@ -5,7 +5,7 @@ Pure. The reasons are those of ``harness.export.child.partition``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from harness.config.budgets import Budgets
 from harness.config.npu_refusals import way_round
 from harness.core.safe_text import counted
 from harness.export.program import CpuOperator, Delegation
+from harness.log.events import OpTicks
 
 _MOST_NAMED = 8
 
@@ -52,8 +53,9 @@ class OnCpu:
         }
 
 
-def on_cpu(delegation: Delegation, ticks: Mapping[int, int]) -> list[OnCpu]:
-    """What takes most comes first. ``ticks``: of the program's instructions by number."""
+def on_cpu(delegation: Delegation, ticks: Iterable[OpTicks]) -> list[OnCpu]:
+    """What takes most comes first. ``ticks``: of one input set."""
+    ticks = tuple(ticks)
     found = [
         OnCpu(
             each,
@@ -65,18 +67,21 @@ def on_cpu(delegation: Delegation, ticks: Mapping[int, int]) -> list[OnCpu]:
     return sorted(found, key=lambda one: -(one.converted or 0))
 
 
-def _share(ticks: Mapping[int, int], numbers: Iterable[int]) -> float | None:
-    total = sum(ticks.values())
-    return round(sum(ticks.get(n, 0) for n in numbers) / total, 4) if total else None
+def _share(ticks: Sequence[OpTicks], numbers: Iterable[int]) -> float | None:
+    chosen = {*numbers}
+    total = sum(each.ticks for each in ticks)
+    own = sum(each.ticks for each in ticks if each.instruction in chosen)
+    return round(own / total, 4) if total else None
 
 
-def delegation_note(delegation: Delegation, ticks: Mapping[int, int]) -> str:
+def delegation_note(delegation: Delegation, ticks: Iterable[OpTicks]) -> str:
     """ "1 of 21 operators on the CPU: 66 % of its instructions, 90 % with conversions", or ""."""
     if not delegation.cpu:
         return ""
     text = f"{len(delegation.cpu)} of {counted(delegation.total, 'operator')} on the CPU"
     own = {n for each in delegation.cpu for n in each.instructions}
     both = own.union(*(each.conversions for each in delegation.cpu))
+    ticks = tuple(ticks)
     share, converted = _share(ticks, own), _share(ticks, both)
     if share is not None and converted is not None:
         text += (

@@ -283,7 +283,7 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = accuracy_notes(evidence.accuracy, evidence.witness, expectation.budgets)
     if evidence.delegation is not None:
-        note = delegation_note(evidence.delegation, evidence.observation.instruction_ticks)
+        note = delegation_note(evidence.delegation, evidence.observation.first_ticks)
         notes += [note] if note else []
     notes += [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
     other = expectation.other_program

@@ -292,9 +292,9 @@ class Observation:
         return None if None in self.completed or not self.completed else self.completed[-1]
 
     @property
-    def instruction_ticks(self) -> dict[int, int]:
-        """Of the first input set, by the number of the program's instruction."""
-        return {each.instruction: each.ticks for each in self.op_ticks if each.input_set == 0}
+    def first_ticks(self) -> tuple[OpTicks, ...]:
+        """Of the first input set."""
+        return tuple(each for each in self.op_ticks if each.input_set == 0)
 
     @property
     def bundle_passes(self) -> int:

@@ -20,8 +20,10 @@ from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
 from harness.report.safe_console import columns, say
 from harness.report.summary import by_note, summarise
+from harness.report.templates import filled
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord
+from harness.system.files import disk_errors, write_whole
 
 if TYPE_CHECKING:
     from harness.run.bundle import Replay  # zstandard, which few verbs need
@@ -32,10 +34,13 @@ class Advice(NamedTuple):
     do: str
 
 
+_HERE = Path(__file__).parent
+
+
 @cache
 def causes() -> dict[str, Advice]:
     """Of every cause that has advice of its own, by its kind."""
-    table = strict_yaml.read(Path(__file__).with_name("causes.yaml")).data
+    table = strict_yaml.read(_HERE / "causes.yaml").data
     return {kind: Advice(**row) for kind, row in table.items()}
 
 
@@ -194,18 +199,43 @@ def fault_place(facts: Mapping[str, Any]) -> str | None:
     return None
 
 
+_MOST_ROWS = 15
+
+
 def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
-    """Ticks per operator of the first input set, largest first (instructions on QEMU)."""
+    """The layers that matter most: instructions of the CPU in the first input set, and Vela's
+    estimate of the NPU, each with its share of its own column."""
     for record in records:
-        if not record.op_ticks:
+        rows = record.profile
+        if not rows:
             continue
-        table = columns("operator", ">calls", ">ticks", ">share")
+        table = columns("layer", "operator", ">instructions", ">share", ">npu cycles", ">share")
         table.title, table.title_justify = Text(record.title), "left"
-        total = sum(ticks for _, ticks in record.op_ticks.values())
-        ordered = sorted(record.op_ticks.items(), key=lambda item: -item[1][1])
-        for operator, (calls, ticks) in ordered:
-            table.add_row(operator, str(calls), f"{ticks:,}", f"{ticks / max(total, 1):.1%}")
+        cpu, npu = sum(row.cpu for row in rows), sum(row.npu for row in rows)
+        for row in rows[:_MOST_ROWS]:
+            figures = (*_shared(row.instructions, cpu), *_shared(row.cycles, npu))
+            times = f" x{row.calls}" if row.calls > 1 else ""
+            name = row.operator.rpartition("::")[2].removesuffix(".out")
+            table.add_row(row.layer, name + times, *figures)
         console.print(table)
+        if rest := rows[_MOST_ROWS:]:
+            say(console, f"{len(rest)} more rows: --json has all", "dim")
+        if npu:
+            say(console, "npu cycles are Vela's estimate, and no part of the instructions", "dim")
+
+
+def _shared(value: int | None, total: int) -> tuple[str, str]:
+    return ("", "") if value is None else (f"{value:,}", f"{value / max(total, 1):.1%}")
+
+
+def write_profile(file: Path, records: Sequence[RunRecord]) -> None:
+    """Raises DiskError."""
+    values = {
+        "records": [(record.title, record.profile) for record in records if record.profile],
+        "style": (_HERE / "page" / "night.css").read_text("utf-8"),
+    }
+    with disk_errors("writing the profile"):
+        write_whole(file, filled(_HERE / "profile.html", values, {"number": grouped}))
 
 
 def judged_log_text(log: JudgedLog, verbose: bool) -> str:

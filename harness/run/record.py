@@ -22,8 +22,9 @@ from harness.firmware.source import BUNDLED, CheckoutFacts, label
 from harness.judge.delegation import OnCpu, on_cpu
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
+from harness.judge.profile import ProfileRow, profile
 from harness.judge.rules import worst
-from harness.log.events import Observation
+from harness.log.events import Observation, OpTicks
 from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.git import git, is_work_tree
@@ -43,7 +44,7 @@ class ProgramFacts:
     ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
     of every input of every set; none in a record of before they were kept. ``not_reproducible``:
     why another machine may export other bytes, "" if none does. ``accuracy``, ``witness``,
-    ``delegation``, ``npu_cost``: as in Program.
+    ``delegation``, ``npu_cost``, ``layers``: as in Program.
     """
 
     pte: str
@@ -59,6 +60,7 @@ class ProgramFacts:
     witness: Witnessed | None = None
     delegation: Delegation | None = None
     npu_cost: NpuCost | None = None
+    layers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, program: Program, pte: Path, pte_sha256: str) -> ProgramFacts:
@@ -76,6 +78,7 @@ class ProgramFacts:
             program.witness,
             program.delegation,
             program.npu_cost,
+            program.layers,
         )
 
 
@@ -144,8 +147,7 @@ class RunRecord(Data):
     ``static_metrics`` is the part of them that does not come from the console (ELF, ``.pte``),
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when instructions were counted,
-    ``instruction_ticks`` those of the program's instructions by
-    number. ``run_dir`` is None when the
+    ``first_ticks`` has each instruction of the program. ``run_dir`` is None when the
     case ended before a simulator was started; then there is none of what a run has. ``source``:
     whose firmware it was, or was to be. ``starts``: as in Transcript. ``options``: those of ``hil
     run`` that the other facts do not tell. ``harness`` and ``host``: who judged, and where.
@@ -161,7 +163,7 @@ class RunRecord(Data):
     output_sha256: tuple[tuple[str, ...], ...] = ()
     by_design: tuple[str, ...] = ()  # named differences that the outputs show
     op_ticks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    instruction_ticks: tuple[tuple[int, int], ...] = ()
+    first_ticks: tuple[OpTicks, ...] = ()
     run_dir: str | None = None
     simulator: SimulatorFacts | None = None
     npu: NpuUse | None = None  # what a model of one beside the simulator was asked for
@@ -211,7 +213,15 @@ class RunRecord(Data):
     def on_cpu(self) -> list[OnCpu]:
         """What an NPU left to the CPU; nothing where there is none."""
         delegation = None if self.program is None else self.program.delegation
-        return [] if delegation is None else on_cpu(delegation, dict(self.instruction_ticks))
+        return [] if delegation is None else on_cpu(delegation, self.first_ticks)
+
+    @property
+    def profile(self) -> list[ProfileRow]:
+        """Nothing where no operator was counted or estimated."""
+        facts = self.program
+        if facts is None:
+            return []
+        return profile(self.first_ticks, facts.layers, facts.delegation, facts.npu_cost)
 
     @property
     def firmware_label(self) -> str:
@@ -253,7 +263,7 @@ class RunRecord(Data):
             output_sha256=outputs.sha256,
             by_design=() if outputs.by_design is None else outputs.by_design.names,
             op_ticks=_ticks_by_operator(evidence.observation),
-            instruction_ticks=tuple(evidence.observation.instruction_ticks.items()),
+            first_ticks=evidence.observation.first_ticks,
             mismatch_at=evidence.mismatch_at,
             blame=evidence.blame,
         )
@@ -288,6 +298,7 @@ class RunRecord(Data):
             "accuracy": [asdict(each) for each in self.accuracy],
             "witness": witness and asdict(witness),
             "npu_cost": cost and asdict(cost),
+            "profile": [asdict(row) for row in self.profile],
             "on_cpu": [each.summary() for each in self.on_cpu],
             "run_dir": self.run_dir,
         }

@@ -18,6 +18,7 @@ from harness.export.estimates import AREAS, Estimate, NpuCost, NpuOperator
 from harness.export.exporter import ExporterFacts
 from harness.export.program import CpuOperator, Delegation
 from harness.firmware.source import Arithmetic, CheckoutFacts, FirmwareChoice
+from harness.log.events import OpTicks
 from harness.run.directory import last_run, save_record
 from harness.run.pipeline import RunOptions
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord
@@ -59,7 +60,9 @@ def test_the_npu_and_what_it_left_to_the_cpu_are_listed(home: Path) -> None:
     cost = NpuCost({}, (Estimate("ethos-u55-128", "c", "m", summary, operators),))
     sort = CpuOperator("sort", "head", "net.py", 7, "Not included", (1,))
     facts = ProgramFacts("p", "aa", "o", delegation=Delegation(2, (sort,)), npu_cost=cost)
-    one = replace(record(), program=facts, instruction_ticks=((0, 10), (1, 30)))
+    one = replace(
+        record(), program=facts, first_ticks=(OpTicks(0, 0, "q", 10), OpTicks(0, 1, "sort", 30))
+    )
     kept(home, "20260101-000000-add-aaaaaa", one)
     said = why().output
     assert "NPU       delegate 0: 280 cycles, 0.280 ms at 1 MHz" in said

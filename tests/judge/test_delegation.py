@@ -7,13 +7,20 @@ import pytest
 from harness.config.budgets import Budgets
 from harness.export.program import CpuOperator, Delegation
 from harness.judge.delegation import check_delegation, delegation_note, on_cpu
+from harness.log.events import OpTicks
 
 POOL = CpuOperator(
     "avg_pool2d", "pool", "net.py", 74, "Avgpool2d needs stride <= 3, got 4", (3,), (2, 4)
 )
 SORT = CpuOperator("sort", "", None, None, "", (6,))
 BOTH = Delegation(19, (SORT, POOL))
-TICKS = {0: 5, 2: 20, 3: 60, 4: 5, 6: 10}
+
+
+def counted(ticks: dict[int, int]) -> list[OpTicks]:
+    return [OpTicks(0, number, "an operator", each) for number, each in ticks.items()]
+
+
+TICKS = counted({0: 5, 2: 20, 3: 60, 4: 5, 6: 10})
 
 
 def test_what_costs_most_comes_first_with_its_reason_and_a_way_round() -> None:
@@ -27,9 +34,9 @@ def test_what_costs_most_comes_first_with_its_reason_and_a_way_round() -> None:
 
 
 def test_without_a_count_there_is_no_share() -> None:
-    sort, _ = on_cpu(BOTH, {})
+    sort, _ = on_cpu(BOTH, [])
     assert (sort.share, sort.describe()) == (None, "sort: ExecuTorch gives no reason")
-    assert delegation_note(BOTH, {}) == "2 of 21 operators on the CPU; `hil why` says why"
+    assert delegation_note(BOTH, []) == "2 of 21 operators on the CPU; `hil why` says why"
 
 
 def test_the_note_has_the_share_of_all() -> None:
@@ -49,7 +56,7 @@ def test_a_conversion_between_two_operators_counts_once() -> None:
             CpuOperator("b", "", None, None, "", (2,), (1,)),
         ),
     )
-    assert "100 % with conversions" in delegation_note(two, {0: 10, 1: 80, 2: 10})
+    assert "100 % with conversions" in delegation_note(two, counted({0: 10, 1: 80, 2: 10}))
 
 
 @pytest.mark.parametrize(
