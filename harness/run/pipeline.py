@@ -20,6 +20,7 @@ from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.core.judgement import Cause
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
@@ -268,6 +269,9 @@ def run_case(
         strict=strict,
         accepted=options.accept_known_defects,
     )
+    on_qemu = chosen.name is SimulatorName.QEMU and chosen.target.zephyr is None
+    counts = on_qemu and bool(firmware.regions) and firmware.source.sizes_are_accepted
+    expectation = replace(expectation, counts_instructions=counts)
     if strict and same_arithmetic:
         command = _accept_command(case, firmware.source, options)
         expectation = replace(expectation, accept_command=command)
@@ -278,13 +282,15 @@ def run_case(
         firmware=firmware,
         pte=pte,
         expectation=expectation,
-        static=static_metrics(firmware, pte),
+        static=static_metrics(firmware, pte, program.npu_cost if options.pte is None else None),
         export_notes=notes,
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
     progress(f"{case.title}: simulating")
-    record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+    # The bundled runner counts by operator at the price of two reads of a clock.
+    profile = options.profile or (counts and program.delegation is not None)
+    record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
     progress(f"{case.title}: simulated")
     return record
 
