@@ -44,6 +44,9 @@ static void leave(void) {
 }
 
 void reset(void) {
+#ifdef INSTRUCTION
+  __asm__ volatile(".inst.w " INSTRUCTION);
+#endif
 #if defined(SAY_COMMAND_LINE)
   static char line[1024];
   const u32 block[2] = {(u32)line, sizeof line};

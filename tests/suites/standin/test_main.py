@@ -366,10 +366,26 @@ class TestCorstone320:
         done = fvp("-a", guest(code=0x11000000), model=U55)
         assert "it has no vector table at 0x00000000 or 0x10000000" in done.stderr
 
-    def test_pointer_authentication_is_refused(self, fvp: Fvp, guest: Guest) -> None:
-        elf = guest(ATTRIBUTE='"50, 2"')  # Tag_PAC_extension
+    @pytest.mark.parametrize("instruction", ["0xfb6cf00e", "0xfb50ef0c", "0xfb50ef1c"])
+    def test_pointer_authentication_is_refused(
+        self, fvp: Fvp, guest: Guest, instruction: str
+    ) -> None:
+        """PACG, AUTG, BXAUT (Armv8.1-M): undefined instructions on a Cortex-M55."""
+        elf = guest(ATTRIBUTE='"50, 2"', INSTRUCTION=f'"{instruction}"')  # Tag_PAC_extension
         done = fvp("-a", elf, *self.itcm, model=SSE_320)
-        assert "pointer-authentication" in done.stderr
+        assert "pointer-authentication instruction in reset (0x1000" in done.stderr
+
+    def test_the_tag_alone_is_not_refused(self, fvp: Fvp, guest: Guest) -> None:
+        """Every object for a Cortex-M85 has the tag. PACBTI is a NOP to an older core."""
+        elf = guest(ATTRIBUTE='"50, 2"', INSTRUCTION='"0xf3af800d"')
+        done = fvp("-a", elf, *self.itcm, *self.enable, *self.uart, model=SSE_320)
+        assert "hello" in done.stdout
+
+    def test_two_regions_over_one_memory_are_refused(self, fvp: Fvp, guest: Guest) -> None:
+        """Through the Non-secure alias, in which no linker sees it."""
+        done = fvp("-a", guest(data=0x00000100, SAY_COMMAND_LINE=1), model=U55)
+        assert ".bss (0x00000100-0x000004ff) lies over .text (0x10000100-" in done.stderr
+        assert "bytes from 0x00000100 are cleared over it" in done.stderr
 
 
 def test_another_architecture_is_refused(fvp: Fvp, guest: Guest) -> None:
