@@ -104,8 +104,9 @@ class Step:
         bad = record.verdict.product_failure and record.verdict not in UNDECIDED
         mark = Mark.BAD if bad or record.verdict in self.counted_bad else Mark.SKIP
         mark = Mark.GOOD if record.verdict.passed else mark
-        progress(f"bisect: {commit} is {mark} ({record.verdict})")
-        return Trial(commit, mark, record)
+        trial = Trial(commit, mark, record)
+        progress(f"bisect: {trial}")
+        return trial
 
     def run_case(self) -> RunRecord:
         try:
