@@ -17,7 +17,7 @@ from harness.core.safe_text import counted, grouped, plain
 from harness.core.verdict import Verdict
 from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
-from harness.report.safe_console import columns, say
+from harness.report.safe_console import columns, fitted, say
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord
@@ -45,7 +45,6 @@ def advice(verdict: Verdict, kind: str | None) -> Advice:
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
-_UNBOUNDED = 10_000  # columns of a terminal
 _FIGURE_COLUMNS = {
     ".pte": "pte_bytes",
     "text": "elf_text",
@@ -98,19 +97,15 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
     decibels = ["dB"] if any(r.accuracy for r in records) else []
     heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS)
-    table = columns("model", "verdict", *(f">{head}" for head in heads))
-    table.columns[1].no_wrap = True
+    rows: list[tuple[str | Text, ...]] = []
     for record in records:
         lsb = "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}"
         agreement = [_oracle_distances(record).get(other, "-") for other in others]
         accuracy = [_decibels(record) for _ in decibels]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
-        table.add_row(
-            record.case.name, styled_verdict(record), lsb, *agreement, *accuracy, *figures
-        )
-    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED))
-    table.collapse_padding = needed.maximum > console.width
-    console.print(table)
+        name, verdict = record.case.shown_name, styled_verdict(record)
+        rows.append((name, verdict, lsb, *agreement, *accuracy, *figures))
+    console.print(fitted(console, ("model", "verdict", *(f">{head}" for head in heads)), rows))
 
 
 def _decibels(record: RunRecord) -> Text:
@@ -139,11 +134,13 @@ def _simulator(record: RunRecord) -> str:
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
-    """Each note once, with the models it holds for: the target stands above its table."""
+    """Each note once, with the models it holds for, unless it holds for all: the target stands
+    above its table."""
     titles = [record.title.removeprefix(f"{record.case.board}/") for record in records]
     runs = [replace(summarise(r), title=t) for r, t in zip(records, titles, strict=True)]
     for note, labels in by_note(runs).items():
-        say(console, f"note: {note} ({', '.join(labels)})", "dim")
+        which = f" ({', '.join(labels)})" if len(labels) < len(records) else ""
+        say(console, f"note: {note}{which}", "dim")
 
 
 def _print_cause(console: Console, record: RunRecord) -> None:
