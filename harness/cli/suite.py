@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.cli.executorch_ci import NAME as CI_JOBS
-from harness.cli.executorch_ci import CiRequest, suite_of_jobs
+from harness.cli.executorch_ci import run_ci_jobs
 from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
@@ -91,7 +91,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     """
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
-        return _jobs(firmware, words)
+        return run_ci_jobs(firmware, words)
     if words["only"] or words["listed"] or words["resume"]:
         raise UsageError(f"--only, --list and --resume are for {CI_JOBS}", hint="-k selects tests")
     if elf is not None and firmware != FirmwareChoice():
@@ -123,18 +123,6 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     answers = [report.as_json() for report in reports]
     code = max(report.exit_code for report in reports)
     return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
-
-
-def _jobs(firmware: FirmwareChoice, words: dict[str, Any]) -> Answer:
-    if words["elf"] or words["keyword"] or words["sample"] or words["junit"]:
-        raise UsageError(
-            f"-k, --sample, --elf and --junit are for suites of tests, not for {CI_JOBS}",
-            hint="--only selects jobs by a part of their names",
-        )
-    request = CiRequest(
-        words["only"], words["shard"], words["listed"], words["resume"], words["report"]
-    )
-    return suite_of_jobs(firmware, request)
 
 
 def _beside(path: Path, source: FirmwareSource) -> Path:

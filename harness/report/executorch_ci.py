@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
@@ -14,31 +16,26 @@ from harness.report.safe_console import say
 from harness.report.templates import filled
 from harness.suites.ci.results import JobResult, JobVerdict
 from harness.suites.ci.workspace import PROVIDED
+from harness.system import toolchain
 from harness.system.files import disk_errors, write_whole
 
-_COLOURS = {
-    JobVerdict.PASSED: "green",
-    JobVerdict.UNPROVEN: "yellow",
-    JobVerdict.FAILED: "red",
-    JobVerdict.NOT_RUN: "dim",
-}
+_COLOURS = {JobVerdict.PASSED: "green", JobVerdict.UNPROVEN: "yellow", JobVerdict.FAILED: "red"}
 
 
 def print_jobs(console: Console, results: Sequence[JobResult]) -> None:
     table = Table("job", "verdict", "script", "calls", "tests", "exactness", "s", box=None)
     table.columns[0].overflow = table.columns[5].overflow = "fold"
-    ran = [result for result in results if result.verdict is not JobVerdict.NOT_RUN]
-    for result in ran:
-        verdict = f"[{_COLOURS[result.verdict]}]{result.verdict}[/]"
-        words = (result.name, *map(escape, _cells(result)))
-        table.add_row(escape(words[0]), verdict, *words[1:])
-    if ran:
+    for result in results:
+        if colour := _COLOURS.get(result.verdict):
+            verdict = f"[{colour}]{result.verdict}[/]"
+            table.add_row(escape(result.name), verdict, *map(escape, _cells(result)))
+    if table.rows:
         console.print(table)
     for result in results:
         for reason in result.reasons:
             say(console, plain(f"{result.name} ({result.place}): {reason}"))
-    counts = {v: sum(r.verdict is v for r in results) for v in JobVerdict}
-    say(console, ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
+    counts = Counter(result.verdict for result in results)
+    say(console, ", ".join(f"{counts[verdict]} {verdict}" for verdict in counts))
 
 
 def _cells(result: JobResult) -> tuple[str, ...]:
@@ -55,17 +52,17 @@ def _cells(result: JobResult) -> tuple[str, ...]:
     )
 
 
-def write_page(path: Path, results: Sequence[JobResult], facts: Mapping[str, object]) -> None:
-    """Raises DiskError."""
-    rows = [
-        {
-            "result": result,
-            "cells": _cells(result),
-            "remarks": "; ".join(result.reasons or result.notes[:1]),
-        }
-        for result in results
-    ]
-    ran = sum(result.verdict is not JobVerdict.NOT_RUN for result in results)
-    values = {**facts, "rows": rows, "ran": ran, "provided": PROVIDED}
+def write_page(path: Path, results: Sequence[JobResult]) -> None:
+    """Raises DiskError, ToolMissing."""
+    tools = ("qemu-system-arm", "arm-none-eabi-gcc")
+    remarks = {result.name: "; ".join(result.reasons or result.notes[:1]) for result in results}
+    values = {
+        "rows": [(result, _cells(result), remarks[result.name]) for result in results],
+        "ran": sum(result.verdict is not JobVerdict.NOT_RUN for result in results),
+        "commit": results[0].commit,
+        "tools": ", ".join(f"{name} {toolchain.require(name).version}" for name in tools),
+        "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
+        "provided": PROVIDED,
+    }
     with disk_errors("writing the report"):
         write_whole(path, filled(Path(__file__).with_name("executorch_ci.md"), values, {}))

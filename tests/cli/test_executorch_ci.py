@@ -44,7 +44,7 @@ def test_the_list_has_each_job_with_its_state(small: Source, tmp_path: Path) -> 
     page = tmp_path / "page.md"
     code, said = invoked(*parts(small), "--list", "--report", page)
     assert code == 0, said
-    assert "a job that the list does not know: pull-arm (pull.yml:2)" in said
+    assert "the list does not know the checkout's job pull-arm (pull.yml:2)" in said
     assert "trunk-arm (trunk.yml:2): not run yet" in said
     text = page.read_text()
     assert "0 of 3 jobs" in text
@@ -62,7 +62,7 @@ def test_json_has_the_digest_that_the_list_wants(small: Source) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "runs the jobs of a checkout, and none is named"),
+        ((), "runs a checkout's jobs, and none is named"),
         (("-k", "add"), "--only selects jobs by a part of their names"),
     ],
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -30,10 +30,11 @@ from harness.system.files import text_of
 
 _LIST = Path(__file__).with_name("jobs.yaml")
 _FOLDER = Path(".github/workflows")
-_PLACEHOLDER = re.compile(r"\$\{\{\s*(matrix|inputs)\.([\w-]+)\s*\}\}")
-_FROM_JSON = re.compile(r"\$\{\{\s*fromJSON\((.*)\)\s*\}\}")
+_PLACEHOLDER = re.compile(r"\$\{\{\s*(?:matrix|inputs)\.([\w-]+)\s*\}\}")
+_FROM_JSON = re.compile(r"\$\{\{\s*fromJSON\(inputs\.([\w-]+)\)\s*\}\}")
+_NO_AXES = ("include", "exclude")
 _SCRIPT = re.compile(r"(?<![\w.-])(?:[\w.-]+/)+[\w.-]+\.(?:sh|py)\b")
-_FUNCTION = r"^{}\(\) \{{.*?^\}}$"  # of a shell script; all of it if it has no such function
+_FUNCTION = r"(?ms)^{}\(\) \{{.*?^\}}$"  # of a shell script; all of it if it has no such function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +53,10 @@ class Listed(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class Replaced(Data):
-    """A line of a job that sets up its machine. ``by``: what runs instead, if anything does."""
+    """A line of a job that sets up its machine, and is left out."""
 
     line: Text
     provided: Text
-    by: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,20 +68,28 @@ class JobList(Data):
     jobs: dict[Text, Listed]
 
 
+UNKNOWN = Listed(commands="unknown")
+
+
 @dataclass(frozen=True)
 class Job:
     """``place``: file and line; ``script``: its commands, whole; ``commands``: their digest, with
-    the scripts that they call. ``listed``: None for a job that the list does not know."""
+    the scripts that they call. ``listed``: UNKNOWN for a job that the list does not have."""
 
     name: str
     place: str
     script: str
     commands: str
-    listed: Listed | None
+    listed: Listed
 
     @property
-    def changed(self) -> bool:
-        return self.listed is not None and self.listed.commands != self.commands
+    def difference(self) -> str:
+        """Where the list does not fit the checkout, in a sentence."""
+        if self.listed is UNKNOWN:
+            return f"the list does not know the checkout's job {self.name} ({self.place})"
+        if self.listed.commands != self.commands:
+            return f"the commands of {self.name} ({self.place}) are not those that the list knows"
+        return ""
 
     def steps(self, replaced: Sequence[Replaced]) -> tuple[str, tuple[str, ...]]:
         """The script without the lines that set up a machine, and what stands for these."""
@@ -90,16 +98,14 @@ class Job:
             rule = next((r for r in replaced if re.search(r.line, line)), None)
             if rule is None:
                 lines.append(line)
-                continue
-            provided.append(rule.provided)
-            if rule.by is not None:
-                lines.append(re.sub(rule.line, rule.by, line))
+            else:
+                provided.append(rule.provided)
         return "\n".join(lines) + "\n", tuple(dict.fromkeys(provided))
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """``aside``: reasons, by name of a job that is left out. ``gone``: listed, not in the
+    """``aside``: reasons, by name of a job that is left out. ``gone``: listed, and not in the
     checkout."""
 
     jobs: tuple[Job, ...]
@@ -109,26 +115,15 @@ class Jobs:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Where the list does not fit the checkout, in sentences."""
-        return (
-            *(
-                f"the checkout has a job that the list does not know: {job.name} ({job.place})"
-                for job in self.jobs
-                if job.listed is None
-            ),
-            *(
-                f"the commands of {job.name} ({job.place}) have changed since the list was written"
-                for job in self.jobs
-                if job.changed
-            ),
-            *(f"the list has a job that the checkout does not have: {name}" for name in self.gone),
-        )
+        gone = (f"the checkout does not have the list's job {name}" for name in self.gone)
+        return (*(job.difference for job in self.jobs if job.difference), *gone)
 
     def select(self, patterns: Sequence[str]) -> tuple[Job, ...]:
-        """The jobs whose names have one of the texts in them, or match it. Raises UsageError."""
+        """The jobs whose names have one of the texts in them, or match it; without any, all.
+        Raises UsageError for one that no job has."""
         for pattern in patterns:
             if not any(_matches(job.name, pattern) for job in self.jobs):
-                reason = next((r for n, r in self.aside.items() if _matches(n, pattern)), None)
+                reason = next((r for n, r in self.aside.items() if _matches(n, pattern)), "")
                 raise UsageError(
                     f"no job of the checkout's Arm CI matches {pattern!r}"
                     + (f": {reason}" if reason else ""),
@@ -149,42 +144,46 @@ def read_jobs(root: Path, path: Path = _LIST) -> Jobs:
     found: list[Job] = []
     aside: dict[str, str] = {}
     for workflow in known.workflows:
-        for name, place, script in _expanded(root, workflow, known.images):
-            reason = next((r for p, r in known.aside.items() if fnmatchcase(name, p)), None)
-            if reason is not None:
+        for name, place, script in _arm_jobs(root, workflow, known.images):
+            if reason := next((r for p, r in known.aside.items() if fnmatchcase(name, p)), ""):
                 aside[name] = reason
-                continue
-            found.append(Job(name, place, script, _digest(root, script), known.jobs.get(name)))
-    names = {job.name for job in found}
-    gone = tuple(name for name in known.jobs if name not in names)
+            else:
+                listed = known.jobs.get(name, UNKNOWN)
+                found.append(Job(name, place, script, _digest(root, script), listed))
+    gone = tuple(name for name in known.jobs if name not in {job.name for job in found})
     return Jobs(tuple(found), aside, gone, known.environment)
 
 
-def _expanded(root: Path, workflow: str, images: str) -> Iterator[tuple[str, str, str]]:
+def _arm_jobs(root: Path, workflow: str, images: str) -> Iterator[tuple[str, str, str]]:
     """Name, place and script of each Arm job of a workflow file."""
-    text, jobs = _workflow(root, workflow)
-    for name, job in jobs.items():
-        place = f"{workflow}:{_line(text, name)}"
-        local = str(job.get("uses", ""))
-        if local.startswith(f"./{_FOLDER}/"):
-            called = root / local
-            inputs = {**_defaults(root, called.name), **job.get("with", {})}
-            for inner in _workflow(root, called.name)[1].values():
-                for matrix, values in _matrix(inner, inputs):
-                    if script := _arm_script(inner, {**matrix, **inputs}, images):
-                        yield "/".join([name, *values]), place, script
-            continue
-        for matrix, values in _matrix(job, {}):
-            if script := _arm_script(job, matrix, images):
-                yield "/".join([name, *values]), place, script
+    text, document = _workflow(root, workflow)
+    for name, job in document["jobs"].items():
+        called: Iterable[Any] = [job]
+        inputs: dict[str, Any] = {}
+        if str(job.get("uses", "")).startswith(f"./{_FOLDER}/"):
+            _, reusable = _workflow(root, Path(job["uses"]).name)
+            called = reusable["jobs"].values()
+            inputs = {**_defaults(reusable), **job.get("with", {})}
+        place = f"{workflow}:{text[: text.find(f'{chr(10)}  {name}:')].count(chr(10)) + 2}"
+        for inner in called:
+            given = inner.get("with", {})
+            if re.search(images, str(given.get("docker-image", ""))):
+                for values in _matrix(inner.get("strategy", {}).get("matrix", {}), inputs):
+                    words = (Path(v).parent.name if "/" in v else v for v in values.values())
+                    script = _filled(str(given.get("script", "")), {**inputs, **values})
+                    yield "/".join([name, *words]), place, script
 
 
-def _workflow(root: Path, name: str) -> tuple[str, dict[str, Any]]:
+def _filled(script: str, values: Mapping[str, Any]) -> str:
+    return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), script).strip("\n")
+
+
+def _workflow(root: Path, name: str) -> tuple[str, Any]:
     path = root / _FOLDER / name
     try:
         text = path.read_text("utf-8")
-        jobs = yaml.safe_load(text)["jobs"]
-        if not all(isinstance(job, dict) for job in jobs.values()):
+        document = yaml.safe_load(text)
+        if not all(isinstance(job, dict) for job in document["jobs"].values()):
             raise TypeError("a job is not a mapping")
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
@@ -192,64 +191,41 @@ def _workflow(root: Path, name: str) -> tuple[str, dict[str, Any]]:
             hint="--executorch names a whole checkout of ExecuTorch, with its .github folder",
             path=path,
         ) from error
-    return text, dict(jobs)
+    return text, document
 
 
-def _line(text: str, job: str) -> int:
-    found = re.search(rf"^  {re.escape(job)}:", text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+def _defaults(workflow: Any) -> dict[str, Any]:
+    called = (workflow.get("on") or workflow[True])["workflow_call"]  # YAML 1.1 reads "on" as true
+    inputs = (called or {}).get("inputs") or {}
+    return {key: given.get("default") for key, given in inputs.items()}
 
 
-def _defaults(root: Path, name: str) -> dict[str, Any]:
-    document = yaml.safe_load((root / _FOLDER / name).read_text("utf-8"))
-    triggers = document.get("on", document.get(True, {}))  # YAML 1.1 reads "on" as true
-    called = (triggers.get("workflow_call") or {}) if isinstance(triggers, dict) else {}
-    return {key: given.get("default") for key, given in (called.get("inputs") or {}).items()}
-
-
-def _matrix(
-    job: Mapping[str, Any], inputs: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Each combination, and the values that name it."""
-    matrix = dict(job.get("strategy", {}).get("matrix", {}))
-    included = [dict(row) for row in matrix.pop("include", ())]
-    axes = {key: _values(values, inputs) for key, values in matrix.items() if key != "exclude"}
-    if not axes:
-        for row in included or [{}]:
-            filled = {key: str(value) for key, value in row.items()}
-            yield filled, [Path(v).parent.name if "/" in v else v for v in filled.values()]
+def _matrix(matrix: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Each combination of values; the rows of ``include``, if there is nothing else."""
+    axes = {key: _values(given, inputs) for key, given in matrix.items() if key not in _NO_AXES}
+    if axes:
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
         return
-    for values in itertools.product(*axes.values()):
-        yield dict(zip(axes, values, strict=True)), list(values)
+    for row in matrix.get("include", [{}]):
+        yield {key: str(value) for key, value in row.items()}
 
 
-def _values(values: Any, inputs: Mapping[str, Any]) -> list[str]:
-    if isinstance(values, str) and (found := _FROM_JSON.fullmatch(values.strip())):
-        key = found[1].strip().removeprefix("inputs.")
-        values = json.loads(str(inputs.get(key, "[]")))
-    return [str(value) for value in values] if isinstance(values, list) else [str(values)]
-
-
-def _arm_script(job: Mapping[str, Any], values: Mapping[str, Any], images: str) -> str:
-    given = job.get("with", {})
-    if not re.search(images, str(given.get("docker-image", ""))):
-        return ""
-    return _PLACEHOLDER.sub(
-        lambda m: str(values.get(m[2], m[0])), str(given.get("script", ""))
-    ).strip("\n")
+def _values(given: Any, inputs: Mapping[str, Any]) -> list[str]:
+    if isinstance(given, str) and (found := _FROM_JSON.fullmatch(given.strip())):
+        given = json.loads(str(inputs[found[1]]))
+    return list(map(str, given))
 
 
 def _digest(root: Path, script: str) -> str:
     """Changes with the commands and with the scripts that they name; of a script with one function
     for each job, with that function alone."""
-    words = set(re.findall(r"\w+", script))
-    facts = [script]
+    words = sorted(set(re.findall(r"\w+", script)))
+    facts: list[object] = [script]
     for name in sorted(set(_SCRIPT.findall(script))):
         text = text_of(root / name)
-        bodies = [
-            found[0]
-            for word in sorted(words)
-            if (found := re.search(_FUNCTION.format(word), text, re.MULTILINE | re.DOTALL))
-        ]
-        facts += [name, *(bodies or [text])]
+        found = (
+            re.search(_FUNCTION.format(word), text, re.DOTALL | re.MULTILINE) for word in words
+        )
+        facts += [name, *([match[0] for match in found if match] or [text])]
     return key_of(facts)[:12]

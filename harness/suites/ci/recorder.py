@@ -30,15 +30,15 @@ TESTS = "HIL_CI_TESTS"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(_Observer())
-    if not hasattr(config, "workerinput"):  # with pytest-xdist the controller has all reports
-        config.pluginmanager.register(_Writer(Path(os.environ[TESTS])))
+    config.pluginmanager.register(_Recorder(writes=not hasattr(config, "workerinput")))
 
 
-class _Observer:
-    def __init__(self) -> None:
-        self._base = Path(os.environ[RECORD])
-        self._simulated = self._base
+class _Recorder:
+    """``writes``: in pytest-xdist's controller, which gets all reports, or without it."""
+
+    def __init__(self, *, writes: bool) -> None:
+        self._writes = writes
+        self._base = self._simulated = Path(os.environ[RECORD])
         self._compared: list[Compared] = []
 
     def pytest_collection_finish(self) -> None:
@@ -61,11 +61,6 @@ class _Observer:
         if call.when == "call":
             add_evidence(outcome.get_result(), self._simulated, self._compared)
 
-
-class _Writer:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
-
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
             self._write(phase_fields(report, "collect", 0.0))
@@ -73,9 +68,7 @@ class _Writer:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._write(phase_fields(report, str(report.when), report.duration))
 
-    def pytest_unconfigure(self) -> None:
-        self._file.close()
-
     def _write(self, fields: dict[str, Any]) -> None:
-        self._file.write(json.dumps(fields) + "\n")
-        self._file.flush()
+        if self._writes:
+            with open(os.environ[TESTS], "a", encoding="utf-8") as file:
+                file.write(json.dumps(fields) + "\n")

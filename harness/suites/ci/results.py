@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,11 @@ class JobVerdict(Word):
 
 @dataclass(frozen=True)
 class FvpCall:
-    """One simulation that a job's script started itself. ``error``: the largest difference to the
-    reference of its bundle, as the runner printed it."""
+    """One simulation that a job's script started itself; ``verdict`` is one of ``Verdict``.
+    ``error``: the largest difference to the reference of its bundle, as the runner printed it."""
 
     model: str
-    verdict: Verdict
+    verdict: str
     cause: str = ""
     exactness: Exactness = Exactness.NOTHING
     error: float | None = None
@@ -71,8 +71,7 @@ class JobResult:
     status: int | None = None
     seconds: float = 0.0
     calls: tuple[FvpCall, ...] = ()
-    tests: Mapping[str, int] = field(default_factory=dict)
-    simulated: int = 0  # tests that ran something on the stand-in
+    tests: dict[str, int] = field(default_factory=dict)
     exact: tuple[int, int] = (0, 0)
     constant: int = 0
     notes: tuple[str, ...] = ()
@@ -92,23 +91,6 @@ class JobResult:
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "exactness": self.exactness}
 
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> JobResult:
-        """Raises KeyError, TypeError, ValueError when ``fields`` are not of ``as_json``."""
-        own = {name: value for name, value in fields.items() if name != "exactness"}
-        calls = tuple(
-            FvpCall(
-                **{
-                    **call,
-                    "verdict": Verdict[call["verdict"]],
-                    "exactness": Exactness(call["exactness"]),
-                }
-            )
-            for call in own["calls"]
-        )
-        lists = {name: tuple(own[name]) for name in ("reasons", "exact", "notes")}
-        return cls(**{**own, **lists, "calls": calls, "verdict": JobVerdict(own["verdict"])})
-
 
 def read_calls(record: Path) -> tuple[FvpCall, ...]:
     """The simulations that scripts started, in their order; those of pytest are below ``tests``."""
@@ -122,12 +104,12 @@ def _call(log: Path) -> FvpCall:
     try:
         model = str(read_json(log.with_suffix(".json"))["model"])
     except (OSError, ValueError, KeyError):
-        return FvpCall("", Verdict.HANG, "the simulation was ended before the program was")
+        return FvpCall("", "HANG", "the simulation was ended before the program was")
     errors = [float(text) for text in _MAX_ERROR.findall(console)]
     if judgement.verdict is not Verdict.PASS or not errors:
-        return FvpCall(model, judgement.verdict, cause)
+        return FvpCall(model, str(judgement.verdict), cause)
     exactness = Exactness.TOLERANCE if max(errors) else Exactness.PYTORCH
-    return FvpCall(model, judgement.verdict, cause, exactness, max(errors))
+    return FvpCall(model, str(judgement.verdict), cause, exactness, max(errors))
 
 
 def read_tests(path: Path) -> tuple[tuple[SuiteTest, ...], int]:

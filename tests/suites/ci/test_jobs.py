@@ -133,7 +133,7 @@ def test_a_job_that_the_list_does_not_know_is_reported(repository: Repository) -
     repository.list_all()
     del repository.listed["arm/test_ops"]
     assert repository.jobs().differences == (
-        "the checkout has a job that the list does not know: arm/test_ops (pull.yml:7)",
+        "the list does not know the checkout's job arm/test_ops (pull.yml:7)",
     )
 
 
@@ -141,7 +141,7 @@ def test_a_job_that_went_is_reported(repository: Repository) -> None:
     repository.list_all()
     repository.listed["arm/test_old"] = {"commands": "0123"}
     (difference,) = repository.jobs().differences
-    assert difference == "the list has a job that the checkout does not have: arm/test_old"
+    assert difference == "the checkout does not have the list's job arm/test_old"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_changed_commands_are_reported_of_the_jobs_that_run_them(
 ) -> None:
     repository.list_all()
     repository.write(name, (repository.root / name).read_text().replace(old, new))
-    assert [job.name for job in repository.jobs().jobs if job.changed] == changed
+    assert [job.name for job in repository.jobs().jobs if job.difference] == changed
 
 
 def test_jobs_are_selected_by_a_part_of_their_name(repository: Repository) -> None:

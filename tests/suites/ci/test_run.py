@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -29,7 +30,7 @@ class Ci:
         self._packages = folder / "packages"
         self._packages.mkdir()
 
-    def jobs(self, script: str, **listed: object) -> Jobs:
+    def jobs(self, script: str, **listed: Any) -> Jobs:
         job = {"with": {"docker-image": "ci-image:arm-sdk", "script": script}}
         workflow = self.source.root / ".github/workflows/pull.yml"
         workflow.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +49,12 @@ class Ci:
         root = self.source.root
         facts = ExporterFacts(str(root), "0", "main", False, "1", "1")
         exporter = CheckoutExporter(root, self._packages, "", {}, "", facts)
-        return CiOptions(self.source.find(), exporter, resume=resume)
+        return CiOptions(self.source.find(), exporter, resume)
 
-    def run(self, script: str, *, resume: bool = False, **listed: object) -> JobResult:
+    def run(self, script: str, *, resume: bool = False, **listed: Any) -> JobResult:
         jobs = self.jobs(script, **listed)
-        (result,) = run_jobs(jobs, self.options(resume=resume), lambda _text: None)
+        options = self.options(resume=resume)
+        (result,) = run_jobs(jobs.jobs, jobs.environment, options, lambda _text: None)
         return result
 
 
@@ -133,7 +135,7 @@ def test_cmake_gets_the_definitions_when_it_configures(ci: Ci) -> None:
         ({"files": ["third-party/gone"]}, "needs third-party/gone"),
     ],
 )
-def test_a_job_that_cannot_run_says_why(ci: Ci, listed: dict[str, object], reason: str) -> None:
+def test_a_job_that_cannot_run_says_why(ci: Ci, listed: dict[str, Any], reason: str) -> None:
     result = ci.run("false", **listed)
     assert result.verdict is JobVerdict.NOT_RUN
     assert result.reasons[0].startswith(reason)
@@ -143,13 +145,13 @@ def test_results_are_kept_for_the_content_of_the_checkout(ci: Ci) -> None:
     script = "echo >> $OLDPWD/count 2>/dev/null; true"
     assert ci.run(script, simulates=False).verdict is JobVerdict.PASSED
     jobs = ci.jobs(script, simulates=False)
-    (kept,) = kept_results(jobs, ci.options().checkout)
+    (kept,) = kept_results(jobs.jobs, ci.options().checkout)
     assert kept.verdict is JobVerdict.PASSED
     os.utime(kept.log, (0, 0))
     ci.run(script, resume=True, simulates=False)
     assert os.stat(kept.log).st_mtime == 0  # it was not run again
     (ci.source.root / "version.txt").write_text("9.9\n")
-    (unknown,) = kept_results(jobs, ci.options().checkout)
+    (unknown,) = kept_results(jobs.jobs, ci.options().checkout)
     assert unknown.reasons == ("not run yet",)
 
 
