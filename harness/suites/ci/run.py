@@ -128,7 +128,11 @@ def _run(
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
     verdict = JobVerdict.UNPROVEN if reasons else JobVerdict.PASSED
     log = folder / "job.log"
-    if ended.stop is not Stop.EXITED or ended.status != 0:
+    lacking = [test for test in tests if test.result == "unsupported"]
+    if lacking and ended.status == 1 and not any(test.result == "failed" for test in tests):
+        verdict = JobVerdict.UNPROVEN  # pytest ends with 1 for what it could not collect
+        reasons += (f"{len(lacking)} not run: {lacking[0].id} {lacking[0].cause}",)
+    elif ended.stop is not Stop.EXITED or ended.status != 0:
         how = f"ended with {ended.status}" if ended.stop is Stop.EXITED else str(ended.stop)
         verdict, said = JobVerdict.FAILED, f"ExecuTorch's own script {how}: {_last_words(log)}"
         reasons = (said, *reasons)
@@ -151,13 +155,14 @@ def _run(
 def _script(job: Job, folder: Path, workspace: CiWorkspace, progress: Progress) -> Ended:
     def watch(data: bytes) -> None:
         if step := _STEP.findall(data):
-            progress(f"{job.name} {step[-1].decode()}")
+            progress(f"{job.name} {step[-1].decode().strip('[]')}")
 
     waiting = f"{job.name}: waiting for another job in its copy of the checkout"
     own = {
         RECORD: str(folder / "record"),
         recorder.TESTS: str(folder / "tests.jsonl"),
-        "PYTEST_ADDOPTS": f"-p {recorder.__name__}",
+        # what a file of tests lacks, torchaudio for example, does not keep the others from running
+        "PYTEST_ADDOPTS": f"-p {recorder.__name__} --continue-on-collection-errors",
     }
     with artifact_cache.locked(workspace.root.parent, on_wait=lambda: progress(waiting)):
         return run(

@@ -166,3 +166,11 @@ def test_pytest_of_a_job_is_observed(ci: Ci) -> None:
     result = ci.run(f'printf "{test}" > test_x.py; pytest -c /dev/null test_x.py', simulates=False)
     assert result.verdict is JobVerdict.FAILED
     assert result.tests == {"passed": 1, "failed": 1}
+
+
+def test_a_file_of_tests_that_lacks_a_package_is_not_a_pass(ci: Ci) -> None:
+    files = 'echo "def test_a(): pass" > test_x.py; echo "import absent_package" > test_y.py'
+    result = ci.run(f"{files}; pytest -c /dev/null test_x.py test_y.py", simulates=False)
+    assert (result.verdict, result.status) == (JobVerdict.UNPROVEN, 1)
+    assert result.tests == {"passed": 1, "unsupported": 1}
+    assert "needs absent_package, which is not installed" in result.reasons[0]

@@ -77,6 +77,11 @@ void reset(void) {
 #else
   uart(TEXT);
 #endif
+#if defined(TICKS)
+  __asm__ volatile("cpsid i");            // it has no handler
+  *(volatile u32*)0xE000E014 = 0xFFFFFF;  // SYST_RVR
+  *(volatile u32*)0xE000E010 = 7;         // SYST_CSR: enable, interrupt, processor clock
+#endif
 #if defined(LOOP)
   for (;;) {
   }

@@ -330,6 +330,20 @@ def test_an_exception_is_a_sentence(
     assert "Traceback" not in done.stderr
 
 
+def test_a_program_that_never_goes_on_ends_at_once(fvp: Fvp, guest: Guest) -> None:
+    """ExecuTorch's runner without semihosting stands in _exit: its script waits for 600 s."""
+    done = fvp("-a", guest(LOOP=1), *UART0, "--timelimit", 50)
+    assert done.returncode == 0
+    assert "hello\nInfo: Simulation is stopping. Reason: CPU time has been exceeded." in done.stdout
+    assert "the program stands still at reset (0x1000" in done.stderr
+
+
+def test_a_program_that_a_timer_can_wake_is_waited_for(fvp: Fvp, guest: Guest) -> None:
+    done = fvp("-a", guest(LOOP=1, TICKS=1), *UART0, "--timelimit", 6)
+    assert "Reason: CPU time has been exceeded" in done.stdout
+    assert "stands still" not in done.stderr
+
+
 class TestCorstone320:
     """Exactly what can run does, and the rest is refused with the reason."""
 
