@@ -161,6 +161,9 @@ def run_cases(
         for name, target in targets.items()
     }
     boards = {name: first.target for name, (first, *_) in chosen.items()}
+    for each in (each for there in chosen.values() for each in there):
+        for source in sources:
+            source.check(BuildRequest(each.target, each.name, checkout))
     for board in (each.target for there in chosen.values() for each in there):
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
