@@ -23,8 +23,10 @@ the expected outputs, as floats. No runtime adds floats in PyTorch's order, so t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
@@ -32,7 +34,7 @@ import numpy as np
 import torch
 from executorch.backends.arm import quantizer as arm
 from executorch.backends.arm.arm_vela import vela_compile
-from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.backends.arm.ethosu import EthosUCompileSpec
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
@@ -48,6 +50,7 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir.backend.partitioner import Partitioner
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
@@ -56,7 +59,7 @@ from harness.config.models import CalibrationType, Layout, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.samples import Sample
-from harness.export.request import CpuLowering, NpuOptions
+from harness.export.request import CpuLowering, ExportRequest, NpuOptions
 from harness.system.files import DiskError, disk_full
 
 if TYPE_CHECKING:  # older checkouts have no such name
@@ -64,6 +67,7 @@ if TYPE_CHECKING:  # older checkouts have no such name
 
 # Vela's further flags for ExecuTorch's ``--direct_drive``.
 _DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _STEPS_OF_INT8 = 255
 _ULPS = 8  # of float32: sums in another order, layer upon layer
 
@@ -198,6 +202,16 @@ def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
     }
 
 
+def user_place(request: ExportRequest, trace: str) -> tuple[str | None, int | None]:
+    """The innermost line of the user's folder, else of any file that is not installed."""
+    frames = [(Path(file), int(line)) for file, line in _FRAME.findall(trace)]
+    home = None if request.model.file is None else request.model.file.parent
+    own = [f for f in frames if home is not None and f[0].is_relative_to(home)]
+    others = [f for f in frames if "site-packages" not in f[0].parts]
+    file, line = next(iter((own or others)[::-1]), (None, None))
+    return (None if file is None else file.name), line
+
+
 def edge_config() -> EdgeCompileConfig:
     """ExecuTorch's own configuration since its pull request 21826 (August 2026). Before that,
     ``aot_arm_compiler.py`` of a checkout has the same values inline."""
@@ -224,7 +238,7 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
 def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
-    spec: EthosUCompileSpec,
+    partitioner: Partitioner,
     on_vela: Callable[[], None],
     *,
     direct_drive: bool = False,
@@ -232,7 +246,7 @@ def to_ethos_u(
     """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob. ``on_vela`` is
     called when Vela begins with one."""
     with _recorded(on_vela) as graphs:
-        edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
+        edge = _to_edge_with(partitioner, quantised, example)
     if not direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
     return edge, graphs
@@ -289,7 +303,7 @@ def to_cpu(
 
 
 def _to_edge_with(
-    partitioner: EthosUPartitioner | XnnpackPartitioner | None,
+    partitioner: Partitioner | None,
     module: torch.fx.GraphModule,
     example: Sample,
 ) -> EdgeProgramManager:

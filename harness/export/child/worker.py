@@ -29,6 +29,7 @@ from harness.export.child.exported import (
     serialise,
     write_program,
 )
+from harness.export.child.origins import AskedPartitioner, origins_of
 from harness.export.child.own_runtime import run_with_runtime
 from harness.export.child.samples import (
     Sample,
@@ -231,6 +232,7 @@ def _cortex_m(work: _Work) -> LoweredModel:
         intermediates=_values(runs),
         witness=witness,
         evaluated=_evaluated(lowered, runs, {}),
+        origins=origins_of(lowered.edge, lowered.quantised, request, {}),
     )
 
 
@@ -347,6 +349,7 @@ def _cpu(work: _Work) -> LoweredModel:
         program=program,
         witness=witness,
         evaluated=(real, computed) if lowering.quantised else ((), ()),
+        origins=origins_of(edge, quantised, request, {}),
     )
 
 
@@ -370,10 +373,11 @@ def _ethos_u(work: _Work) -> LoweredModel:
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
         quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
     with stage("lower"):
+        partitioner = AskedPartitioner(spec)
         edge, graphs = lower.to_ethos_u(
             quantised,
             sets[0],
-            spec,
+            partitioner,
             partial(stage.announce, "Vela"),
             direct_drive=options.direct_drive,
         )
@@ -397,6 +401,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         intermediates=_values(runs),
         witness=witness,
         evaluated=_evaluated(lowered, runs, graphs),
+        origins=origins_of(edge, quantised, request, partitioner.rules),
     )
 
 
