@@ -40,10 +40,10 @@ def try_remedies(
     helps = [*_tried(error, case, target, source, options, progress)]
     theirs = _of_executorch()
     lacking = [name for name in error.operators if name not in theirs]
-    if lacking:
+    if not helps and lacking:
         helps.append(
             f"ExecuTorch's own kernel libraries have no {', '.join(lacking)} either: write the "
-            "layer in another way" + ("" if helps else " (nothing else that was tried helps)")
+            "layer in another way"
         )
     elif not helps:
         helps.append(

@@ -1,8 +1,8 @@
 """Asks the exporter who left each operator to a kernel on the CPU, and for which layer.
 
-The quantiser's annotations on the quantised model say whether it chose the operator, and that
-model's operator in its place whether a decomposition made it; the NPU's partitioner is asked for its
-rule when it has decided.
+The quantiser's annotations say whether it chose the operator, and the quantised model's operator in
+its place whether a decomposition made it. The NPU's partitioner is asked for its rule when it has
+decided.
 """
 
 from __future__ import annotations
