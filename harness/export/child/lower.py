@@ -23,6 +23,7 @@ the expected outputs, as floats. No runtime adds floats in PyTorch's order, so t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ import numpy as np
 import torch
 from executorch.backends.arm import quantizer as arm
 from executorch.backends.arm.arm_vela import vela_compile
-from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.backends.arm.ethosu import EthosUCompileSpec
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
@@ -50,6 +51,7 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir.backend.partitioner import Partitioner
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
@@ -68,6 +70,7 @@ if TYPE_CHECKING:  # older checkouts have no such name
 
 # Vela's further flags for ExecuTorch's ``--direct_drive``.
 _DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _STEPS_OF_INT8 = 255
 _ULPS = 8  # of float32: sums in another order, layer upon layer
 
@@ -211,7 +214,7 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
 def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
-    partitioner: EthosUPartitioner,
+    partitioner: Partitioner,
     options: NpuOptions,
     on_vela: Callable[[], None],
 ) -> tuple[EdgeProgramManager, dict[bytes, bytes], dict[bytes, Estimate | None]]:
@@ -284,7 +287,7 @@ def to_cpu(
 
 
 def _to_edge_with(
-    partitioner: EthosUPartitioner | XnnpackPartitioner | None,
+    partitioner: Partitioner | None,
     module: torch.fx.GraphModule,
     example: Sample,
 ) -> EdgeProgramManager:
