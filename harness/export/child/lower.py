@@ -23,7 +23,6 @@ the expected outputs, as floats. No runtime adds floats in PyTorch's order, so t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +69,6 @@ if TYPE_CHECKING:  # older checkouts have no such name
 
 # Vela's further flags for ExecuTorch's ``--direct_drive``.
 _DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _STEPS_OF_INT8 = 255
 _ULPS = 8  # of float32: sums in another order, layer upon layer
 
