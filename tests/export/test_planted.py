@@ -164,7 +164,7 @@ def test_an_operator_is_named_although_another_computes_the_same_value(
     request = ExportRequest(user_model(RELU_TWICE), "cortex-m55")
     error = export([request], process=hil_export_process)[0].error
     assert isinstance(error, LoweringDiffers)
-    assert (error.operators, error.line) == (["relu"], 7)
+    assert (error.operators, error.line) == (("relu",), 7)
     assert error.known == "activation-of-int8"
 
 
