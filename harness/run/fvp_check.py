@@ -6,11 +6,10 @@ nothing: paths are replaced. Whoever has it can judge each run again (``replay``
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +18,11 @@ from harness.config.loading import load_targets
 from harness.config.schema import Data, checked
 from harness.config.target import Target
 from harness.core.errors import ToolMissing, Unknown, UsageError
+from harness.core.judgement import Reason
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
-from harness.log.parser import parse_console, parse_processes
+from harness.log.parser import parse_console
 from harness.run.directory import kept_expectations
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
@@ -32,13 +32,12 @@ from harness.sim.run_files import CONSOLE
 from harness.sim.simulator import simulator
 from harness.sim.transcript import Ending
 from harness.system import paths
-from harness.system.files import MALFORMED
+from harness.system.files import MALFORMED, sha256_of
 from harness.system.progress import Progress
 from harness.system.toolchain import Tool
 
 FORMAT: Final = 1
 MODELS: Final = ("add", "ds_cnn", "resnet8")  # the runner's hello, and two networks
-_DIGEST = hashlib.sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +47,26 @@ class FvpRun(Data):
 
     target: str
     model: str
-    verdict: str
+    verdict: Verdict
     cause: str | None
     text: str | None
     argv: tuple[str, ...] = ()
     build_id: str | None = None
     console: str = ""
-    starts: tuple[int, ...] = (0,)
     ending: Ending | None = None
     outputs: tuple[tuple[str, ...], ...] = ()
     expected: tuple[tuple[str, ...], ...] = ()
 
-    def replay(self) -> tuple[str, str | None]:
+    def replay(self) -> tuple[Verdict, str | None]:
         """The verdict and the kind of its cause, from what the file holds."""
         if self.ending is None:
             return self.verdict, self.cause
-        console = self.console.encode("latin-1")
-        observation = (
-            parse_console(console)
-            if len(self.starts) == 1
-            else parse_processes(console, self.starts)
-        )
+        observation = parse_console(self.console.encode("latin-1"))
         if found := execution_cause(observation, self.ending, self.build_id):
-            return str(found[0]), str(found[1].kind)
-        return ("PASS", None) if self.outputs == self.expected else ("MISMATCH", "outputs_differ")
+            return found[0], str(found[1].kind)
+        if self.outputs != self.expected:
+            return Verdict.MISMATCH, Reason.OUTPUTS_DIFFER
+        return Verdict.PASS, None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +144,7 @@ def _run_of(record: RunRecord, tool: Tool) -> FvpRun:
     judged = FvpRun(
         target=record.case.target,
         model=record.case.model,
-        verdict=str(record.verdict),
+        verdict=record.verdict,
         cause=None if cause is None else str(cause.kind),
         text=None if cause is None else _without(cause.text, places),
     )
@@ -163,12 +158,11 @@ def _run_of(record: RunRecord, tool: Tool) -> FvpRun:
         argv=tuple(_without(word, places) for word in record.simulator.argv),
         build_id=None if record.expectation is None else record.expectation.build_id,
         console=_without((run_dir / CONSOLE).read_bytes().decode("latin-1"), places),
-        starts=record.starts,
         ending=record.ending,
         outputs=record.output_sha256,
         expected=tuple(
-            tuple(_DIGEST((program.directory / n).read_bytes()).hexdigest() for n in s.expected)
-            for s in program.sets
+            tuple(sha256_of(program.directory / name) for name in each.expected)
+            for each in program.sets
         ),
     )
 
@@ -193,11 +187,3 @@ def _without(text: str, places: Mapping[str, str]) -> str:
     for place in sorted(places, key=len, reverse=True):
         text = text.replace(place, places[place])
     return text
-
-
-def verdicts(file: FvpFile) -> Sequence[Verdict]:
-    return [Verdict[run.verdict] for fvp in file.fvps for run in fvp.runs]
-
-
-def write_fvp_file(file: FvpFile) -> str:
-    return json.dumps(asdict(file), indent=1) + "\n"

@@ -80,8 +80,8 @@ SPECS = {
 _FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
 
 
-# Ours; Zephyr's (cmake/emu/armfvp.cmake).
-_FVP_VARIABLES = ("HIL_FVP_DIR", "ARMFVP_BIN_PATH")
+FVP_VARIABLE = "HIL_FVP_DIR"
+_FVP_VARIABLES = (FVP_VARIABLE, "ARMFVP_BIN_PATH")  # the second is Zephyr's (armfvp.cmake)
 _FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
 
 
