@@ -13,6 +13,7 @@ from harness.core.judgement import Cause, Finding, Reason
 from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
 from harness.log.events import HARNESS, LAUNCH, Event, Kind, Observation
+from harness.log.matches import MEANING
 from harness.sim.transcript import Ending
 from harness.system.process import Stop
 from harness.system.quota import QUOTA, Excess
@@ -104,6 +105,7 @@ def failed(observation: Observation, ending: Ending | None = None) -> Finding:
         facts["operator"] = operator
         text = f"{operator}: {text}"
     text += _MEANINGS.get(first.kind, "")
+    text += f": {facts[MEANING]}" if MEANING in facts else ""
     text += "; the guest wrote this line, so it says nothing of the simulator" if of_guest else ""
     return verdict, Cause(first.kind.value, text, first.line, facts)
 
@@ -148,6 +150,7 @@ _VERDICTS = {
     Kind.GUEST_SILENT: Verdict.HANG,
     Kind.BOARD_SILENT: Verdict.NO_VERDICT,
     Kind.CONSOLE_DAMAGED: Verdict.NO_VERDICT,
+    Kind.FORMAT_UNKNOWN: Verdict.NO_VERDICT,
     Kind.WRONG_PROGRAM: Verdict.NO_VERDICT,
 }
 _STOPS = {

@@ -283,9 +283,9 @@ def run_case(
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
-    progress(f"{case.id}: simulating")
+    progress(f"{case.title}: simulating")
     record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
-    progress(f"{case.id}: simulated")
+    progress(f"{case.title}: simulated")
     return record
 
 
