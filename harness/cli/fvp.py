@@ -47,7 +47,8 @@ def check(name: str | None, output: Path) -> Answer:
         for run in each.runs:
             seconds = "" if run.ending is None else f" in {run.ending.seconds:.1f} s"
             why = f": {run.cause}: {run.text}" if run.cause else ""
-            echo(f"  {run.target}/{run.model}: {run.verdict}{seconds}{why}")
+            again = "" if run.replay()[0] is run.verdict else " (the file alone shows less)"
+            echo(f"  {run.target}/{run.model}: {run.verdict}{seconds}{why}{again}")
     echo(f"wrote {output}")
     verdicts = (run.verdict for each in file.fvps for run in each.runs)
     return {"file": str(output), **asdict(file)}, exit_code(verdicts)
