@@ -99,7 +99,7 @@ def test_a_suite_with_a_new_test_and_another_vela(tmp_path: Path) -> None:
     assert compared(tmp_path, new, vela="5.2.0") == [
         f"suite {TEST}: new: test_two; gone: test_one",
         "ethos-u-vela ==5.1.0 -> ==5.2.0: Vela's known defects: targets/npu/defects.yaml; its"
-        " summary: size/vela.py",
+        " tables: export/estimates.py",
     ]
 
 
