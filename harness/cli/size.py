@@ -29,7 +29,7 @@ from harness.report.size import (
     write_page,
 )
 from harness.report.summary import append_to_step_summary
-from harness.run.gate import every_subject, gate_cases, left_over, measure
+from harness.run.gate import every_subject, gate_cases, left_over, measure, subjects_of
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
 from harness.size.measure import layers_of
@@ -173,7 +173,7 @@ def _compare(old: Path, new: Path, options: _Options) -> Answer:
 
 
 @click.command("gate")
-@click.argument("subjects", nargs=-1, metavar="[TARGET/MODEL|TARGET/runner]...")
+@click.argument("subjects", nargs=-1, metavar="[TARGET|TARGET/MODEL|TARGET/runner]...")
 @click.option(
     "--strict",
     is_flag=True,
@@ -194,7 +194,9 @@ def gate(
     comment: bool,
     allow_new: tuple[str, ...],
 ) -> Answer:
-    """Hold sizes against budgets and accepted references; without names, all of them.
+    """Compare sizes with budgets and accepted references; without names, all of them.
+
+    TARGET alone stands for its runner and all models.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
@@ -205,10 +207,12 @@ def gate(
       hil gate
       hil gate --strict --allow-new my_model
       hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
+      hil gate corstone-300-m55
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     strict = strict or is_strict()
-    cases = [parse_case(s) for s in subjects] or every_subject()
+    named = [[parse_case(s)] if "/" in s else subjects_of(s) for s in subjects]
+    cases = [case for each in named for case in each] or every_subject()
     with progress_shown() as progress:
         gates = gate_cases(cases, progress, strict=strict, allow_new=allow_new)
         rest = [] if subjects else left_over(gates, strict=strict)

@@ -14,7 +14,7 @@ import click
 from harness.cli.history import history_option, opened
 from harness.cli.options import read_by
 from harness.cli.verb import Answer, echo, terminal, verb
-from harness.config.loading import load_targets
+from harness.config.loading import load_target, load_targets
 from harness.config.models import known_models, unavailable
 from harness.config.target import Target
 from harness.core.verdict import ExitCode
@@ -32,12 +32,21 @@ _MIB, _DAY = 1 << 20, 86400
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[TARGET]...")
 @verb
-def targets() -> Answer:
-    """List the targets and which of their simulators are installed."""
-    rows = [_target_row(target) for target in load_targets()]
-    _print_targets(rows)
-    _print_notes(rows)
+def targets(names: tuple[str, ...]) -> Answer:
+    """List the targets and their simulators; of the named ones all that there is to know.
+
+    \b
+    Examples:
+      hil targets
+      hil targets corstone-300-u55-128
+    """
+    rows = [_target_row(target) for target in map(load_target, names)] if names else []
+    _print_named(rows)
+    if not names:
+        rows = [_target_row(target) for target in load_targets()]
+        _print_targets(rows)
     return {"targets": rows}, ExitCode.PASSED
 
 
@@ -98,30 +107,37 @@ def doctor() -> Answer:
 
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:
-    """Two lines each: a column of descriptions would have no room beside the other three."""
+    """A line each; the description as far as there is room."""
     console = terminal(highlight=False)
-    name, marker = (max(len(row[key]) for row in rows) + 2 for key in ("name", "marker"))
-    head = f"{'target':{name}}{'marker':{marker}}simulators (* = installed)"
-    console.print(head, style="bold")
-    for row in rows:
-        simulators = ", ".join(word + "*" * ok for word, ok in row["simulators"].items())
-        console.print(f"{row['name']:{name}}{row['marker']:{marker}}{simulators}")
-        console.print(f"  {row['description']}", style="dim")
+    cells = [(r["name"], r["marker"], _simulators(r), r["description"]) for r in rows]
+    cells.insert(0, ("target", "marker", "simulators (*)", "what it is"))
+    widths = [max(len(row[column]) for row in cells) + 2 for column in range(3)]
+    for number, row in enumerate(cells):
+        line = "".join(f"{text:{width}}" for text, width in zip(row, (*widths, 0), strict=True))
+        console.print(line, style="" if number else "bold", no_wrap=True, overflow="ellipsis")
+    console.print(
+        "* = installed. `hil targets TARGET` lists memory modes, and what QEMU lacks of the board.",
+        style="dim",
+    )
 
 
-def _print_notes(rows: list[dict[str, Any]]) -> None:
-    """Memory modes, lowerings and what QEMU lacks of a board: each once, with its targets."""
-    targets_of: dict[str, list[str]] = {}
+def _simulators(row: Mapping[str, Any]) -> str:
+    return ", ".join(word + "*" * ok for word, ok in row["simulators"].items())
+
+
+def _print_named(rows: list[dict[str, Any]]) -> None:
+    console = terminal(highlight=False)
     for row in rows:
+        console.print(row["name"], style="bold")
+        lines = [row["description"], f"pytest -m {row['marker']}"]
+        lines += [f"simulators (* = installed): {_simulators(row)}"]
         modes = " ".join(f"@{mode}" for mode in row["memory_modes"])
-        notes = [f"memory modes {modes} (the first is the default)"] if modes else []
-        notes += [f"lowering @{name}: {text}" for name, text in row["lowerings"].items()]
+        lines += [f"memory modes (the first is the default): {modes}"] if modes else []
+        lines += [f"lowering @{name}: {text}" for name, text in row["lowerings"].items()]
         for simulator, differences in row["differences"].items():
-            notes += [f"on {simulator}: {difference}" for difference in differences]
-        for note in notes:
-            targets_of.setdefault(note, []).append(row["name"])
-    for note, names in targets_of.items():
-        terminal().print(f"{note}: {', '.join(names)}", style="dim", highlight=False)
+            lines += [f"on {simulator}: {difference}" for difference in differences]
+        for line in lines:
+            console.print(f"  {line}", soft_wrap=True)
 
 
 def _target_row(target: Target) -> dict[str, Any]:

@@ -76,6 +76,7 @@ def _explained(finding: Finding, place: str | None, blame: Blame | None) -> Find
         cause = _with(cause, f"first: {place}", {"mismatch_at": place})
     if blame is not None and may_be_blamed(finding):
         cause = _with(cause, f"whose fault: {blame.text}", blame.facts)
+        cause = replace(cause, kind=blame.reason or cause.kind)
     return verdict, cause
 
 

@@ -18,7 +18,7 @@ from harness.core.verdict import Verdict
 from harness.judge import npu_cost
 from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
-from harness.report.safe_console import columns, say
+from harness.report.safe_console import columns, fitted, say
 from harness.report.summary import by_note, summarise
 from harness.report.templates import filled
 from harness.run.bisect import Bisection, Mark, Trial
@@ -51,7 +51,6 @@ def advice(verdict: Verdict, kind: str | None) -> Advice:
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
-_UNBOUNDED = 10_000  # columns of a terminal
 _FIGURE_COLUMNS = {
     ".pte": "pte_bytes",
     "text": "elf_text",
@@ -78,8 +77,7 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     to look."""
     for title in dict.fromkeys(map(_table_title, records)):
         _print_table(console, title, [r for r in records if _table_title(r) == title])
-    for record in records:
-        _print_cause(console, record)
+    _print_causes(console, records)
     _print_notes(console, records)
     passed = sum(r.verdict.passed for r in records)
     style = "green" if passed == len(records) else "red"
@@ -105,22 +103,18 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
     decibels = ["dB"] if any(r.accuracy for r in records) else []
-    npu = ["npu kcyc"] if any(npu_cost.FIGURE in r.metrics for r in records) else []
+    npu = ["npu kcyc"] if estimated else []
     heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS, *npu)
-    table = columns("model", "verdict", *(f">{head}" for head in heads))
-    table.columns[1].no_wrap = True
+    rows: list[tuple[str | Text, ...]] = []
     for record in records:
         lsb = "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}"
         agreement = [_oracle_distances(record).get(other, "-") for other in others]
         accuracy = [_decibels(record) for _ in decibels]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
         figures += [_kilocycles(record) for _ in npu]
-        table.add_row(
-            record.case.name, styled_verdict(record), lsb, *agreement, *accuracy, *figures
-        )
-    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED))
-    table.collapse_padding = needed.maximum > console.width
-    console.print(table)
+        name, verdict = record.case.shown_name, styled_verdict(record)
+        rows.append((name, verdict, lsb, *agreement, *accuracy, *figures))
+    console.print(fitted(console, ("model", "verdict", *(f">{head}" for head in heads)), rows))
 
 
 def _kilocycles(record: RunRecord) -> str:
@@ -155,26 +149,34 @@ def _simulator(record: RunRecord) -> str:
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
-    """Each note once, with the models it holds for: the target stands above its table."""
+    """Each note once, with the models it holds for, unless it holds for all: the target stands
+    above its table."""
     titles = [record.title.removeprefix(f"{record.case.board}/") for record in records]
     runs = [replace(summarise(r), title=t) for r, t in zip(records, titles, strict=True)]
     for note, labels in by_note(runs).items():
-        say(console, f"note: {note} ({', '.join(labels)})", "dim")
+        which = f" ({', '.join(labels)})" if len(labels) < len(records) else ""
+        say(console, f"note: {note}{which}", "dim")
 
 
-def _print_cause(console: Console, record: RunRecord) -> None:
-    cause = record.cause
-    if cause is not None:
-        details = fault_details(cause.facts or {})
-        verdict = styled_verdict(record)
-        title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.label}")
+def _print_causes(console: Console, records: Sequence[RunRecord]) -> None:
+    """Each cause once: what stops a build stops the run of every model."""
+    found: dict[object, list[RunRecord]] = {}
+    for record in records:
+        if record.cause is not None:
+            what = (record.verdict, record.cause.label, record.cause.text, record.run_dir)
+            found.setdefault(what, []).append(record)
+    for first, *others in found.values():
+        assert first.cause is not None
+        details = fault_details(first.cause.facts or {})
+        names = ", ".join([first.title, *(other.title for other in others)])
+        title = Text.assemble((names, "bold"), ": ", styled_verdict(first), f" {first.cause.label}")
         console.print()
         say(console, title)
-        say(console, f"  {cause.text}")
-        if details is not None and details not in cause.text:
+        say(console, f"  {first.cause.text}")
+        if details is not None and details not in first.cause.text:
             say(console, f"  {details}")
-        if record.run_dir:
-            say(console, f"  evidence: {record.run_dir}")
+        if first.run_dir:
+            say(console, f"  evidence: {first.run_dir}")
 
 
 def fault_details(facts: Mapping[str, Any]) -> str | None:

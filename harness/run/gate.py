@@ -79,7 +79,8 @@ def measure_cases(
     programs = [c for c in subjects if c.model != RUNNER]
     exported = dict(zip(programs, export_cases(programs, targets, progress), strict=True))
 
-    def measured(case: Case) -> Measured | HarnessError:
+    def measured(number: int, case: Case) -> Measured | HarnessError:
+        progress(f"sizes: {number}/{len(subjects)}")
         target = targets[case.target]
         named = replace(case, target=loadable_name(target, case.target))
         try:
@@ -92,7 +93,7 @@ def measure_cases(
         except HarnessError as error:
             return error
 
-    return [measured(case) for case in subjects]
+    return [measured(number, case) for number, case in enumerate(subjects, 1)]
 
 
 def measure_program(case: Case, program: Program) -> Measured:
@@ -207,6 +208,13 @@ def every_subject() -> list[Case]:
         and (target.zephyr is None or workspace)
     ]
     return runners + [case for case, _ in default_matrix(targets, default_models(), "sample")]
+
+
+def subjects_of(target_name: str) -> list[Case]:
+    """The runner of one target and its models (``default_models``). Raises UsageError for a target
+    that does not exist."""
+    runner = [RUNNER] if load_target(target_name).memory else []
+    return [Case(target_name, model) for model in (*runner, *default_models())]
 
 
 def gate_cases(

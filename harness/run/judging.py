@@ -30,7 +30,7 @@ from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.log.events import Observation
 from harness.log.parser import parse_processes
-from harness.run.cut_runs import CutRuns, blame_on_cpu
+from harness.run.cut_runs import CutRuns
 from harness.run.directory import SealBroken, kept_expectations, load_record
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
 from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
@@ -231,7 +231,10 @@ def _explained(
         met = (d for d in refused if not ours or d.operator in cause.text)
         return next(((d.place, d.blame) for d in met), (None, None))
     if cause.kind == Reason.OUTPUTS_DIFFER:
-        place, blame = blame_on_cpu(runs((cause.facts or {})["input_set"]))
+        from harness.run.cpu_blame import blame_on_cpu
+
+        facts = cause.facts or {}
+        place, blame = blame_on_cpu(runs(facts["input_set"]), facts["output"])
         if blame is not None or npu is None:
             return place, blame
     return (None, None) if npu is None else (npu[0], npu[1].judged)

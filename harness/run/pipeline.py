@@ -285,11 +285,11 @@ def run_case(
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
-    progress(f"{case.id}: simulating")
+    progress(f"{case.title}: simulating")
     # The bundled runner counts by operator at the price of two reads of a clock.
     profile = options.profile or (counts and program.delegation is not None)
     record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
-    progress(f"{case.id}: simulated")
+    progress(f"{case.title}: simulated")
     return record
 
 

@@ -238,7 +238,8 @@ class RunRecord(Data):
     @property
     def title(self) -> str:
         """The case, and whose firmware it ran unless that was ours."""
-        return f"{self.case.id} [{self.firmware_label}]" if self.firmware_label else self.case.id
+        name = self.case.title
+        return f"{name} [{self.firmware_label}]" if self.firmware_label else name
 
     @property
     def tolerance_lsb(self) -> float:

@@ -28,6 +28,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.sim.program_image import RUN_LENGTH
 from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system import paths
+from harness.system.paths import install_command
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
@@ -62,7 +63,7 @@ class _Board(Simulator):
     def require(self, target: Target) -> Tool:
         raise ToolMissing(
             "labgrid, which drives boards, is not installed",
-            hint='pip install "executorch-hil[board]"',
+            hint=install_command("board"),
             tool="labgrid",
         )
 
@@ -120,7 +121,7 @@ def what_board_lacks(target: Target) -> tuple[str, ...]:
     )
     lacking = []
     if SIMULATOR.find(target) is None:
-        lacking.append('labgrid is not installed: pip install "executorch-hil[board]"')
+        lacking.append(f"labgrid is not installed: {install_command('board')}")
     if not lab.is_file():
         return (*lacking, f"there is no labgrid environment {lab}")
     text = lab.read_text()

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from harness.cli.main import main
 from harness.config.case import RUNNER, Case
+from harness.config.matrix import default_models
 from harness.core.errors import ExportError, HarnessError
 from harness.run import accept
 from harness.run import gate as size_gate
@@ -130,7 +131,10 @@ def test_new_accept_grow_fail(
     assert "new, nothing accepted yet" in first.output
     assert call("accept", CASE.id, "--only", "size", "--reason", " ").exit_code == 2
     dry = call("accept", CASE.id, "--only", "size", "--reason", "first", "--dry-run")
+    assert dry.output.splitlines()[0] == f"{CASE.id}: new reference"
+    assert "  pte_bytes " in dry.output
     assert "not written" in dry.output
+    assert len(dry.output.splitlines()) < 10
     assert call("accept", CASE.id, "--only", "size", "--reason", "first").exit_code == 0
     accepted = tmp_path / "references" / CASE.target / "ds_cnn.json"
     assert json.loads(accepted.read_text())["history"][0]["why"] == "first"
@@ -200,6 +204,15 @@ def test_a_renamed_model_is_told_at_a_desk_and_red_in_ci(
     told = json.loads(call("gate", "--strict", "--json").output)
     assert [one["subject"] for one in told["left_over"]] == [old]
     assert call("gate", CASE.id, "--strict", "--allow-new", "ds_cnn").exit_code == 0  # not asked
+
+
+def test_a_target_alone_is_its_runner_and_all_models(measured: list[Any]) -> None:
+    found = json.loads(call("gate", CASE.target, "--json").output)["gates"]
+    # the double measures one program, whichever is asked for
+    assert [len(gate["figures"]) for gate in found].count(1) == 1
+    assert len(found) == 1 + len(default_models())
+    assert call("gate", "corstone-30-m55").exit_code == 2
+    assert "corstone-300-m55" in call("gate", "corstone-30-m55").output
 
 
 def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:

@@ -14,9 +14,9 @@ from harness.system import toolchain
 from harness.system.toolchain import FVP_DOWNLOADS
 
 
-def shown(verb: str) -> tuple[dict[str, Any], str]:
+def shown(*verb: str) -> tuple[dict[str, Any], str]:
     """As data and as text."""
-    answers = [CliRunner().invoke(main, [verb, *words]).stdout for words in (["--json"], [])]
+    answers = [CliRunner().invoke(main, [*verb, *words]).stdout for words in (["--json"], [])]
     return json.loads(answers[0]), answers[1]
 
 
@@ -57,10 +57,20 @@ def test_what_is_missing_is_told_once_and_within_80_columns(
     assert FVP_DOWNLOADS in out
 
 
+def test_targets_have_a_line_each_and_fit_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    data, text = shown("targets")
+    lines = text.splitlines()
+    names = [row["name"] for row in data["targets"]]
+    assert [line.split()[0] for line in lines[1 : len(names) + 1]] == names
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= len(names) + 3
+
+
 def test_a_target_s_lowerings_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could guess what may stand behind the @."""
     monkeypatch.setenv("COLUMNS", "300")
-    data, text = shown("targets")
+    data, text = shown("targets", "corstone-1000-a320")
     (row,) = (r for r in data["targets"] if r["name"] == "corstone-1000-a320")
     assert set(row["lowerings"]) == {
         "portable-fp32",
@@ -68,4 +78,4 @@ def test_a_target_s_lowerings_are_listed(monkeypatch: pytest.MonkeyPatch) -> Non
         "xnnpack-fp32",
         "xnnpack-int8",
     }
-    assert "lowering @xnnpack-int8: int8, XNNPACK: corstone-1000-a320" in text
+    assert "lowering @xnnpack-int8: int8, XNNPACK\n" in text

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from harness.config.case import Case
 from harness.config.models import find_model
+from harness.core.errors import BuildError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.export.estimates import Estimate, NpuCost, NpuOperator
@@ -16,6 +19,7 @@ from harness.export.failures import LoweringDiffers
 from harness.export.program import CpuOperator, Delegation, OutputAccuracy, Witnessed
 from harness.export.request import ExportRequest
 from harness.log.events import OpTicks
+from harness.report.safe_console import Terminal
 from harness.report.terminal import (
     fault_details,
     fault_place,
@@ -177,21 +181,60 @@ def test_a_low_accuracy_stands_out(sqnr_db: float, bold: bool) -> None:
     assert (f"\x1b[1;33m{sqnr_db:.3g}" in console.export_text(styles=True)) == bold
 
 
-def test_names_of_models_are_whole_at_80_columns() -> None:
-    """With every column, and the widest verdict in the table."""
-    figures = {
-        "pte_bytes": 53_600,
-        "elf_text": 103_856,
-        "method_allocator_planned": 20_464,
-        "stack_high_water": 3328,
-        "ticks_set0": 134_157_700,
-    }
-    console = Console(record=True, width=80)
-    print_records(
-        console, [replace(accurate(24.0), metrics=figures), record(verdict="EXPORT_ERROR")]
-    )
-    rows = [line.split()[0] for line in console.export_text().splitlines()[2:4]]
-    assert rows == ["ds_cnn", "ds_cnn"]
+FIGURES = {
+    "pte_bytes": 53_600,
+    "elf_text": 103_856,
+    "method_allocator_planned": 20_464,
+    "stack_high_water": 3328,
+    "ticks_set0": 134_157_700,
+}
+
+
+def rows_at(width: int | None, *models: str) -> list[str]:
+    """The heads and the rows, the second of the widest verdict."""
+    console = Console(record=True, width=width) if width else Terminal(file=StringIO(), record=True)
+    wide = record(verdict="EXPORT_ERROR")
+    runs = [replace(accurate(24.0), metrics=FIGURES), wide]
+    cases = [Case("corstone-300-m55", model) for model in models]
+    print_records(console, [replace(r, case=c) for r, c in zip(runs, cases, strict=True)])
+    return [line.rstrip() for line in console.export_text().splitlines()[1:4]]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_names_and_verdicts_are_whole_at_every_width(width: int) -> None:
+    """Figures are left out from the right, whole ones."""
+    heads, *rows = rows_at(width, "ds_cnn", "resnet8")
+    assert [row.split()[0] for row in rows] == ["ds_cnn", "resnet8"]
+    assert ["PASS" in rows[0], "FAIL EXPORT_ERROR" in rows[1]] == [True, True]
+    assert max(map(len, rows)) <= width
+    assert (heads.split()[-1] == "instr") == (width >= 80)
+    numbers = ["53600", "103856", "20464", "3328", "134157700"]
+    assert set(rows[0].split()[5:]) <= set(numbers)
+
+
+def test_a_long_name_is_cut_at_its_left() -> None:
+    long = f"{'deep/' * 20}classifier_of_birds.py"
+    name = rows_at(60, long, "ds_cnn")[1].split()[0]
+    assert name.startswith("\N{HORIZONTAL ELLIPSIS}")
+    assert name.endswith("_of_birds.py")
+
+
+def test_a_pipe_folds_and_leaves_out_nothing() -> None:
+    folder = "a_folder_of_a_long_name/" * 8
+    heads, first, _ = rows_at(None, f"{folder}mine.py", "ds_cnn")
+    assert first.startswith(f"{folder}mine.py PASS") or f"{folder}mine.py  PASS" in first
+    assert heads.split()[-1] == "instr"
+
+
+def test_a_note_of_all_runs_is_said_without_their_names() -> None:
+    def notes(*runs: RunRecord) -> list[str]:
+        console = Console(record=True, width=200)
+        print_records(console, runs)
+        return [x for x in console.export_text().splitlines() if x.startswith("note: no reference")]
+
+    noted = replace(record(), judgement=Judgement(Verdict.PASS, None, ("no reference",)))
+    assert notes(noted, noted) == ["note: no reference"]
+    assert notes(noted, record()) == ["note: no reference (ds_cnn)"]
 
 
 def test_a_lowering_that_differs_is_told_whole() -> None:
@@ -209,3 +252,15 @@ def test_a_lowering_that_differs_is_told_whole() -> None:
     shown = console.export_text()
     assert "computes add (layer stage.add, mine.py:12) otherwise than the quantised model" in shown
     assert "`layout: explicit` in the model's YAML file helps" in shown
+
+
+def test_what_stops_a_build_is_printed_once() -> None:
+    """A Kconfig failure is that of every model of the target."""
+    console = Console(record=True, width=100)
+    error = BuildError("CONFIG_EXECUTORCH was set to y and got n", hint="add the module")
+    records = [failed_record(Case("a-board", name), "now", error) for name in ("one", "two")]
+    print_records(console, [*records, failed_record(Case("a-board", "x"), "now", BuildError("y"))])
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert sum("CONFIG_EXECUTORCH" in line for line in lines) == 1
+    assert any(line.startswith("a-board/one, a-board/two: FAIL BUILD_ERROR") for line in lines)
+    assert any(line.startswith("a-board/x: FAIL BUILD_ERROR") for line in lines)

@@ -39,6 +39,7 @@ from harness.export.child.samples import (
     in_layout_of,
     observed_ranges,
     shipped_ranges,
+    spanning,
 )
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
@@ -171,16 +172,15 @@ def _prepare(
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
         randomise_weights(model.module, ranges, generator)
-        calibration = tuple(
-            draw(ranges, generator, whole_range=n == 0) for n in range(CALIBRATION_SAMPLES)
-        )
+        drawn = [draw(ranges, generator, whole_range=n == 0) for n in range(CALIBRATION_SAMPLES)]
+        calibration = spanning(drawn, ranges)
         sets = [draw(ranges, generator, whole_range=n == 0) for n in range(INPUT_SETS)]
         return calibration, sets, ()
     own = model.evaluation or model.calibration
     ranges = observed_ranges([model.examples, *model.calibration])
     calibration = model.calibration or (
         model.examples,
-        *(draw(ranges, generator) for _ in range(CALIBRATION_SAMPLES - 1)),
+        *spanning([draw(ranges, generator) for _ in range(CALIBRATION_SAMPLES - 1)], ranges),
     )
     others = [sample for sample in own if not equal(sample, model.examples)]
     sets = [model.examples, *others[: INPUT_SETS - 2]]

@@ -31,6 +31,7 @@ from harness.formats.elf import read_elf
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors, sha256_of
+from harness.system.paths import install_command
 from harness.system.progress import Progress, silent
 
 _LAYOUT = 3  # raise it when what a directory of the cache holds changes
@@ -106,7 +107,7 @@ def _wanted(archive: zipfile.ZipFile, wheel: str) -> list[str]:
         if not any(name.startswith(wanted) for name in members):
             raise InfraError(
                 f"{wheel} has no {wanted}, and no program can be linked with it",
-                hint="the pinned version has it: pip install 'executorch-hil[export]'",
+                hint=f"the pinned version has it: {install_command('export')}",
                 kind="wheel_lacks",
                 wheel=wheel,
                 missing=wanted,
