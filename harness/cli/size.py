@@ -29,6 +29,7 @@ from harness.report.size import (
     write_page,
 )
 from harness.report.summary import append_to_step_summary
+from harness.run.bisect import firmware_at
 from harness.run.gate import every_subject, gate_cases, left_over, measure, subjects_of
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
@@ -48,6 +49,8 @@ class _Options:
     html: Path | None
     as_markdown: bool
     why: int | None
+    commits: str | None
+    slack: int | None
     firmware: FirmwareChoice
 
     def validate(self, comparing: bool) -> None:
@@ -57,9 +60,10 @@ class _Options:
                 "--map, --firmware, --executorch and --part are for one file, but two are compared",
                 hint="or look at each by itself: hil size FILE",
             )
-        if not comparing and (self.as_markdown or self.why is not None):
+        explains = self.as_markdown or self.why is not None or self.slack is not None
+        if not comparing and self.commits is None and explains:
             raise UsageError(
-                "--why and --markdown explain a change, but one file was named",
+                "--why, --markdown and --slack are about a change, but one file was named",
                 hint="name two: hil size OLD NEW",
             )
 
@@ -94,6 +98,17 @@ class _Options:
     metavar="N",
     help="With NEW: say in one sentence each what makes up N bytes of the change.",
 )
+@click.option(
+    "--commits",
+    metavar="BASE..HEAD",
+    help="Of TARGET/runner of a checkout: build it at both commits and say what changed.",
+)
+@click.option(
+    "--slack",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Of a change: exit with 1 if it is more bytes than this.",
+)
 @verb
 @firmware_options
 def size(file: Path, new: Path | None, **options: Any) -> Answer:
@@ -109,11 +124,16 @@ def size(file: Path, new: Path | None, **options: Any) -> Answer:
       hil size executor_runner --target corstone-300-m55 --depth 4
       hil size old.pte new.pte --why 1000
       hil size corstone-300-m55/runner --executorch ~/executorch
+      hil size corstone-300-m55/runner --executorch ~/executorch --commits main..HEAD --why 500
     """
     given = _Options(**options)
     given.validate(comparing=new is not None)
     if new is not None:
         return _compare(file, new, given)
+    if given.commits is not None:
+        with progress_shown() as progress:
+            before, after = firmware_at(file, given.commits, given.firmware, progress)
+        return _compare(before.elf, after.elf, given, given.commits.split(".."))
     return _anatomy(file, given)
 
 
@@ -146,7 +166,9 @@ def _subjects(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, di
     ]
 
 
-def _compare(old: Path, new: Path, options: _Options) -> Answer:
+def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | None = None) -> Answer:
+    """``names``: what to call the two, if not by the names of their files."""
+    was, is_now = names or (old.name, new.name)
     before, after = measure(old, options.target), measure(new, options.target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
         raise UsageError(
@@ -155,21 +177,24 @@ def _compare(old: Path, new: Path, options: _Options) -> Answer:
         )
     changes = difference(before, after)
     sentences = [] if options.why is None else reasons(changes, options.why)
+    grown = options.slack is not None and changes.delta > options.slack
     if options.html is not None:
-        write_page(options.html, f"{old.name} to {new.name}", after, before)
+        write_page(options.html, f"{was} to {is_now}", after, before)
     if options.as_markdown:
-        echo(render.markdown(f"{old.name} → {new.name}", changes, options.top, sentences))
+        echo(render.markdown(f"{was} → {is_now}", changes, options.top, sentences))
     else:
         if options.why is None:
             render.print_difference(terminal(), changes, options.top)
         for sentence in sentences:
             echo(sentence)
+    if grown:
+        echo(f"{is_now} grew by {changes.delta:,} bytes, {options.slack:,} are allowed", fg="red")
     return {
         "old": str(old),
         "new": str(new),
         **changes.to_fields(),
         "why": sentences,
-    }, ExitCode.PASSED
+    }, ExitCode.FAILED if grown else ExitCode.PASSED
 
 
 @click.command("gate")
@@ -206,8 +231,8 @@ def gate(
     Examples:
       hil gate
       hil gate --strict --allow-new my_model
-      hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
       hil gate corstone-300-m55
+      hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     strict = strict or is_strict()

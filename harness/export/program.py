@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config.schema import Data, checked
+from harness.core.verdict import Word
 from harness.export.estimates import Estimate, NpuCost
 from harness.export.exporter import ExporterFacts
 from harness.export.request import ETHOS_U_EXPORTERS, LOWERINGS, NpuOptions
@@ -133,6 +134,45 @@ class OutputAccuracy:
     clipped: float | None
 
 
+class LeftBy(Word):
+    """Who left an operator to a kernel on the CPU, as the exporter's graphs show it."""
+
+    MODEL = "model"
+    QUANTISER = "quantiser"
+    PARTITIONER = "partitioner"
+    PASSES = "passes"
+
+
+_LEFT_BY = {
+    LeftBy.MODEL: "the model computes it so",
+    LeftBy.QUANTISER: "ExecuTorch's quantiser leaves it in floats",
+    LeftBy.PARTITIONER: "ExecuTorch's partitioner does not give it to the NPU",
+    LeftBy.PASSES: "it is quantised, and ExecuTorch's passes make no integer operator of it",
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an operator of the program comes from: the path and class of its layer, the user's
+    line, the type that it computes. ``made_of``: the operator that it is a decomposition of, "" for
+    itself; ``rule``: the partitioner's reason."""
+
+    layer: str
+    file: str | None
+    line: int | None
+    dtype: str
+    left_by: LeftBy
+    made_of: str = ""
+    rule: str = ""
+
+    def __str__(self) -> str:
+        place = f", {self.file}:{self.line}" if self.file else ""
+        dtype = f", on {self.dtype}" if self.dtype else ""
+        made = f"ExecuTorch makes it of {self.made_of}, and " if self.made_of else ""
+        rule = f" ({self.rule})" if self.rule else ""
+        return f"{self.layer}{place}{dtype}: {made}{_LEFT_BY[self.left_by]}{rule}"
+
+
 @dataclass(frozen=True)
 class Witnessed:
     """Of ``values`` that the quantised model computes, ``paired`` were found in the program, and
@@ -221,7 +261,7 @@ class Program(Data):
     system_config: str = ""  # of an Ethos-U, as Vela was told
     memory_mode: str = ""
     direct_drive: bool = False
-    origins: dict[str, str] = field(default_factory=dict)  # operator without overload to layer
+    origins: dict[str, Origin] = field(default_factory=dict)  # by operator without overload
     layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
     witness: Witnessed | None = None  # None: the program is not quantised

@@ -84,6 +84,18 @@ LAUNCH = frozenset(
         Kind.BOARD_LOST,
     }
 )
+# Lines that begin with "hil: ": the harness writes them about a guest or a board that it drives.
+HARNESS = frozenset(
+    {
+        Kind.GUEST_SILENT,
+        Kind.BOARD_UNREACHABLE,
+        Kind.BOARD_LOST,
+        Kind.BOARD_SILENT,
+        Kind.BOARD_RESTARTED,
+        Kind.CONSOLE_DAMAGED,
+        Kind.WRONG_PROGRAM,
+    }
+)
 # A CPU's exception, with registers beside it where the platform prints them.
 CPU_FAULTS = frozenset(
     {
@@ -280,6 +292,7 @@ class Observation:
     stop: SimulatorStop | None = None
     bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
     runner_line: int | None = None  # the first line of a runner
+    guest_line: int | None = None  # the first line that no simulator writes, but its guest
     versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
     cut: bool = False  # the last line has no end
     ended_line: int | None = None

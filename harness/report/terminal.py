@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.config import strict_yaml
 from harness.core.errors import UsageError
-from harness.core.safe_text import counted, grouped
+from harness.core.safe_text import counted, grouped, plain
 from harness.core.verdict import Verdict
 from harness.judge import npu_cost
 from harness.judge.accuracy import is_low
@@ -273,6 +273,8 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
     for trial in bisection.trials:
         mark = (f"{trial.mark:5}", _MARK_STYLES[trial.mark])
         say(console, Text.assemble(mark, f" {trial.commit}  ", _trial_verdict(trial)))
+        if trial.mark is Mark.SKIP and trial.record.cause is not None:
+            say(console, plain(f"      {trial.record.cause.text}"))
     counts = Counter(trial.mark for trial in bisection.trials)
     marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
     say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")

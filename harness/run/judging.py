@@ -92,6 +92,7 @@ def record_run(
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
         judgement = judge(evidence, plan.expectation)
+    judgement = _with_edits(judgement, firmware)
     seconds = _seconds(transcript, judgement)
     return replace(unjudged, seconds=seconds).with_evidence(evidence, judgement)
 
@@ -117,6 +118,15 @@ def judge_again(run_dir: Path) -> RunRecord:
         note = "its outputs are not those of the run: they were changed since"
         judgement = replace(judgement, notes=(*judgement.notes, note))
     return record.with_evidence(evidence, judgement)
+
+
+def _with_edits(judgement: Judgement, firmware: Firmware) -> Judgement:
+    """Names the edited files of a checkout in the cause of what it failed."""
+    cause, edited = judgement.cause, firmware.checkout.edited if firmware.checkout else ()
+    if cause is None or not edited:
+        return judgement
+    facts = {**(cause.facts or {}), "edited": list(edited)}
+    return replace(judgement, cause=replace(cause, facts=facts))
 
 
 def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:

@@ -91,6 +91,12 @@ def test_in_ci_a_case_that_was_never_accepted_is_no_pass(reference: Reference | 
     assert verdict(outputs=Outputs((OFF_BY_ONE,)), expectation=wrong).verdict is Verdict.MISMATCH
 
 
+def driven(line: str) -> dict[str, object]:
+    """The harness drives the guest or the board, and ended the run with this line."""
+    ending = Ending(Stop.EXITED, 1, None, 0.2, problem=line)
+    return {"log": line.encode() + b"\n" + GOOD_LOG, "ending": ending}
+
+
 CAUSES = {
     "an error line before a good end": (
         {"log": b"E [executorch:x.cpp:1 f()] something broke\n" + GOOD_LOG},
@@ -147,19 +153,19 @@ CAUSES = {
         3,
     ),
     "a guest that refused the login": (
-        {"log": b"hil: the guest refuses the login of root\n" + GOOD_LOG},
+        driven("hil: the guest refuses the login of root"),
         "INFRA",
         "login_refused",
         1,
     ),
     "a guest that never came to its login": (
-        {"log": b"hil: the guest did not come to its login prompt within 120 s\n" + GOOD_LOG},
+        driven("hil: the guest did not come to its login prompt within 120 s"),
         "HANG",
         "guest_silent",
         1,
     ),
     "a guest without the run's files": (
-        {"log": b"hil: the guest has no directory /work\n" + GOOD_LOG},
+        driven("hil: the guest has no directory /work"),
         "INFRA",
         "no_root_file_system",
         1,
@@ -168,53 +174,51 @@ CAUSES = {
         {
             "log": b"E [executorch:posix.cpp:77 write_file()] s0-0.bin: no space left on the "
             b"device\n"
-            b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n"
+            b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n",
+            "ending": Ending(Stop.EXITED, 1, None, 0.2, disk_full=True),
         },
         "INFRA",
         "disk_full",
         1,
     ),
     "a board whose power stays off": (
-        {"log": b"hil: the board cannot be driven: its power stays off\n" + GOOD_LOG},
+        driven("hil: the board cannot be driven: its power stays off"),
         "INFRA",
         "board_unreachable",
         1,
     ),
     "a board whose cable was pulled": (
-        {
-            "log": b"hil: the serial line broke off: Input/output error; is it in place?\n"
-            + GOOD_LOG
-        },
+        driven("hil: the serial line broke off: Input/output error; is it in place?"),
         "INFRA",
         "board_lost",
         1,
     ),
     "a board that does not answer": (
-        {"log": b"hil: the board did not answer within 30 s (0 bytes came)\n" + GOOD_LOG},
+        driven("hil: the board did not answer within 30 s (0 bytes came)"),
         "NO_VERDICT",
         "board_silent",
         1,
     ),
     "a board that stops": (
-        {"log": b"hil: the board said nothing for 20 s\n" + GOOD_LOG},
+        driven("hil: the board said nothing for 20 s"),
         "HANG",
         "guest_silent",
         1,
     ),
     "a board that starts again": (
-        {"log": b"hil: the board began again after frame 7; look at it\n" + GOOD_LOG},
+        driven("hil: the board began again after frame 7; look at it"),
         "FAULT",
         "board_restarted",
         1,
     ),
     "a serial line that is damaged twice": (
-        {"log": b"hil: the board's console was damaged twice, frame 3 at byte 9: x\n" + GOOD_LOG},
+        driven("hil: the board's console was damaged twice, frame 3 at byte 9: x"),
         "NO_VERDICT",
         "console_damaged",
         1,
     ),
     "a board with another program": (
-        {"log": b"hil: the board runs another program image (none)\n" + GOOD_LOG},
+        driven("hil: the board runs another program image (none)"),
         "NO_VERDICT",
         "wrong_program",
         1,
@@ -240,7 +244,13 @@ CAUSES = {
         None,
     ),
     "no end marker": ({"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 2),
-    "empty log": ({"log": b""}, "NO_VERDICT", "wrong_firmware", None),
+    "empty log": ({"log": b""}, "INFRA", "not_started", None),
+    "empty log of a guest that was started": (
+        {"log": b"", "ending": Ending(Stop.EXITED, 0, None, 0.2, began=True)},
+        "NO_VERDICT",
+        "wrong_firmware",
+        None,
+    ),
     "an output that was not written": (
         {"outputs": Outputs((EXACT,), missing=("s1-0.bin",))},
         "NO_VERDICT",

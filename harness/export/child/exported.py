@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
@@ -24,6 +24,7 @@ from harness.export.program import (
     Delegation,
     InputSet,
     OracleAgreement,
+    Origin,
     OutputAccuracy,
     Program,
     RawSet,
@@ -71,6 +72,7 @@ class LoweredModel:
     witness: Witnessed | None = None
     evaluated: tuple[Sequence[Sample], Sequence[Sample]] = ((), ())
     delegation: Callable[[ExecutorchProgramManager], Delegation] | None = None
+    origins: dict[str, Origin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,23 +145,6 @@ def _layers(program: ExecutorchProgramManager, instructions: int) -> tuple[str, 
         if hasattr(node.target, "_schema") and isinstance(number, int) and stack:
             layers[number] = list(stack.values())[-1][0]
     return tuple(layers.get(number, "") for number in range(instructions))
-
-
-def _origins(edge: EdgeProgramManager) -> dict[str, str]:
-    """The first layer that uses each operator of ExecuTorch's portable kernels, with the type that
-    it computes, by the operator's name without overload."""
-    origins: dict[str, str] = {}
-    for node in edge.exported_program().graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None and not schema.name.startswith("cortex_m::"):
-            stack = list(node.meta.get("nn_module_stack", {}).values())
-            path, kind = stack[-1] if stack else ("", "")
-            layer = (
-                f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
-            )
-            dtype = str(getattr(node.meta.get("val"), "dtype", "")).removeprefix("torch.")
-            origins.setdefault(schema.name, f"{layer}, on {dtype}" if dtype else layer)
-    return origins
 
 
 def _operator_name(operator: et.Operator) -> str:
@@ -237,7 +222,7 @@ def write_program(
         operators=serialised.operators,
         layers=serialised.layers,
         delegation=serialised.delegation,
-        origins=_origins(lowered.edge),
+        origins=lowered.origins,
         versions=versions,
         system_config=npu.system_config,
         memory_mode=npu.memory_mode,

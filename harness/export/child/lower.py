@@ -34,7 +34,7 @@ import numpy as np
 import torch
 from executorch.backends.arm import quantizer as arm
 from executorch.backends.arm.arm_vela import vela_compile
-from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.backends.arm.ethosu import EthosUCompileSpec
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
@@ -50,6 +50,7 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir.backend.partitioner import Partitioner
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
@@ -211,7 +212,7 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
 def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
-    partitioner: EthosUPartitioner,
+    partitioner: Partitioner,
     options: NpuOptions,
     on_vela: Callable[[], None],
 ) -> tuple[EdgeProgramManager, dict[bytes, bytes], dict[bytes, Estimate | None]]:
@@ -284,7 +285,7 @@ def to_cpu(
 
 
 def _to_edge_with(
-    partitioner: EthosUPartitioner | XnnpackPartitioner | None,
+    partitioner: Partitioner | None,
     module: torch.fx.GraphModule,
     example: Sample,
 ) -> EdgeProgramManager:

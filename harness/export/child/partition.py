@@ -28,9 +28,11 @@ _CONVERSIONS = ("quantize_per_", "dequantize_per_")
 
 @dataclass(frozen=True)
 class _Node:
-    """``source``: its name in the quantised model; ``why``: the reason, "" for one of the NPU."""
+    """``source``: its name in the quantised model; ``operator``: as ``schema_name`` has it;
+    ``why``: the reason, "" for one of the NPU."""
 
     source: str
+    operator: str
     on_npu: bool
     why: str
 
@@ -61,11 +63,22 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         tags: set[str] = super()._tag_module(module, program, reasons, *rest)
         sources = sources_of(module.graph, self._quantised)
         self._nodes = tuple(
-            _Node(sources[n.name], "delegation_tag" in n.meta, reasons.first.get(n, ""))
+            _Node(
+                sources[n.name],
+                schema_name(n),
+                "delegation_tag" in n.meta,
+                reasons.first.get(n, ""),
+            )
             for n in module.graph.nodes
-            if n.op == "call_function" and not _is_conversion(n) and hasattr(n.target, "_schema")
+            if schema_name(n) and not _is_conversion(n)
         )
         return tags
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The first reason for each operator that is left, by its name in the schema."""
+        left = [each for each in self._nodes if each.why]
+        return {each.operator: each.why for each in reversed(left)}
 
     def refused(self) -> tuple[CpuOperator, ...]:
         """Those without instructions: of a program that was not made."""
@@ -135,6 +148,12 @@ def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
         n.name: max(names(n.meta.get("from_node") or ()), key=places.__getitem__, default="")
         for n in graph.nodes
     }
+
+
+def schema_name(node: torch.fx.Node) -> str:
+    """The operator's name without overload; "" for what is no operator."""
+    schema = getattr(node.target, "_schema", None)
+    return "" if node.op != "call_function" or schema is None else str(schema.name)
 
 
 def layer_of(node: torch.fx.Node) -> str:

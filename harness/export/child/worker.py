@@ -29,6 +29,7 @@ from harness.export.child.exported import (
     serialise,
     write_program,
 )
+from harness.export.child.origins import origins_of
 from harness.export.child.own_runtime import run_with_runtime
 from harness.export.child.partition import Lines, ReportingPartitioner
 from harness.export.child.samples import (
@@ -234,6 +235,7 @@ def _cortex_m(work: _Work) -> LoweredModel:
         intermediates=_values(runs),
         witness=agreement.witnessed,
         evaluated=_evaluated(lowered, runs, {}),
+        origins=origins_of(lowered.edge, lowered.quantised, request, {}),
     )
 
 
@@ -350,6 +352,7 @@ def _cpu(work: _Work) -> LoweredModel:
         program=program,
         witness=agreement.witnessed,
         evaluated=(real, computed) if lowering.quantised else ((), ()),
+        origins=origins_of(edge, quantised, request, {}),
     )
 
 
@@ -400,6 +403,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         witness=agreement.witnessed,
         evaluated=_evaluated(lowered, runs, graphs),
         delegation=partitioner.delegation,
+        origins=origins_of(edge, quantised, request, partitioner.rules),
     )
 
 

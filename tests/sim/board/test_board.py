@@ -342,10 +342,10 @@ def test_a_status_that_wait_cannot_show_is_no_success(
     (tmp_path / "job.json").write_text("{}")
     board = SimpleNamespace(target=SimpleNamespace(cleanup=lambda: None))
     monkeypatch.setattr("harness.sim.lab.checked", lambda *_: None)
-    monkeypatch.setattr("harness.sim.lab.Board", lambda _job: board)
+    monkeypatch.setattr("harness.sim.lab.Board", lambda *_: board)
     monkeypatch.setattr("harness.sim.lab.run", lambda *_: said)
     before = signal.getsignal(signal.SIGALRM)
     try:
-        assert lab.main(str(tmp_path / "job.json")) == seen
+        assert lab.main(str(tmp_path / "job.json"), "1") == seen
     finally:
         signal.signal(signal.SIGALRM, before)
