@@ -46,7 +46,6 @@ class Listed(Data):
     overlay: Text = "cortex-m55"
     simulates: bool = True
     packages: tuple[Text, ...] = ()
-    files: tuple[Text, ...] = ()
     cannot: Text | None = None
     note: Text | None = None
 
@@ -123,10 +122,8 @@ class Jobs:
         Raises UsageError for one that no job has."""
         for pattern in patterns:
             if not any(_matches(job.name, pattern) for job in self.jobs):
-                reason = next((r for n, r in self.aside.items() if _matches(n, pattern)), "")
                 raise UsageError(
-                    f"no job of the checkout's Arm CI matches {pattern!r}"
-                    + (f": {reason}" if reason else ""),
+                    f"no job of the checkout's Arm CI matches {pattern!r}",
                     hint="--list names all jobs",
                 )
         chosen = (j for j in self.jobs if any(_matches(j.name, p) for p in patterns))

@@ -69,8 +69,7 @@ def kept_results(jobs: Iterable[Job], checkout: Checkout) -> tuple[JobResult, ..
     """The kept result of each job; of the others, why there is none."""
     store = _store(checkout)
     return tuple(
-        _kept(store, job)
-        or _not_run(job, checkout, _prevented(job, checkout.root) or ("not run yet",))
+        _kept(store, job) or _not_run(job, checkout, _prevented(job) or ("not run yet",))
         for job in jobs
     )
 
@@ -89,11 +88,9 @@ def _kept(store: Path, job: Job) -> JobResult | None:
     return None
 
 
-def _prevented(job: Job, root: Path) -> tuple[str, ...]:
+def _prevented(job: Job) -> tuple[str, ...]:
     """Why a job cannot run on this machine."""
-    if job.listed.cannot:
-        return (job.listed.cannot,)
-    reasons = [f"needs {name}" for name in job.listed.files if not Path(root, name).exists()]
+    reasons = [job.listed.cannot] if job.listed.cannot else []
     for package in job.listed.packages:
         try:
             version(package)
@@ -111,7 +108,7 @@ def _run(
     job: Job, environment: Sequence[Replaced], options: CiOptions, progress: Progress
 ) -> JobResult:
     checkout = options.checkout
-    if reasons := _prevented(job, checkout.root):
+    if reasons := _prevented(job):
         return _not_run(job, checkout, reasons)
     progress(f"{job.name}: preparing")
     workspace = lay_workspace(checkout, options.exporter, job.listed.overlay)

@@ -85,20 +85,17 @@ def copy_sources(source: Path, root: Path) -> None:
         (root / name).unlink(missing_ok=True)
     for name in sorted(names):
         original, copy = source / name, root / name
-        if not _equal(original, copy):
+        if (not copy.is_symlink() and not copy.exists()) or _stamp(original) != _stamp(copy):
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.unlink(missing_ok=True)
             shutil.copy2(original, copy, follow_symlinks=False)
     write_whole(manifest, "\n".join(sorted(names)))
 
 
-def _equal(original: Path, copy: Path) -> bool:
-    """By size and time, which copying keeps."""
-    try:
-        a, b = original.lstat(), copy.lstat()
-    except FileNotFoundError:
-        return False
-    return (a.st_mode, a.st_size, a.st_mtime_ns) == (b.st_mode, b.st_size, b.st_mtime_ns)
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Copying keeps it."""
+    stat = path.lstat()
+    return stat.st_mode, stat.st_size, stat.st_mtime_ns
 
 
 def _write_cmake(path: Path, checkout: Checkout, root: Path) -> None:
@@ -144,6 +141,4 @@ def _environment(root: Path, commands: Path, exporter: CheckoutExporter) -> dict
         "EXECUTORCH_ROOT": str(root),
         RUNNERS_VARIABLE: str(root),
         "HIL_HOME": str(paths.state_dir()),
-        "HOME": os.environ.get("HOME", str(root)),
-        "LC_ALL": "C.UTF-8",
     }

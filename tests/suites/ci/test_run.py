@@ -132,7 +132,6 @@ def test_cmake_gets_the_definitions_when_it_configures(ci: Ci) -> None:
     [
         ({"cannot": "its weights are elsewhere"}, "its weights are elsewhere"),
         ({"packages": ["no-such-package"]}, "needs the Python package no-such-package"),
-        ({"files": ["third-party/gone"]}, "needs third-party/gone"),
     ],
 )
 def test_a_job_that_cannot_run_says_why(ci: Ci, listed: dict[str, Any], reason: str) -> None:
