@@ -32,7 +32,9 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
         )
     checkout = firmware.checkout()
     if checkout is None:
-        raise UsageError(f"{NAME} runs a checkout's jobs, and none is named", hint="--executorch")
+        raise UsageError(
+            f"{NAME} runs a checkout's jobs, and none is named", hint="--executorch DIR"
+        )
     jobs = read_jobs(checkout.root)
     chosen = jobs.select(words["only"])
     for text in jobs.differences:

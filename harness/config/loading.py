@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.config import npu, strict_yaml
+from harness.config.case import is_user_file
 from harness.config.fvp import fvp_model
+from harness.config.models import known_models
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
 from harness.config.target import Target
@@ -91,6 +93,11 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
             raise NotThere(stem, "target file", hint="or a name of `hil targets`")
         siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
         return read_target(path, {**files, **siblings}, mode)
+    if is_user_file(stem) or stem in known_models():
+        raise UsageError(
+            f"{stem} is a model, where a target is wanted",
+            hint="the target comes first: `hil targets` lists them",
+        )
     raise Unknown(
         f"unknown target {stem!r}",
         stem,

@@ -12,6 +12,7 @@ from typing import Any
 from harness.core.judgement import Cause, Finding, Reason
 from harness.core.verdict import Verdict
 from harness.log.events import LAUNCH, Event, Kind, Observation
+from harness.log.matches import MEANING
 from harness.sim.transcript import Ending
 from harness.system.process import Stop
 from harness.system.quota import QUOTA, Excess
@@ -52,6 +53,7 @@ def failed(observation: Observation) -> Finding:
         facts["operator"] = operator
         text = f"{operator}: {text}"
     text += _MEANINGS.get(first.kind, "")
+    text += f": {facts[MEANING]}" if MEANING in facts else ""
     return verdict, Cause(first.kind.value, text, first.line, facts)
 
 
@@ -95,6 +97,7 @@ _VERDICTS = {
     Kind.GUEST_SILENT: Verdict.HANG,
     Kind.BOARD_SILENT: Verdict.NO_VERDICT,
     Kind.CONSOLE_DAMAGED: Verdict.NO_VERDICT,
+    Kind.FORMAT_UNKNOWN: Verdict.NO_VERDICT,
     Kind.WRONG_PROGRAM: Verdict.NO_VERDICT,
 }
 _STOPS = {

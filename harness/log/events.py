@@ -40,6 +40,7 @@ class Kind(Word):
     BOARD_SILENT = "board_silent"
     BOARD_RESTARTED = "board_restarted"
     CONSOLE_DAMAGED = "console_damaged"
+    FORMAT_UNKNOWN = "format_unknown"  # the C library does not know %zu
     WRONG_PROGRAM = "wrong_program"  # in the board's flash
     PROCESS_CRASH = "process_crash"
     ASSERTION = "assertion_failed"

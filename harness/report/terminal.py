@@ -71,8 +71,7 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     to look."""
     for title in dict.fromkeys(map(_table_title, records)):
         _print_table(console, title, [r for r in records if _table_title(r) == title])
-    for record in records:
-        _print_cause(console, record)
+    _print_causes(console, records)
     _print_notes(console, records)
     passed = sum(r.verdict.passed for r in records)
     style = "green" if passed == len(records) else "red"
@@ -143,19 +142,25 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
         say(console, f"note: {note}{which}", "dim")
 
 
-def _print_cause(console: Console, record: RunRecord) -> None:
-    cause = record.cause
-    if cause is not None:
-        details = fault_details(cause.facts or {})
-        verdict = styled_verdict(record)
-        title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.label}")
+def _print_causes(console: Console, records: Sequence[RunRecord]) -> None:
+    """Each cause once: what stops a build stops the run of every model."""
+    found: dict[object, list[RunRecord]] = {}
+    for record in records:
+        if record.cause is not None:
+            what = (record.verdict, record.cause.label, record.cause.text, record.run_dir)
+            found.setdefault(what, []).append(record)
+    for first, *others in found.values():
+        assert first.cause is not None
+        details = fault_details(first.cause.facts or {})
+        names = ", ".join([first.title, *(other.title for other in others)])
+        title = Text.assemble((names, "bold"), ": ", styled_verdict(first), f" {first.cause.label}")
         console.print()
         say(console, title)
-        say(console, f"  {cause.text}")
-        if details is not None and details not in cause.text:
+        say(console, f"  {first.cause.text}")
+        if details is not None and details not in first.cause.text:
             say(console, f"  {details}")
-        if record.run_dir:
-            say(console, f"  evidence: {record.run_dir}")
+        if first.run_dir:
+            say(console, f"  evidence: {first.run_dir}")
 
 
 def fault_details(facts: Mapping[str, Any]) -> str | None:

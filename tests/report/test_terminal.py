@@ -10,6 +10,7 @@ from rich.console import Console
 
 from harness.config.case import Case
 from harness.config.models import find_model
+from harness.core.errors import BuildError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.export.failures import LoweringDiffers
@@ -179,3 +180,15 @@ def test_a_lowering_that_differs_is_told_whole() -> None:
     shown = console.export_text()
     assert "computes add (layer stage.add, mine.py:12) otherwise than the quantised model" in shown
     assert "`layout: explicit` in the model's YAML file helps" in shown
+
+
+def test_what_stops_a_build_is_printed_once() -> None:
+    """A Kconfig failure is that of every model of the target."""
+    console = Console(record=True, width=100)
+    error = BuildError("CONFIG_EXECUTORCH was set to y and got n", hint="add the module")
+    records = [failed_record(Case("a-board", name), "now", error) for name in ("one", "two")]
+    print_records(console, [*records, failed_record(Case("a-board", "x"), "now", BuildError("y"))])
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert sum("CONFIG_EXECUTORCH" in line for line in lines) == 1
+    assert any(line.startswith("a-board/one, a-board/two: FAIL BUILD_ERROR") for line in lines)
+    assert any(line.startswith("a-board/x: FAIL BUILD_ERROR") for line in lines)
