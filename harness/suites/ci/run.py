@@ -25,7 +25,7 @@ from harness.firmware.executorch.checkout import Checkout
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import Job, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
-from harness.suites.ci.workspace import CiWorkspace, lay_workspace
+from harness.suites.ci.workspace import CiWorkspace, lay_workspace, place_of
 from harness.suites.standin.record import RECORD
 from harness.system import artifact_cache, paths
 from harness.system.files import disk_errors, write_whole
@@ -111,15 +111,18 @@ def _run(
     if reasons := _prevented(job):
         return _not_run(job, checkout, reasons)
     progress(f"{job.name}: preparing")
-    workspace = lay_workspace(checkout, options.exporter, job.listed.overlay)
     folder = paths.state_dir() / "executorch-ci" / "runs" / job.name.replace("/", "+")
     steps, provided = job.steps(environment)
     with disk_errors("running a job"):
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "record").mkdir(parents=True)
         (folder / "job.sh").write_text(f"set -euo pipefail\n{steps}")
-    started = time.monotonic()
-    ended = _script(job, folder, workspace, progress)
+    waiting = f"{job.name}: waiting for another job in its copy of the checkout"
+    place = place_of(checkout, job.listed.overlay)
+    with artifact_cache.locked(place, on_wait=lambda: progress(waiting)):
+        workspace = lay_workspace(checkout, options.exporter, place)
+        started = time.monotonic()
+        ended = _script(job, folder, workspace, progress)
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")
     reasons = doubts(calls, tests, folder / "record", simulates=job.listed.simulates)
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
@@ -154,22 +157,20 @@ def _script(job: Job, folder: Path, workspace: CiWorkspace, progress: Progress) 
         if step := _STEP.findall(data):
             progress(f"{job.name} {step[-1].decode().strip('[]')}")
 
-    waiting = f"{job.name}: waiting for another job in its copy of the checkout"
     own = {
         RECORD: str(folder / "record"),
         recorder.TESTS: str(folder / "tests.jsonl"),
         # what a file of tests lacks, torchaudio for example, does not keep the others from running
         "PYTEST_ADDOPTS": f"-p {recorder.__name__} --continue-on-collection-errors",
     }
-    with artifact_cache.locked(workspace.root.parent, on_wait=lambda: progress(waiting)):
-        return run(
-            ["bash", str(folder / "job.sh")],
-            cwd=workspace.root,
-            environment={**workspace.environment, **own},
-            console=folder / "job.log",
-            bounds=_BOUNDS,
-            watch=Watch(watch),
-        )
+    return run(
+        ["bash", str(folder / "job.sh")],
+        cwd=workspace.root,
+        environment={**workspace.environment, **own},
+        console=folder / "job.log",
+        bounds=_BOUNDS,
+        watch=Watch(watch),
+    )
 
 
 def _notes(job: Job, checkout: Checkout) -> Iterator[str]:

@@ -31,6 +31,7 @@ from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors, write_whole
 from harness.system.git import files, files_below, is_work_tree
+from harness.system.locks import in_use
 
 _MANIFEST = ".copied"
 _CMAKE = """\
@@ -59,10 +60,16 @@ class CiWorkspace:
     environment: Mapping[str, str]
 
 
-def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, overlay: str) -> CiWorkspace:
+def place_of(checkout: Checkout, overlay: str) -> Path:
+    """The folder of a workspace. It has to be locked by who lays it out and works in it."""
+    tree = paths.cache_dir("executorch-ci") / key_of([str(checkout.root)])[:12]
+    in_use(tree)
+    (tree / overlay).mkdir(parents=True, exist_ok=True)
+    return tree / overlay
+
+
+def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, place: Path) -> CiWorkspace:
     """Makes or renews the copy. Raises DiskError, GitFailed, ToolMissing."""
-    key = key_of([str(checkout.root)])[:12]
-    place = paths.cache_dir("executorch-ci") / key / overlay
     root, commands = place / "executorch", place / "bin"
     with disk_errors("copying the checkout"):
         copy_sources(checkout.root, root)
