@@ -40,13 +40,15 @@ _FUNCTION = r"(?ms)^{}\(\) \{{.*?^\}}$"  # of a shell script; all of it if it ha
 @dataclass(frozen=True, kw_only=True)
 class Listed(Data):
     """A row of jobs.yaml. ``overlay``: jobs with the same one share a copy of the checkout with its
-    builds. ``packages``: Python packages that the job's own set-up would have installed."""
+    builds. ``packages``: Python packages that the job's own set-up would have installed.
+    ``downloads``: why it needs the network while it runs."""
 
     commands: Text
     overlay: Text = "cortex-m55"
     simulates: bool = True
     packages: tuple[Text, ...] = ()
     cannot: Text | None = None
+    downloads: Text | None = None
     note: Text | None = None
 
 

@@ -33,6 +33,7 @@ from harness.system.git import shown
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.progress import Progress
 
+NOT_YET = "not run yet"
 _BOUNDS = Bounds(host_seconds=6 * 3600, stall_seconds=1800)
 _STEP = re.compile(rb"^\[\d+/\d+\]|\[ *\d+%\]", re.MULTILINE)  # of ninja, of pytest
 _ERROR = re.compile(r"(?i)\berror\b|\bfailed\b|not found|no such file")
@@ -41,11 +42,13 @@ _MOST_EDITS = 5  # that a note names
 
 @dataclass(frozen=True)
 class CiOptions:
-    """``resume``: what passed for this very content of the checkout is not run again."""
+    """``resume``: what passed for this very content of the checkout is not run again.
+    ``downloads``: jobs may use the network."""
 
     checkout: Checkout
     exporter: CheckoutExporter
     resume: bool = False
+    downloads: bool = False
 
 
 def run_jobs(
@@ -69,8 +72,7 @@ def kept_results(jobs: Iterable[Job], checkout: Checkout) -> tuple[JobResult, ..
     """The kept result of each job; of the others, why there is none."""
     store = _store(checkout)
     return tuple(
-        _kept(store, job) or _not_run(job, checkout, _prevented(job) or ("not run yet",))
-        for job in jobs
+        _kept(store, job) or _not_run(job, checkout, _prevented(job) or (NOT_YET,)) for job in jobs
     )
 
 
@@ -88,9 +90,11 @@ def _kept(store: Path, job: Job) -> JobResult | None:
     return None
 
 
-def _prevented(job: Job) -> tuple[str, ...]:
+def _prevented(job: Job, *, downloads: bool = False) -> tuple[str, ...]:
     """Why a job cannot run on this machine."""
     reasons = [job.listed.cannot] if job.listed.cannot else []
+    if job.listed.downloads and not downloads:
+        reasons.append(f"{job.listed.downloads}: --downloads runs it all the same")
     for package in job.listed.packages:
         try:
             version(package)
@@ -108,7 +112,7 @@ def _run(
     job: Job, environment: Sequence[Replaced], options: CiOptions, progress: Progress
 ) -> JobResult:
     checkout = options.checkout
-    if reasons := _prevented(job):
+    if reasons := _prevented(job, downloads=options.downloads):
         return _not_run(job, checkout, reasons)
     progress(f"{job.name}: preparing")
     folder = paths.state_dir() / "executorch-ci" / "runs" / job.name.replace("/", "+")
