@@ -7,6 +7,7 @@ decided.
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from executorch.exir.backend.utils import WhyNoPartitionReporter
 from torch.export import ExportedProgram
 
 from harness.export.child.lower import sources_of, user_place
+from harness.export.failures import Culprit
 from harness.export.program import LeftBy, Origin
 from harness.export.request import LOWERINGS, ExportRequest
 
@@ -119,3 +121,23 @@ def _schema_name(node: torch.fx.Node) -> str:
 def _plain(name: str) -> str:
     """A copy, a functional or an inner form of an operator is the same operator."""
     return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
+
+
+def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
+    """The operator that the innermost interpreter or pass was working on when it raised, or one of
+    the exceptions that led to ``error``: they hold it as a variable of their functions."""
+    chain: list[BaseException] = [error]
+    while (before := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(before)
+    found = None
+    for each in reversed(chain):
+        for frame, _ in traceback.walk_tb(each.__traceback__):
+            nodes = [v for v in frame.f_locals.values() if isinstance(v, torch.fx.Node)]
+            found = next((n for n in nodes if n.op == "call_function"), found)
+        if found is not None:
+            break
+    if found is None:
+        return None
+    stack = list(found.meta.get("nn_module_stack", {}).values())
+    place = user_place(request, found.meta.get("stack_trace") or "")
+    return Culprit(_schema_name(found).partition("::")[2], stack[-1][0] if stack else "", *place)
