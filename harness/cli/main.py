@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
+from harness.system.cancellation import is_cancelled, signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
@@ -56,18 +56,20 @@ class _Group(click.Group):
         try:
             return super().main(*args, **kwargs)
         except Exception as error:  # the top-level error handler
-            from harness.cli.verb import print_error
-            from harness.system.unexpected import as_harness_error
+            from harness.cli.verb import failure_of, print_error
 
-            print_error(error)
-            sys.exit(as_harness_error(error).exit_code)
+            failure = failure_of(error)
+            print_error(failure)
+            sys.exit(failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
         """A signal is obeyed from here on: a command's module may take a second to import."""
         try:
             with signals_cancel():
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not is_cancelled():
+                raise
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
 

@@ -69,6 +69,9 @@ class FirmwareSource(ABC):
     def key(self, request: BuildRequest) -> str:
         """The cache key of the firmware of ``build``, built or not."""
 
+    def require_tools(self, request: BuildRequest) -> None:  # noqa: B027
+        """Raises ToolMissing for what a build needs, as far as it is known at once."""
+
     @abstractmethod
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
         """The firmware, from the cache or built now; one process builds, others wait.

@@ -247,3 +247,16 @@ def test_the_doctor_shows_the_workspace_and_fails_for_what_it_lacks(
     assert "Zephyr workspace" in CliRunner().invoke(main, ["doctor"]).stdout
     monkeypatch.delenv("ZEPHYR_BASE")
     assert _hil("doctor")[1]["zephyr"] == []
+
+
+def test_the_locks_of_a_git_that_was_killed_go(remote: Path, own: Path) -> None:
+    """And a folder in which nothing but our own is, killed before its manifest was written."""
+    shutil.rmtree(own / "modules/picolibc")
+    locks = [own / "zephyr/.git/index.lock", own / "modules/cmsis/.git/HEAD.lock"]
+    for lock in locks:
+        lock.touch()
+    init(plan_init(own, "4.1.0", remote.as_uri(), packages=False), _quiet)
+    assert not any(lock.exists() for lock in locks)
+    (own.parent / "new" / "hil-manifest").mkdir(parents=True)
+    (own.parent / "new" / "hil-manifest.lock").touch()
+    assert plan_init(own.parent / "new", "4.1.0", remote.as_uri(), packages=False)

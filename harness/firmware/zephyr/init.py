@@ -17,7 +17,9 @@ from typing import Any
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
+from harness.system.artifact_cache import locked
 from harness.system.files import disk_errors, text_of, write_whole
+from harness.system.git import remove_locks
 from harness.system.process import Bounds, Stop, Watch, run
 from harness.system.progress import Progress
 
@@ -31,6 +33,7 @@ _FAILED = re.compile(r"^ERROR: update failed for projects? (.+)$", re.MULTILINE)
 _PROJECT = re.compile(rb"^=== updating (\S+)", re.MULTILINE)
 UPSTREAM = "https://github.com/zephyrproject-rtos"
 FOLDER = "hil-manifest"  # in the workspace
+_OURS = {FOLDER, f"{FOLDER}.lock"}  # made before the manifest
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-rc[0-9]+)?")
 _OLDEST = (4, 1)
 
@@ -131,7 +134,7 @@ def plan_init(
                 path=folder,
                 manifest=str(plan.manifest),
             )
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or {f.name for f in folder.iterdir()} - _OURS):
         raise UsageError(
             f"{folder} is not empty, and `hil zephyr init` did not make it",
             hint="name a new folder; a workspace of your own is examined by `hil doctor` when "
@@ -145,9 +148,13 @@ def init(plan: InitPlan, progress: Progress) -> None:
     """Makes the workspace. Raises InfraError."""
     with disk_errors("writing the workspace's manifest"):
         plan.manifest.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(plan.manifest, manifest(plan.version, plan.url))
-    for what, command in plan.steps().items():
-        _step(plan, what, command, progress)
+        with locked(plan.manifest.parent):
+            write_whole(plan.manifest, manifest(plan.version, plan.url))
+            for depth in ("zephyr", "modules/*", "modules/*/*", "modules/*/*/*"):
+                for git_dir in plan.folder.glob(f"{depth}/.git"):
+                    remove_locks(git_dir)  # west's git was killed with it
+            for what, command in plan.steps().items():
+                _step(plan, what, command, progress)
     if not is_zephyr(plan.base):
         raise InfraError(
             f"west ended well, and {plan.base} is not Zephyr",
