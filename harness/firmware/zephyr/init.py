@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
 from harness.system.artifact_cache import locked
 from harness.system.files import disk_errors, text_of, write_whole
-from harness.system.git import remove_locks
+from harness.system.git import GitFailed, git, remove_locks
 from harness.system.process import Bounds, Stop, Watch, run
 from harness.system.progress import Progress
 
@@ -149,18 +150,31 @@ def init(plan: InitPlan, progress: Progress) -> None:
     with disk_errors("writing the workspace's manifest"):
         plan.manifest.parent.mkdir(parents=True, exist_ok=True)
         with locked(plan.manifest.parent):
+            unfinished = plan.manifest.with_name("unfinished")  # this one was never whole
+            if not plan.manifest.is_file():
+                unfinished.touch()
             write_whole(plan.manifest, manifest(plan.version, plan.url))
             for depth in ("zephyr", "modules/*", "modules/*/*", "modules/*/*/*"):
                 for git_dir in plan.folder.glob(f"{depth}/.git"):
-                    remove_locks(git_dir)  # west's git was killed with it
+                    _repair(git_dir, half_written=unfinished.exists())
             for what, command in plan.steps().items():
                 _step(plan, what, command, progress)
+            unfinished.unlink(missing_ok=True)
     if not is_zephyr(plan.base):
         raise InfraError(
             f"west ended well, and {plan.base} is not Zephyr",
             hint=f"see what {plan.url}/zephyr has under the tag v{plan.version}",
             path=plan.base,
         )
+
+
+def _repair(git_dir: Path, *, half_written: bool) -> None:
+    """After a kill, which west's git did not survive: its locks, and files that it did not write.
+    Another one's edits are kept."""
+    remove_locks(git_dir)
+    if half_written:
+        with suppress(GitFailed):  # no commit yet
+            git(git_dir.parent, "reset", "--hard", "--quiet")
 
 
 def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress) -> None:
