@@ -25,7 +25,7 @@ from harness.core.verdict import Word
 from harness.system.git import shown
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
-from harness.system.settings import Settings, settings
+from harness.system.settings import ROOT_VARIABLE, Settings, settings
 
 if TYPE_CHECKING:
     from harness.config.target import Target
@@ -71,6 +71,10 @@ class FirmwareSource(ABC):
 
     def require_tools(self, request: BuildRequest) -> None:  # noqa: B027
         """Raises ToolMissing for what a build needs, as far as it is known at once."""
+
+    def check(self, request: BuildRequest) -> None:
+        """Raises UsageError when there is no such runner, as far as known without any work."""
+        return
 
     @abstractmethod
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
@@ -140,7 +144,7 @@ class CheckoutFacts:
 
     ``diff_sha256``: of the uncommitted edits, "" without any. ``platform``: the source of start-up,
     linker script and libraries ("hil" or "sdk"). ``notes``: differences to ExecuTorch's own build.
-    ``parts``: those that are not the versions the checkout names.
+    ``parts``: those that are not the versions the checkout names. ``edited``: names of files.
     """
 
     path: str
@@ -151,6 +155,7 @@ class CheckoutFacts:
     platform: str
     notes: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -193,9 +198,6 @@ def label(source: str, checkout: CheckoutFacts | None = None) -> str:
 def full_label(source: str, checkout: CheckoutFacts | None) -> str:
     """The label, where the bundled runner has one too."""
     return label(source, checkout) or source
-
-
-ROOT_VARIABLE = "EXECUTORCH_ROOT"
 
 
 @dataclass(frozen=True)

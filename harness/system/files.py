@@ -122,6 +122,15 @@ class DiskError(InfraError):
         self.errno = errno.errorcode.get(error.errno or 0, str(error.errno))
 
 
+def is_full(folder: Path) -> bool:
+    """Whether its disk has no space or no inode left for another file."""
+    try:
+        space = os.statvfs(folder)
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < _PIECE or bool(space.f_files and not space.f_favail)
+
+
 def disk_hint(error: OSError, path: object = None) -> str | None:
     """What to do about it, if anything is known. ``path``: which file it is about, if not the
     error's first."""
