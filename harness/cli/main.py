@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
+from harness.system.cancellation import is_cancelled, signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
@@ -89,7 +89,9 @@ class _Group(click.Group):
         try:
             with signals_cancel():
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not is_cancelled():
+                raise
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
 

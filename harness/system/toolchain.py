@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,7 @@ class ToolSpec:
     required: bool = True
     version_arguments: tuple[str, ...] = ("--version",)
     version_pattern: str = _NUMBERS
+    foreign: bool = False  # not the one that an activated environment of ours has
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ SPECS = {
         ToolSpec("ctest", "cmake"),
         ToolSpec("ninja", "ninja-build"),
         ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
-        ToolSpec("flatc", "flatbuffers-compiler"),
+        ToolSpec("flatc", "flatbuffers-compiler", foreign=True),  # of its headers' version
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
         ToolSpec("g++", "g++", version_arguments=_GCC_VERSION),
@@ -135,12 +137,19 @@ def _spec(name: str) -> ToolSpec:
 def find(name: str) -> Tool | None:
     """A tool on PATH or at a path, or None."""
     spec = _spec(name)
-    found = shutil.which(name)
+    found = _which(name, spec)
     if found is None:
         return None
     path = Path(found).absolute()
     version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
     return Tool(name, path, version, note)
+
+
+def _which(name: str, spec: ToolSpec) -> str | None:
+    """Where PATH has it: the same one however hil was started."""
+    own = Path(sys.executable).parent
+    others = [f for f in os.get_exec_path() if not spec.foreign or Path(f).absolute() != own]
+    return shutil.which(name, path=os.pathsep.join(others)) or shutil.which(name)
 
 
 def require(name: str) -> Tool:
@@ -154,9 +163,10 @@ def require(name: str) -> Tool:
 def locate(name: str) -> Path:
     """The path of a tool on PATH, without its version; its package is installed where that is
     allowed. Raises ToolMissing as ``require`` does."""
-    found, spec = shutil.which(name), _spec(name)
+    spec = _spec(name)
+    found = _which(name, spec)
     if found is None and spec.package and install(spec.package):
-        found = shutil.which(name)
+        found = _which(name, spec)
     if found is None:
         own = "the target's file names it; install it, or name another program there"
         raise ToolMissing(
