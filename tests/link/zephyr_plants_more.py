@@ -196,7 +196,9 @@ MORE_PLANTS = (
         ("ITERABLE_SECTION_",),
         {"src/main.c": calling(_REGISTRY, _WALK)},
         {
-            "src/ops.ld": "#include <zephyr/linker/iterable_sections.h>\nITERABLE_SECTION_RAM(op, 4)\n",
+            "src/ops.ld": (
+                "#include <zephyr/linker/iterable_sections.h>\nITERABLE_SECTION_RAM(op, 4)\n"
+            ),
             "CMakeLists.txt": LISTS + SOURCES + "zephyr_linker_sources(DATA_SECTIONS src/ops.ld)\n",
         },
     ),
