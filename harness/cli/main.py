@@ -37,6 +37,7 @@ _SECTIONS = {
         "bundle": Verb("reproduce", "bundle", "pack a run into one file, to run it elsewhere"),
         "replay": Verb("reproduce", "replay", "run a bundle again and compare"),
         "bisect": Verb("reproduce", "bisect", "find the commit of ExecuTorch that broke a case"),
+        "fvp": Verb("fvp", "fvp", "check the FVPs that are installed, and write one file"),
         "npu": Verb("npu", "npu", "run, list and reduce Ethos-U command streams"),
     },
     "Sizes": {

@@ -37,6 +37,6 @@ def find_known(operators: Collection[str], compile_target: str) -> str:
     """The name of the first that fits, or ""."""
     for name, known in known_lowerings().items():
         fits = any(fnmatch(compile_target, pattern) for pattern in known.targets)
-        if fits and set(known.operators) <= set(operators):
+        if fits and all(set(each.split("|")) & set(operators) for each in known.operators):
             return name
     return ""

@@ -17,8 +17,9 @@ from harness.system.paths import import_root
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
-    from harness.export.program import RawSet
+    from harness.export.program import CpuOperator, RawSet
 
+_MOST_REASONS = 8
 _OTHER_TIME = (
     "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
     "request 21826, August 2026): export with --exporter wheel"
@@ -140,14 +141,18 @@ def _where_looked(error: FileNotFoundError, folder: Path) -> str:
 
 
 class NothingDelegated(ExportError):
-    """A run of such a program would pass without an NPU."""
+    """A run of such a program would pass without an NPU. ``refused``: a line for each operator."""
 
-    def __init__(self, model: str, compile_target: str) -> None:
+    def __init__(
+        self, model: str, compile_target: str, operators: Sequence[CpuOperator] = ()
+    ) -> None:
         self.model = model
         self.compile_target = compile_target
+        self.refused = tuple(dict.fromkeys(each.reason for each in operators))
+        reasons = f": {'; '.join(self.refused[:_MOST_REASONS])}" if self.refused else ""
         super().__init__(
             f"nothing of model '{model}' is left to the {compile_target}: ExecuTorch keeps all of "
-            "its operators for its own kernels"
+            f"its operators for its own kernels{reasons}"
         )
 
 

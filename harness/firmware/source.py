@@ -69,6 +69,10 @@ class FirmwareSource(ABC):
     def key(self, request: BuildRequest) -> str:
         """The cache key of the firmware of ``build``, built or not."""
 
+    def check(self, request: BuildRequest) -> None:
+        """Raises UsageError when there is no such runner, as far as known without any work."""
+        return
+
     @abstractmethod
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
         """The firmware, from the cache or built now; one process builds, others wait.
@@ -137,7 +141,7 @@ class CheckoutFacts:
 
     ``diff_sha256``: of the uncommitted edits, "" without any. ``platform``: the source of start-up,
     linker script and libraries ("hil" or "sdk"). ``notes``: differences to ExecuTorch's own build.
-    ``parts``: those that are not the versions the checkout names.
+    ``parts``: those that are not the versions the checkout names. ``edited``: names of files.
     """
 
     path: str
@@ -148,6 +152,7 @@ class CheckoutFacts:
     platform: str
     notes: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:

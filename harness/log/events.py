@@ -306,6 +306,11 @@ class Observation:
         return None if None in self.completed or not self.completed else self.completed[-1]
 
     @property
+    def first_ticks(self) -> tuple[OpTicks, ...]:
+        """Of the first input set."""
+        return tuple(each for each in self.op_ticks if each.input_set == 0)
+
+    @property
     def bundle_passes(self) -> int:
         return len(self.bundle_lines)
 

@@ -18,14 +18,16 @@ from typing import Any
 from harness.config.case import Case, is_allowed
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
+from harness.config.target import Target
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.core.judgement import Cause
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.firmware.operators import equipped, require_possible
+from harness.firmware.operators import RunnerLacks, equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
@@ -45,6 +47,7 @@ from harness.run.cut_runs import second_opinion
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, ending, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
+from harness.run.remedies import try_remedies
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.run_files import WORK, output_name, written_outputs
@@ -160,6 +163,9 @@ def run_cases(
         for name, target in targets.items()
     }
     boards = {name: first.target for name, (first, *_) in chosen.items()}
+    for each in (each for there in chosen.values() for each in there):
+        for source in sources:
+            source.check(BuildRequest(each.target, each.name, checkout))
     for board in (each.target for there in chosen.values() for each in there):
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
@@ -222,7 +228,7 @@ def _run_one(
         if isinstance(program, HarnessError):
             raise program
         if options.pte is None:
-            require_possible(source, chosen.target, program.pte_path, program.origins)
+            _require_possible(case, source, chosen.target, program, options, progress)
             require_sound_plan(program.pte_path, program.layers, EXECUTORCH_ALIGNMENT)
         else:
             require_possible(source, chosen.target, options.pte)
@@ -230,6 +236,24 @@ def _run_one(
         return run_case(case, chosen, program, runner.firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)
+
+
+def _require_possible(
+    case: Case,
+    source: FirmwareSource,
+    target: Target,
+    program: Program,
+    options: RunOptions,
+    progress: Progress,
+) -> None:
+    """Raises what ``require_possible`` does, with what was tried to help."""
+    try:
+        require_possible(source, target, program.pte_path, program.origins)
+    except RunnerLacks as error:
+        if program.exporter is not None:  # only the wheel's exporter is tried
+            raise
+        exporting = ExportOptions(None, isolate=options.isolate_export)
+        raise try_remedies(error, case, target, source, exporting, progress) from None
 
 
 def run_case(
@@ -268,6 +292,9 @@ def run_case(
         strict=strict,
         accepted=options.accept_known_defects,
     )
+    on_qemu = chosen.name is SimulatorName.QEMU and chosen.target.zephyr is None
+    counts = on_qemu and bool(firmware.regions) and firmware.source.sizes_are_accepted
+    expectation = replace(expectation, counts_instructions=counts)
     if strict and same_arithmetic:
         command = _accept_command(case, firmware.source, options)
         expectation = replace(expectation, accept_command=command)
@@ -278,13 +305,15 @@ def run_case(
         firmware=firmware,
         pte=pte,
         expectation=expectation,
-        static=static_metrics(firmware, pte),
+        static=static_metrics(firmware, pte, program.npu_cost if options.pte is None else None),
         export_notes=notes,
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
     progress(f"{case.title}: simulating")
-    record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+    # The bundled runner counts by operator at the price of two reads of a clock.
+    profile = options.profile or (counts and program.delegation is not None)
+    record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
     progress(f"{case.title}: simulated")
     return record
 

@@ -13,7 +13,8 @@ import pytest
 from harness.config.budgets import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
-from harness.export.program import OutputAccuracy
+from harness.export.estimates import Estimate, NpuCost, NpuOperator
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
@@ -329,6 +330,15 @@ CAUSES = {
         "accuracy",
         None,
     ),
+    "an operator on the CPU that the budget wants on the NPU": (
+        {
+            "delegation": Delegation(3, (CpuOperator("sort", "", None, None, "no rule"),)),
+            "expectation": expecting(budgets=Budgets(delegated="all")),
+        },
+        "OVER_BUDGET",
+        "not_delegated",
+        None,
+    ),
     "an accuracy below the accepted one, though the program is another": (
         {
             "accuracy": (WORSE,),
@@ -537,6 +547,42 @@ def test_what_is_over_its_limit_is_said_before_what_was_not_measured() -> None:
     assert result.cause is not None
     assert result.cause.text == "pte_bytes is 1000 bytes, 1 over its limit of 999"
     assert result.cause.facts == {"metrics": ["pte_bytes"]}
+
+
+def npu(cycles: int, vela: str = "5.1.0") -> NpuCost:
+    operator = NpuOperator("Conv2D", "t", "body.0", cycles, 1)
+    estimate = Estimate("ethos-u55-128", "c", "m", {"cycles_total": float(cycles)}, (operator,))
+    return NpuCost({"ethos-u-vela": vela}, (estimate,))
+
+
+def test_a_slower_npu_is_over_budget_with_the_layer_and_what_changed() -> None:
+    accepted = replace(REFERENCE, npu_cost=npu(1000))
+    accepted = replace(accepted, program={**REFERENCE.program, "npu_cycles_estimated": 1000})
+    metrics = {**GOOD["metrics"], "npu_cycles_estimated": 8000}
+    result = verdict(
+        metrics=metrics, npu_cost=npu(8000, "5.2.0"), expectation=expecting(reference=accepted)
+    )
+    assert result.verdict is Verdict.OVER_BUDGET
+    assert result.cause is not None
+    assert result.cause.text == (
+        "npu_cycles_estimated grew from 1000 to 8000 cycles (+7000, allowed up to 1256); Conv2D of "
+        "layer body.0: 1,000 to 8,000 cycles; what changed: ethos-u-vela 5.1.0 to 5.2.0"
+    )
+    within = {**metrics, "npu_cycles_estimated": 1256}
+    assert verdict(metrics=within, expectation=expecting(reference=accepted)).passed
+    gone = verdict(expectation=expecting(reference=accepted))
+    assert gone.cause is not None
+    assert gone.cause.kind == "not_measured"
+
+
+def test_more_instructions_of_the_cpu_are_over_budget() -> None:
+    firmware = {"gcc 12": {"elf_text": 10_000, "cpu_instructions": 100_000}}
+    accepted = expecting(reference=replace(REFERENCE, firmware=firmware))
+    more = verdict(metrics={**GOOD["metrics"], "cpu_instructions": 100_501}, expectation=accepted)
+    assert more.cause is not None
+    assert "grew from 100000 to 100501 instructions" in more.cause.text
+    same = {**GOOD["metrics"], "cpu_instructions": 100_500}
+    assert verdict(metrics=same, expectation=accepted).passed
 
 
 def test_growth_is_told_largest_first_with_its_figures() -> None:

@@ -149,12 +149,7 @@ class WheelPlan:
 
 def make_plan(target: Target) -> WheelPlan:
     """Raises UsageError (no Linux), ToolMissing, and what ``runtime_wheel`` does."""
-    if target.port != "linux":
-        raise UsageError(
-            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
-            hint="a target whose name begins with corstone-1000-; or another --firmware",
-            target=target.name,
-        )
+    require_linux(target)
     identity = toolchain.toolchain_id(target.toolchain)
     options = {
         "HIL_CPU": target.cpu,
@@ -162,6 +157,16 @@ def make_plan(target: Target) -> WheelPlan:
         "CMAKE_BUILD_TYPE": "Release",
     }
     return WheelPlan(runtime_wheel(), identity, options)
+
+
+def require_linux(target: Target) -> None:
+    """Raises UsageError."""
+    if target.port != "linux":
+        raise UsageError(
+            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
+            hint="a target whose name begins with corstone-1000-; or another --firmware",
+            target=target.name,
+        )
 
 
 class Wheel(FirmwareSource):
@@ -179,6 +184,9 @@ class Wheel(FirmwareSource):
 
     def key(self, request: BuildRequest) -> str:
         return make_plan(request.target).key()
+
+    def check(self, request: BuildRequest) -> None:
+        require_linux(request.target)
 
     def tree(self, request: BuildRequest) -> Path:
         return paths.cache_dir("firmware") / self.key(request) / "build"

@@ -44,6 +44,9 @@ static void leave(void) {
 }
 
 void reset(void) {
+#ifdef INSTRUCTION
+  __asm__ volatile(".inst.w " INSTRUCTION);
+#endif
 #if defined(SAY_COMMAND_LINE)
   static char line[1024];
   const u32 block[2] = {(u32)line, sizeof line};
@@ -79,6 +82,11 @@ void reset(void) {
   *(volatile u32*)0xF0000000 = 1;
 #else
   uart(TEXT);
+#endif
+#if defined(TICKS)
+  __asm__ volatile("cpsid i");            // it has no handler
+  *(volatile u32*)0xE000E014 = 0xFFFFFF;  // SYST_RVR
+  *(volatile u32*)0xE000E010 = 7;         // SYST_CSR: enable, interrupt, processor clock
 #endif
 #if defined(LOOP)
   for (;;) {
