@@ -35,8 +35,14 @@ stamped() {
     "$root/scripts/bootstrap.sh" "$root/scripts/install-packages.sh" "$root/scripts/steps.sh" \
     "$root/scripts/$1.lock"
 }
-if stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then exit 0; fi
+if whole "$venv" && stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then
+  exit 0
+fi
 : >"$log"
+if [ -f "$venv/.hil-names" ] && ! whole "$venv"; then
+  say "${venv##*/} is damaged: its Python or a package is gone; making it again"
+  rm -rf "$venv"
+fi
 
 # --- Python, and the system packages --------------------------------------------------------
 # What a target with Linux or a checkout of ExecuTorch needs comes when one is first used
@@ -68,6 +74,9 @@ if [ "$(id -u)" -eq 0 ] || sudo -n true >/dev/null 2>&1; then
   trap 'wait "$beside" || :' EXIT
 else
   packages "$log" .
+fi
+if [ -n "${HIL_PYTHON:-}" ] && ! usable "$HIL_PYTHON"; then
+  say "HIL_PYTHON=$HIL_PYTHON is not a Python 3.10 to 3.13 with venv and ensurepip; taking another"
 fi
 python=
 for candidate in "${HIL_PYTHON:-/usr/bin/python3}" /usr/bin/python3 python3 python3.11 python3.12 \
@@ -175,5 +184,8 @@ import_once() {
 }
 [ -z "$beside" ] || wait "$beside" || exit # it has said why
 [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || step "compiling the modules that a run imports" import_once
+# The names that the environment's folder has, but those that change with a version.
+(cd "$venv"/lib/python3*/site-packages && ls | grep -v '\.dist-info$\|^__pycache__$\|^~') \
+  >"$venv/.hil-names" 2>/dev/null || :
 for held in run "$purpose"; do stamped "$held" >"$venv/.hil-stamp-$held"; done
 say "ready"
