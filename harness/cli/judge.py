@@ -12,11 +12,19 @@ from harness.cli.options import firmware_options, limit_factor_option
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
+from harness.export.estimates import NpuCost
 from harness.firmware.source import FirmwareChoice
 from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
-from harness.report.terminal import Advice, advice, fault_details, judged_log_text, print_records
+from harness.report.terminal import (
+    Advice,
+    advice,
+    fault_details,
+    judged_log_text,
+    print_records,
+    write_profile,
+)
 from harness.run.accept import Only, accept_case
 from harness.run.directory import last_run
 from harness.run.judging import judge_again
@@ -123,8 +131,9 @@ _WIDEST = 300
 
 @click.command()
 @click.argument("subject", required=False, metavar="[TARGET/MODEL|RUN_DIR]")
+@click.option("--html", type=PATH, metavar="FILE", help="Draw what each layer costs, as a page.")
 @verb
-def why(subject: str | None) -> Answer:
+def why(subject: str | None, html: Path | None) -> Answer:
     """Explain the last recorded run, of a case or of any: verdict, cause, evidence, what to do.
 
     A case that ended before its program ran has no record; `hil run` said then why it did.
@@ -133,6 +142,7 @@ def why(subject: str | None) -> Answer:
     Examples:
       hil why
       hil why corstone-300-m55/ds_cnn
+      hil why corstone-300-u55-128/ds_cnn --html profile.html
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
     record = last_run(subject)
@@ -140,6 +150,9 @@ def why(subject: str | None) -> Answer:
     console = list(_console(record))
     for line in _explanation(record, explained, console):
         echo(line)
+    if html is not None:
+        write_profile(html, record)
+        echo(f"  written   {html}")
     return {
         **record.summary(),
         "time": record.time,
@@ -161,6 +174,9 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
     yield from (f"  accuracy  {describe(each)}" for each in record.accuracy)
+    if record.program is not None and (cost := record.program.npu_cost) is not None:
+        yield from (f"  NPU       {line}" for line in _npu_lines(cost))
+    yield from (f"  on CPU    {each.describe()}" for each in record.on_cpu)
     witness = record.program and record.program.witness
     if witness and witness.values:
         yield f"  witness   {describe_witness(witness)}"
@@ -168,6 +184,19 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
         yield f"  to do     {explained.do}"
     yield f"  evidence  {record.run_dir}"
     yield f"  again     {again(record)}"
+
+
+_MOST_OPERATORS = 5
+
+
+def _npu_lines(cost: NpuCost) -> Iterator[str]:
+    for number, estimate in enumerate(cost.estimates):
+        yield f"delegate {number}: {estimate.text().splitlines()[0]}"
+    largest = sorted(cost.operators, key=lambda operator: -operator.cycles)
+    for operator in largest[:_MOST_OPERATORS]:
+        yield f"  {operator.cycles:,} cycles: {operator.title}"
+    if rest := largest[_MOST_OPERATORS:]:
+        yield f"  {sum(o.cycles for o in rest):,} cycles: {len(rest)} more (--json lists all)"
 
 
 def again(record: RunRecord) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
+from harness.system.cancellation import is_cancelled, signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
@@ -37,6 +37,7 @@ _SECTIONS = {
         "bundle": Verb("reproduce", "bundle", "pack a run into one file, to run it elsewhere"),
         "replay": Verb("reproduce", "replay", "run a bundle again and compare"),
         "bisect": Verb("reproduce", "bisect", "find the commit of ExecuTorch that broke a case"),
+        "fvp": Verb("fvp", "fvp", "check the FVPs that are installed, and write one file"),
         "npu": Verb("npu", "npu", "run, list and reduce Ethos-U command streams"),
     },
     "Sizes": {
@@ -57,6 +58,7 @@ _SECTIONS = {
         "zephyr": Verb("init", "zephyr", "make a Zephyr workspace for the zephyr-* targets"),
         "targets": Verb("tools", "targets", "list the targets, or all that is known of one"),
         "models": Verb("tools", "models", "list the models that come with the harness"),
+        "fvp": Verb("fvp", "fvp", "try the FVPs that are installed here"),
         "doctor": Verb("tools", "doctor", "show what can run here, and how to get what is missing"),
         "prune": Verb("tools", "prune", "make .hil smaller"),
     },
@@ -87,7 +89,9 @@ class _Group(click.Group):
         try:
             with signals_cancel():
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not is_cancelled():
+                raise
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
 

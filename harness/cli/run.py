@@ -80,7 +80,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     "definitions differ; the bundled runner is built to follow it. Default: what the firmware "
     "follows, cmsis-nn.",
 )
-@click.option("--profile", is_flag=True, help="Also print instructions per operator.")
+@click.option("--profile", is_flag=True, help="Also print what each layer costs.")
 @click.option("--fresh", is_flag=True, help="Export anew, also what is cached and has not changed.")
 @click.option(
     "--isolate-export",
@@ -115,6 +115,7 @@ def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
       hil run host my_model.py
       hil run host strangers_model.py --isolate-export
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
+      hil run corstone-300-u55-128 ds_cnn --profile
       hil run corstone-300-m55 ds_cnn --oracle python
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
       hil run corstone-1000-a320@xnnpack-int8 resnet8 --firmware wheel

@@ -18,7 +18,9 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
+from harness.nightly.repository import origin_of
 from harness.report import size as render
+from harness.report.notify import issues_of
 from harness.report.size import (
     print_anatomy,
     print_plans,
@@ -202,9 +204,21 @@ def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | Non
     is_flag=True,
     help="Fail for what was never accepted and for references that are left over; in CI by itself.",
 )
+@click.option("--markdown", is_flag=True, help="Print the table for a pull request.")
+@click.option(
+    "--comment",
+    is_flag=True,
+    help="Post that table as a comment of this job's pull request on GitHub, or update it.",
+)
 @allow_new_option
 @verb
-def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) -> Answer:
+def gate(
+    subjects: tuple[str, ...],
+    strict: bool,
+    markdown: bool,
+    comment: bool,
+    allow_new: tuple[str, ...],
+) -> Answer:
     """Compare sizes with budgets and accepted references; without names, all of them.
 
     TARGET alone stands for its runner and all models.
@@ -218,6 +232,7 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
       hil gate
       hil gate --strict --allow-new my_model
       hil gate corstone-300-m55
+      hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     strict = strict or is_strict()
@@ -228,8 +243,14 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
         rest = [] if subjects else left_over(gates, strict=strict)
     for line in workflow_commands([*gates, *rest], os.environ):
         tell_ci(line)
-    append_to_step_summary(summary(gates, rest), os.environ)
-    _say_gates(gates)
+    table = summary(gates, rest)
+    append_to_step_summary(table, os.environ)
+    if comment:
+        echo(_comment(table), err=True)
+    if markdown:
+        echo(table)
+    else:
+        _say_gates(gates)
     for one in rest:
         echo(one.message(), fg="red" if one.failed else "yellow")
     failed = any(g.failed for g in gates) or any(one.failed for one in rest)
@@ -238,6 +259,24 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
         "gates": [g.summary() for g in gates],
         "left_over": list(map(asdict, rest)),
     }, ExitCode.FAILED if failed else ExitCode.PASSED
+
+
+_MARKER = "<!-- hil-gate -->"
+
+
+def _comment(table: str) -> str:
+    """What was done. Raises UsageError without a token, and NotDelivered."""
+    number = origin_of(Path.cwd(), os.environ).pull_request
+    if not number:
+        return "hil: no pull request, so no comment"
+    issues = issues_of(os.environ)
+    if issues is None:
+        raise UsageError(
+            "--comment needs a token and the name of the repository",
+            hint="set GITHUB_TOKEN and GITHUB_REPOSITORY; the job needs permissions: "
+            "pull-requests: write",
+        )
+    return f"hil: comment {issues.comment_once(int(number), _MARKER, table)}"
 
 
 def _say_gates(gates: Sequence[Any]) -> None:

@@ -76,8 +76,10 @@ def doctor() -> Answer:
     Where ZEPHYR_BASE is set, what its workspace lacks, too; what is missing to drive each board;
     and how much is in .hil, which `hil prune` makes smaller.
     """
-    fvps = [t.simulators.fvp for t in load_targets() if t.simulators.fvp is not None]
-    tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
+    targets = load_targets()
+    fvps = [t.simulators.fvp for t in targets if t.simulators.fvp is not None]
+    usable = {fvp.executable: fvp.package for fvp in fvps if fvp.semihosting is not None}
+    tools = inspect_tools(usable)
     zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]
     missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
@@ -85,8 +87,12 @@ def doctor() -> Answer:
     _print_tools(tools)
     if zephyr:
         _print_workspace(zephyr)
-    targets = (t for t in load_targets() if t.simulators.board is not None)
-    boards = {target.name: what_board_lacks(target) for target in targets}
+    runnable = _runnable(targets)
+    words = (f"{able} of {every} on {name}" for name, (able, every) in runnable.items() if able)
+    installed = ", ".join(f"{t.name} {t.version}" for t in tools if t.name in usable and t.path)
+    terminal().print(f"targets: {'; '.join(words)}; FVP: {installed or 'none'}")
+    with_board = (t for t in targets if t.simulators.board is not None)
+    boards = {target.name: what_board_lacks(target) for target in with_board}
     for name, lacks in boards.items():
         terminal().print(f"board {name}: {'; '.join(lacks) or 'nothing is missing'}")
     if missing:
@@ -95,6 +101,7 @@ def doctor() -> Answer:
     return {
         "tools": [asdict(tool) for tool in tools],
         "zephyr": [asdict(finding) for finding in zephyr],
+        "targets": runnable,
         "boards": boards,
         "missing": missing,
         "state": {
@@ -104,6 +111,13 @@ def doctor() -> Answer:
             "bytes": kept,
         },
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
+
+
+def _runnable(targets: Sequence[Target]) -> dict[str, tuple[int, int]]:
+    """By simulator: how many targets it can run here, and how many it could."""
+    every = Counter(name for target in targets for name in target.simulators.names)
+    able = Counter(name for target in targets for name in available_simulators(target))
+    return {str(name): (able[name], count) for name, count in sorted(every.items())}
 
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:

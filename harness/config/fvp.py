@@ -43,17 +43,27 @@ class Semihosting(Data):
 class Fvp(Data):
     executable: Text
     package: Text  # the archive it comes in
+    versions: tuple[Text, ...] = ()  # with the parameters below, as public sources have them
     semihosting: Semihosting | None = None  # None: a model that boots an operating system
     parameters: dict[Text, bool | int | str]
     model: Text | None = None  # the entry of targets/fvp/models.yaml this came from
     board: Board | None = None
     npu: Npu | None = None
     macs: Text | None = None  # the name of the parameter with the NPU's MAC count
+    fast: bool = False  # the NPU's model without its cycles
 
     def __post_init__(self) -> None:
         self._check_names_of_one_board()
         self._check_macs_of_the_npu()
         self._check_addresses()
+
+    @property
+    def all_parameters(self) -> dict[str, bool | int | str]:
+        """With the NPU's arguments, for its fast mode (ExecuTorch's run_fvp.sh)."""
+        if not self.fast or self.macs is None:
+            return self.parameters
+        name = self.macs.replace("num_macs", "extra_args")
+        return {**self.parameters, name: f"{self.parameters.get(name, '')} --fast".strip()}
 
     def _check_addresses(self) -> None:
         """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.config import npu, strict_yaml
 from harness.config.case import is_user_file
-from harness.config.fvp import fvp_model
+from harness.config.fvp import fvp_model, models_file
 from harness.config.models import known_models
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
@@ -105,6 +105,21 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
         close=_similar_names(stem, files),
         listing="known: ",
     )
+
+
+def place_of_fvp_parameter(target: Target, name: str) -> str:
+    """FILE:LINE that sets a parameter of the target's FVP."""
+    siblings = {path.stem: path for path in target.file.parent.glob("*.yaml")}
+    own = _layered(strict_yaml.read(target.file), {**target_files(), **siblings})
+    fvp = target.simulators.fvp
+    model = None if fvp is None else fvp.model
+    found = own.places.get(("simulators", "fvp", "parameters", name))
+    if found is None and fvp is not None and name == fvp.macs:
+        found = own.places.get(("npu", "macs"))
+    if found is None and model is not None:
+        found = models_file().place((model, "parameters", name))
+    found = found or own.place(("simulators", "fvp"))
+    return f"{found.file}:{found.line}"
 
 
 def loadable_name(target: Target, requested: str) -> str:

@@ -33,6 +33,7 @@ class Reason(Word):
     OVER_LIMIT = "over_limit"
     GROWN = "grown"
     ACCURACY = "accuracy"
+    NOT_DELEGATED = "not_delegated"
     ALARM = "alarm"
     NOT_MEASURED = "not_measured"
     PROCESS_CRASH = "process_crash"

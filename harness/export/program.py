@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config.schema import Data, checked
+from harness.core.verdict import Word
+from harness.export.estimates import Estimate, NpuCost
 from harness.export.exporter import ExporterFacts
-from harness.export.request import LOWERINGS, NpuOptions
+from harness.export.request import ETHOS_U_EXPORTERS, LOWERINGS, NpuOptions
 from harness.firmware.source import Arithmetic
 from harness.formats.pte import SCALAR_TYPES
 from harness.system.files import read_json, sha256_of, write_whole
@@ -132,6 +134,45 @@ class OutputAccuracy:
     clipped: float | None
 
 
+class LeftBy(Word):
+    """Who left an operator to a kernel on the CPU, as the exporter's graphs show it."""
+
+    MODEL = "model"
+    QUANTISER = "quantiser"
+    PARTITIONER = "partitioner"
+    PASSES = "passes"
+
+
+_LEFT_BY = {
+    LeftBy.MODEL: "the model computes it so",
+    LeftBy.QUANTISER: "ExecuTorch's quantiser leaves it in floats",
+    LeftBy.PARTITIONER: "ExecuTorch's partitioner does not give it to the NPU",
+    LeftBy.PASSES: "it is quantised, and ExecuTorch's passes make no integer operator of it",
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an operator of the program comes from: the path and class of its layer, the user's
+    line, the type that it computes. ``made_of``: the operator that it is a decomposition of, "" for
+    itself; ``rule``: the partitioner's reason."""
+
+    layer: str
+    file: str | None
+    line: int | None
+    dtype: str
+    left_by: LeftBy
+    made_of: str = ""
+    rule: str = ""
+
+    def __str__(self) -> str:
+        place = f", {self.file}:{self.line}" if self.file else ""
+        dtype = f", on {self.dtype}" if self.dtype else ""
+        made = f"ExecuTorch makes it of {self.made_of}, and " if self.made_of else ""
+        rule = f" ({self.rule})" if self.rule else ""
+        return f"{self.layer}{place}{dtype}: {made}{_LEFT_BY[self.left_by]}{rule}"
+
+
 @dataclass(frozen=True)
 class Witnessed:
     """Of ``values`` that the quantised model computes, ``paired`` were found in the program, and
@@ -140,6 +181,50 @@ class Witnessed:
     values: int
     paired: int
     worst: int
+
+
+@dataclass(frozen=True)
+class CpuOperator:
+    """An operator of the model that the NPU does not run. ``operator``: as PyTorch calls it;
+    ``layer``: the path of its module, "" for the model's own forward; ``file`` and ``line`` call
+    it. ``why``: the partitioner's reason, "" if it gave none. ``instructions`` of the program run
+    it, ``conversions`` quantise and dequantise for it."""
+
+    operator: str
+    layer: str
+    file: str | None
+    line: int | None
+    why: str
+    instructions: tuple[int, ...] = ()
+    conversions: tuple[int, ...] = ()
+
+    def with_instructions(
+        self, instructions: tuple[int, ...], conversions: tuple[int, ...]
+    ) -> CpuOperator:
+        return replace(self, instructions=instructions, conversions=conversions)
+
+    def __str__(self) -> str:
+        """ "avg_pool2d (layer pool, ds_cnn.py:74)"."""
+        places = [f"layer {self.layer}"] if self.layer else []
+        places += [f"{self.file}:{self.line}"] if self.file else []
+        return f"{self.operator} ({', '.join(places)})" if places else self.operator
+
+    @property
+    def reason(self) -> str:
+        return f"{self}: {self.why or 'ExecuTorch gives no reason'}"
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """How many of the model's operators the NPU runs, and those that the CPU runs, in order.
+    Quantising and dequantising are not counted."""
+
+    npu: int
+    cpu: tuple[CpuOperator, ...]
+
+    @property
+    def total(self) -> int:
+        return self.npu + len(self.cpu)
 
 
 @dataclass(frozen=True)
@@ -157,6 +242,7 @@ class Delegate:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     sets: tuple[InputSet, ...]  # one per input set of the program
+    estimate: Estimate | None = None  # None: Vela gave none that can be read
 
 
 @dataclass(frozen=True)
@@ -175,12 +261,13 @@ class Program(Data):
     system_config: str = ""  # of an Ethos-U, as Vela was told
     memory_mode: str = ""
     direct_drive: bool = False
-    origins: dict[str, str] = field(default_factory=dict)  # operator without overload to layer
+    origins: dict[str, Origin] = field(default_factory=dict)  # by operator without overload
     layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
     witness: Witnessed | None = None  # None: the program is not quantised
     accuracy: tuple[OutputAccuracy, ...] = ()
     delegates: tuple[Delegate, ...] = ()
+    delegation: Delegation | None = None  # None: for no NPU
     by_design: tuple[str, ...] = ()  # named differences that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
@@ -203,6 +290,15 @@ class Program(Data):
         return NpuOptions(
             self.compile_target, self.system_config, self.memory_mode, self.direct_drive
         )
+
+    @property
+    def npu_cost(self) -> NpuCost | None:
+        """None without an NPU, and where a delegate has no estimate."""
+        estimates = [d.estimate for d in self.delegates if d.estimate is not None]
+        if not estimates or len(estimates) < len(self.delegates):
+            return None
+        versions = {n: v for n, v in self.versions.items() if n in ETHOS_U_EXPORTERS}
+        return NpuCost(versions, tuple(estimates))
 
     @property
     def pte_path(self) -> Path:

@@ -85,6 +85,11 @@ class ExportRequest:
     layout: Layout = Layout.CHANNELS_LAST
 
     @property
+    def home(self) -> Path | None:
+        """The folder of the user's file; None for a model of the catalogue."""
+        return None if self.model.file is None else self.model.file.parent
+
+    @property
     def npu(self) -> NpuOptions:
         """Of a request for an Ethos-U. Raises what ``resolve`` does."""
         return resolve(

@@ -12,12 +12,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from harness.config.target import Target
-from harness.core.errors import LinkError, MalformedFile
-from harness.core.verdict import Verdict
+from harness.core.errors import HarnessError, MalformedFile
+from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
+from harness.firmware.source import (
+    BUNDLED,
+    BuildRequest,
+    FirmwareSource,
+    source_named,
+    source_names,
+)
 from harness.formats.elf import SHF_ALLOC, read_elf
 from harness.formats.flatbuffer import Table
 from harness.formats.pte import operator_names, plans_of
@@ -32,16 +39,24 @@ class Needs:
     backends: tuple[str, ...] = ()
 
 
-class RunnerLacks(LinkError):
-    """The linked program lacks kernels for some operators, or some backends, or both."""
+class RunnerLacks(HarnessError):
+    """The firmware lacks kernels for some operators, or some backends, or both. That says nothing
+    of the program if the firmware is the harness's own: then nothing is proven. Of a runner under
+    test it is a failure. ``layers``: where each operator comes from and who left it, if known.
+    """
+
+    exit_code = ExitCode.FAILED
 
     def __init__(
         self,
         path: Path,
         missing: Needs,
         source: FirmwareSource,
-        origins: Mapping[str, str] = MappingProxyType({}),
+        origins: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
+        own = source.name == BUNDLED
+        self.verdict = Verdict.NO_VERDICT if own else Verdict.LINK_ERROR
+        kind = "runner_lacks" if own else "operator_missing"
         self.operators = missing.operators
         self.backends = missing.backends
         self.source = source.name
@@ -61,26 +76,18 @@ class RunnerLacks(LinkError):
             if other is not source and set(missing.backends) & set(other.extra_backends)
         ]
         named = {name: origins.get(name.partition(".")[0]) for name in missing.operators}
-        self.layers = {name: layer for name, layer in named.items() if layer}
+        self.layers = {name: str(origin) for name, origin in named.items() if origin}
         where = "".join(f"; {name} comes from {layer}" for name, layer in self.layers.items())
-        if where:
-            where += ": ExecuTorch's quantiser has no integer form of it there"
         super().__init__(
-            f"{source.runner} has {' and '.join(parts)}{where}", hint="; ".join(hints), path=path
+            f"{source.runner} has {' and '.join(parts)}{where}",
+            hint="; ".join(hints),
+            path=path,
+            kind=kind if missing.operators or own else "backend_missing",
         )
 
-
-class OperatorMissing(RunnerLacks):
-    """The program was exported with operators that the runner cannot have: no linker failed."""
-
-    kind = "operator_missing"
-    verdict = Verdict.EXPORT_ERROR
-
-
-class BackendMissing(RunnerLacks):
-    """Only backends."""
-
-    kind = "backend_missing"
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {name: value for name, value in super().facts.items() if name != "verdict"}
 
 
 def equipped(
@@ -104,12 +111,12 @@ def require_possible(
     source: FirmwareSource,
     target: Target,
     pte: Path,
-    origins: Mapping[str, str] = MappingProxyType({}),
+    origins: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """Raises OperatorMissing or DoesNotFit, before any build, for a program that no firmware of
+    """Raises RunnerLacks or DoesNotFit, before any build, for a program that no firmware of
     the source can run on the target. ``origins``: those of a Program."""
     if missing := source.without_kernel(needs_of(pte).operators, target):
-        raise OperatorMissing(pte, Needs(missing), source, origins)
+        raise RunnerLacks(pte, Needs(missing), source, origins)
     source.larger_pools({}, target, pte)
 
 
@@ -117,10 +124,8 @@ def require(images: Sequence[Path], needs: Needs, source: FirmwareSource) -> Non
     """Raises RunnerLacks, with all names, for kernels and backends in none of a firmware's ELF
     files (its program first)."""
     missing = _lacking(images, needs)
-    if missing.operators:
-        raise OperatorMissing(images[0], missing, source)
-    if missing.backends:
-        raise BackendMissing(images[0], missing, source)
+    if missing != Needs():
+        raise RunnerLacks(images[0], missing, source)
 
 
 def _lacking(images: Sequence[Path], needs: Needs) -> Needs:

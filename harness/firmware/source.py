@@ -25,7 +25,7 @@ from harness.core.verdict import Word
 from harness.system.git import shown
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
-from harness.system.settings import Settings, settings
+from harness.system.settings import ROOT_VARIABLE, Settings, settings
 
 if TYPE_CHECKING:
     from harness.config.target import Target
@@ -68,6 +68,9 @@ class FirmwareSource(ABC):
     @abstractmethod
     def key(self, request: BuildRequest) -> str:
         """The cache key of the firmware of ``build``, built or not."""
+
+    def require_tools(self, request: BuildRequest) -> None:  # noqa: B027
+        """Raises ToolMissing for what a build needs, as far as it is known at once."""
 
     def check(self, request: BuildRequest) -> None:
         """Raises UsageError when there is no such runner, as far as known without any work."""
@@ -195,9 +198,6 @@ def label(source: str, checkout: CheckoutFacts | None = None) -> str:
 def full_label(source: str, checkout: CheckoutFacts | None) -> str:
     """The label, where the bundled runner has one too."""
     return label(source, checkout) or source
-
-
-ROOT_VARIABLE = "EXECUTORCH_ROOT"
 
 
 @dataclass(frozen=True)

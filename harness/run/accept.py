@@ -177,6 +177,7 @@ def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:
         stages=tuple(m.stage for m in found),
         figures={name: value for m in found for name, value in m.figures.items()},
         anatomies={found[0].toolchain: found[0].anatomy},
+        npu_cost=found[0].npu_cost,
     )
 
 
@@ -225,6 +226,7 @@ def _run(
         stages=("run", "program"),
         figures={**record.metrics, **program.figures},
         anatomies={ANY_TOOLCHAIN: program.anatomy},
+        npu_cost=program.npu_cost,
     ), record
 
 

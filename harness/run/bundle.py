@@ -438,7 +438,7 @@ def replay(
         chosen = pick(target, str(there.simulator.name))
         require_sound_plan(pte)
         progress(f"{there.case.title}: simulating")
-        static = static_metrics(firmware, pte)
+        static = static_metrics(firmware, pte, program.npu_cost)
         plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
         here = run_planned(
             plan,

@@ -18,8 +18,10 @@ from harness.config.known_defects import Trouble
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.export.estimates import NpuCost
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
+from harness.judge import npu_cost
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff, compare
 from harness.judge.executorch_defects import ProgramDefect, defects_in
 from harness.judge.program_contents import ProgramDifference
@@ -273,7 +275,7 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         observation,
         record.ending,
         read_outputs(program, run_dir / WORK),
-        {**record.static_metrics, **observation.metrics},
+        {**record.static_metrics, **observation.metrics, **_counted(record, observation)},
         record.npu,
         () if record.simulator is None else record.simulator.differences,
         record.mismatch_at,
@@ -281,6 +283,8 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         console.stat().st_size if console.exists() else None,
         program.accuracy,
         program.witness,
+        program.delegation,
+        program.npu_cost,
     )
 
 
@@ -347,11 +351,20 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
     return replace(transcript.ending, where=where)
 
 
-def static_metrics(firmware: Firmware, pte: Path) -> dict[str, int]:
+def _counted(record: RunRecord, observation: Observation) -> dict[str, int]:
+    if record.expectation is None or not record.expectation.counts_instructions:
+        return {}
+    ticks = [n for name, n in observation.metrics.items() if name.startswith("ticks_set")]
+    return {"cpu_instructions": max(ticks)} if ticks else {}
+
+
+def static_metrics(firmware: Firmware, pte: Path, cost: NpuCost | None) -> dict[str, int]:
     """The figures that need no run: of the program's file, and of the ELF by region of memory where
     there is a memory map. Only our runner has sections that hold pools and nothing else, and a
-    size as a file system stores it."""
+    size as a file system stores it. ``cost``: of the program, if that is the one that runs."""
     found, ours = {"pte_bytes": pte.stat().st_size}, firmware.source.sizes_are_accepted
+    if cost is not None:
+        found[npu_cost.FIGURE] = cost.cycles
     if regions := firmware.regions:
         elf = figures_of_firmware(section_parts(firmware.elf, regions), [r.name for r in regions])
         found |= {n: v for n, v in elf.items() if ours or not n.endswith(("_pools", "_no_pools"))}

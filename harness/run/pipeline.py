@@ -18,14 +18,16 @@ from typing import Any
 from harness.config.case import Case, is_allowed
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
-from harness.core.errors import HarnessError, NotThere, UsageError
+from harness.config.target import Target
+from harness.core.errors import HarnessError, NotThere, ToolMissing, UsageError
 from harness.core.judgement import Cause
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.firmware.operators import equipped, require_possible
+from harness.firmware.operators import RunnerLacks, equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
@@ -45,6 +47,7 @@ from harness.run.cut_runs import second_opinion
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, ending, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
+from harness.run.remedies import try_remedies
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.run_files import WORK, output_name, written_outputs
@@ -154,9 +157,12 @@ def run_cases(
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
     chosen = {
-        loadable_name(target, name): [pick(target, each) for each in simulators]
+        loadable_name(target, name): [
+            pick(target, each, options.firmware.root) for each in simulators
+        ]
         for name, target in targets.items()
     }
+    missing = {name: _missing(there, sources, options) for name, there in chosen.items()}
     boards = {name: first.target for name, (first, *_) in chosen.items()}
     for each in (each for there in chosen.values() for each in there):
         for source in sources:
@@ -166,17 +172,24 @@ def run_cases(
             require_workspace(board.zephyr.board, board.cpu)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool, cancelling(pool):
 
-        def build(each: Chosen, source: FirmwareSource) -> _Runner:
+        def build(each: Chosen, source: FirmwareSource, lacks: HarnessError | None) -> _Runner:
             wanted = build_options(options.oracle)
             request = BuildRequest(each.target, each.name, checkout, wanted)
-            return _Runner(each, source, pool.submit(source.build, request, progress))
+            firmware: Future[Firmware] = Future()
+            if lacks is None:
+                firmware = pool.submit(source.build, request, progress)
+            else:
+                firmware.set_exception(lacks)
+            return _Runner(each, source, firmware)
 
         runners = {
-            name: [build(each, source) for each in there for source in sources]
+            name: [build(each, source, missing[name]) for each in there for source in sources]
             for name, there in chosen.items()
         }
         exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
-        programs = export_cases(cases, boards, progress, exporting)
+        possible = [case for case in cases if missing[case.target] is None]
+        exported = iter(export_cases(possible, boards, progress, exporting) if possible else [])
+        programs = [missing[case.target] or next(exported) for case in cases]
         if options.may_export_with_checkout and checkout is not None:
             programs = export_to_fit(
                 cases, programs, boards, checkout, sources[0], exporting, progress
@@ -203,6 +216,23 @@ def run_cases(
         return compared
 
 
+def _missing(
+    chosen: Sequence[Chosen], sources: Sequence[FirmwareSource], options: RunOptions
+) -> HarnessError | None:
+    """The first tool that the runs of a target need and that is not there, before an export of a
+    minute; None where all are."""
+    try:
+        for each in chosen:
+            if options.skips_missing_fvp:
+                skip_without_fvp(each)
+            each.require()
+            for source in sources:
+                source.require_tools(BuildRequest(each.target, each.name))
+    except ToolMissing as error:
+        return error
+    return None
+
+
 def _validate(cases: Sequence[Case], options: RunOptions) -> None:
     """Raises UsageError for a bad variable, option or reference, before any work starts."""
     for case in cases:
@@ -223,7 +253,7 @@ def _run_one(
         if isinstance(program, HarnessError):
             raise program
         if options.pte is None:
-            require_possible(source, chosen.target, program.pte_path, program.origins)
+            _require_possible(case, source, chosen.target, program, options, progress)
             require_sound_plan(program.pte_path, program.layers, EXECUTORCH_ALIGNMENT)
         else:
             require_possible(source, chosen.target, options.pte)
@@ -231,6 +261,24 @@ def _run_one(
         return run_case(case, chosen, program, runner.firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)
+
+
+def _require_possible(
+    case: Case,
+    source: FirmwareSource,
+    target: Target,
+    program: Program,
+    options: RunOptions,
+    progress: Progress,
+) -> None:
+    """Raises what ``require_possible`` does, with what was tried to help."""
+    try:
+        require_possible(source, target, program.pte_path, program.origins)
+    except RunnerLacks as error:
+        if program.exporter is not None:  # only the wheel's exporter is tried
+            raise
+        exporting = ExportOptions(None, isolate=options.isolate_export)
+        raise try_remedies(error, case, target, source, exporting, progress) from None
 
 
 def run_case(
@@ -269,6 +317,9 @@ def run_case(
         strict=strict,
         accepted=options.accept_known_defects,
     )
+    on_qemu = chosen.name is SimulatorName.QEMU and chosen.target.zephyr is None
+    counts = on_qemu and bool(firmware.regions) and firmware.source.sizes_are_accepted
+    expectation = replace(expectation, counts_instructions=counts)
     if strict and same_arithmetic:
         command = _accept_command(case, firmware.source, options)
         expectation = replace(expectation, accept_command=command)
@@ -279,13 +330,15 @@ def run_case(
         firmware=firmware,
         pte=pte,
         expectation=expectation,
-        static=static_metrics(firmware, pte),
+        static=static_metrics(firmware, pte, program.npu_cost if options.pte is None else None),
         export_notes=notes,
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
     progress(f"{case.title}: simulating")
-    record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
+    # The bundled runner counts by operator at the price of two reads of a clock.
+    profile = options.profile or (counts and program.delegation is not None)
+    record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
     progress(f"{case.title}: simulated")
     return record
 
@@ -372,7 +425,7 @@ def execute(
     FVP is not there and that is to be skipped.
     """
     checkout = options.firmware.checkout()
-    chosen = pick(load_target(target_name), options.simulator)
+    chosen = pick(load_target(target_name), options.simulator, options.firmware.root)
     for path in (program, *inputs):
         if not path.is_file():
             raise NotThere(path)

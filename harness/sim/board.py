@@ -14,7 +14,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +32,8 @@ from harness.system.paths import install_command
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
+_MOST_REPORT = 65536  # bytes: a pipe holds no more
+BEGAN = "began"  # the first line of a report: the board runs the program
 # For the programs that labgrid's drivers start.
 _PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
 
@@ -51,10 +53,34 @@ class BoardJob(Data):
     stall: float
 
 
+class _Report(Companion):
+    """A pipe on which the process reports what its console cannot: there the program may write
+    anything."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self.descriptors, self.words = (self._writer,), (str(self._writer),)
+        self.began = False
+
+    def started(self, read_end: int) -> None:
+        os.close(self._writer)
+        self._writer = -1
+
+    def close(self) -> None:
+        """Call it when the process has ended. What it started may live on and keep the pipe."""
+        if self._writer >= 0:
+            os.close(self._writer)
+        os.set_blocking(self._reader, False)
+        with open(self._reader, "rb", buffering=0) as report:
+            lines = (report.read(_MOST_REPORT) or b"").decode("utf-8", "replace").splitlines()
+        self.began = BEGAN in lines
+        self.problem = next((line for line in lines if line != BEGAN), None)
+
+
 class _Board(Simulator):
     name = SimulatorName.BOARD
 
-    def find(self, target: Target) -> Tool | None:
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
         try:
             return Tool("labgrid", Path(sys.executable), f"labgrid {metadata.version('labgrid')}")
         except metadata.PackageNotFoundError:
@@ -98,8 +124,8 @@ class _Board(Simulator):
         folder.mkdir(parents=True, exist_ok=True)
         lock = folder / f"{lab.resolve().as_posix().replace('/', '_')}-{board.role}.lock"
         try:
-            with filelock.FileLock(lock, timeout=board.wait):
-                yield ()
+            with filelock.FileLock(lock, timeout=board.wait), closing(_Report()) as report:
+                yield (report,)
         except filelock.Timeout:
             raise InfraError(
                 f"the board {board.role} of {lab} is in use by another run for {board.wait:.0f} s",

@@ -6,8 +6,10 @@ Nothing is executed at import. A program is asked for its version once in a proc
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +18,7 @@ from pathlib import Path
 from harness.core.errors import InfraError, ToolMissing
 from harness.system.call import CallFailed, call
 from harness.system.packages import how_to_get, install, purpose_of, with_its_kind
+from harness.system.settings import ROOT_VARIABLE, settings
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
@@ -32,6 +35,7 @@ class ToolSpec:
     required: bool = True
     version_arguments: tuple[str, ...] = ("--version",)
     version_pattern: str = _NUMBERS
+    foreign: bool = False  # not the one that an activated environment of ours has
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ SPECS = {
         ToolSpec("ctest", "cmake"),
         ToolSpec("ninja", "ninja-build"),
         ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
-        ToolSpec("flatc", "flatbuffers-compiler"),
+        ToolSpec("flatc", "flatbuffers-compiler", foreign=True),  # of its headers' version
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
         ToolSpec("g++", "g++", version_arguments=_GCC_VERSION),
@@ -74,8 +78,13 @@ SPECS = {
     )
 }
 # What an FVP calls itself, as in "Fast Models [11.27.42 (Dec  9 2024)]"; the 11.31 releases
-# may say it differently.
-_FVP_VERSION = r"Fast Models \[([0-9][^\s\]]*)"
+# may say it differently. A stand-in has no version of a model.
+_FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
+
+
+FVP_VARIABLE = "HIL_FVP_DIR"
+_FVP_VARIABLES = (FVP_VARIABLE, "ARMFVP_BIN_PATH")  # the second is Zephyr's (armfvp.cmake)
+_FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,8 @@ def _install(spec: ToolSpec) -> str:
 
 
 def _fvp_hint(package: str) -> str:
+    if platform.machine() in ("aarch64", "arm64"):
+        package = package.replace("_Linux64.", "_Linux64_armv8l.")
     return (
         f"get {package} from {FVP_DOWNLOADS}, accept Arm's licence, and set HIL_FVP_DIR "
         "to the directory it was installed in"
@@ -126,12 +137,19 @@ def _spec(name: str) -> ToolSpec:
 def find(name: str) -> Tool | None:
     """A tool on PATH or at a path, or None."""
     spec = _spec(name)
-    found = shutil.which(name)
+    found = _which(name, spec)
     if found is None:
         return None
     path = Path(found).absolute()
     version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
     return Tool(name, path, version, note)
+
+
+def _which(name: str, spec: ToolSpec) -> str | None:
+    """Where PATH has it: the same one however hil was started."""
+    own = Path(sys.executable).parent
+    others = [f for f in os.get_exec_path() if not spec.foreign or Path(f).absolute() != own]
+    return shutil.which(name, path=os.pathsep.join(others)) or shutil.which(name)
 
 
 def require(name: str) -> Tool:
@@ -145,9 +163,10 @@ def require(name: str) -> Tool:
 def locate(name: str) -> Path:
     """The path of a tool on PATH, without its version; its package is installed where that is
     allowed. Raises ToolMissing as ``require`` does."""
-    found, spec = shutil.which(name), _spec(name)
+    spec = _spec(name)
+    found = _which(name, spec)
     if found is None and spec.package and install(spec.package):
-        found = shutil.which(name)
+        found = _which(name, spec)
     if found is None:
         own = "the target's file names it; install it, or name another program there"
         raise ToolMissing(
@@ -159,11 +178,18 @@ def locate(name: str) -> Path:
     return Path(found).absolute()
 
 
-def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool | None:
-    """An installed FVP: in ``$HIL_FVP_DIR``, on PATH, or where Arm's installers put it."""
-    named = [Path(item) for item in environ.get("HIL_FVP_DIR", "").split(os.pathsep) if item]
-    homes = [Path(environ["HOME"])] if environ.get("HOME") else []
-    usual = [p for home in (*homes, Path("/usr/local")) for p in sorted(home.glob("FVP*"))]
+def find_fvp(
+    executable: str, environ: Mapping[str, str] = os.environ, checkout: Path | None = None
+) -> Tool | None:
+    """An installed FVP: where a variable says (``_FVP_VARIABLES``), where ExecuTorch's setup puts
+    it in ``checkout`` or in the named one, on PATH, or where Arm's installers put it."""
+    words = (environ.get(name, "") for name in _FVP_VARIABLES)
+    named = [Path(item) for word in words for item in word.split(os.pathsep) if item]
+    for root in (checkout, environ.get(ROOT_VARIABLE), settings(environ=environ).executorch):
+        named += sorted(Path(root).glob("examples/arm/arm-scratch/FVP-*")) if root else []
+    homes = [environ["HOME"]] if environ.get("HOME") else []
+    places = [Path(place) for place in (*homes, *_FVP_PLACES)]
+    usual = [path for place in places for path in sorted(place.glob("[Ff][Vv][Pp]*"))]
     on_path = shutil.which(executable, path=environ.get("PATH"))
     candidates = (
         *_in_directories(executable, named),
@@ -186,9 +212,11 @@ def _in_directories(executable: str, directories: Iterable[Path]) -> Iterator[Pa
 def require_fvp(executable: str, package: str, environ: Mapping[str, str] = os.environ) -> Tool:
     tool = find_fvp(executable, environ)
     if tool is None:
+        variables = ", ".join(f"${name}" for name in _FVP_VARIABLES)
+        places = ", ".join(f"{place}/FVP*" for place in ("~", *_FVP_PLACES))
         raise ToolMissing(
-            f"{executable} is not installed (looked in $HIL_FVP_DIR, on PATH, in ~/FVP* and "
-            "/usr/local/FVP*)",
+            f"{executable} is not installed (looked in {variables}, in examples/arm/arm-scratch of "
+            f"a named checkout of ExecuTorch, on PATH, in {places})",
             hint=_fvp_hint(package),
             tool=executable,
             package=package,

@@ -20,6 +20,8 @@ from harness.run import gate as size_gate
 from harness.run.gate import Measured
 from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
+from tests.cli.conftest import Hil
+from tests.report.services import GitHub, running
 from tests.size.plan_samples import kernel, method, planned, program
 from tests.size.samples import sample_pte
 
@@ -221,3 +223,30 @@ def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:
     assert "could not be measured" in done.output
     assert "the exporter died" in done.output
     assert call("accept", CASE.id, "--only", "size", "--reason", "x").exit_code == 1
+
+
+def test_a_gate_comments_its_pull_request(hil: Hil, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program that nothing was accepted of: at a desk that is no failure."""
+    subject = "corstone-300-u55-128/add"
+    for name in ("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_REF", "CI_MERGE_REQUEST_IID", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    alone = hil("gate", subject, "--comment")
+    assert "no pull request, so no comment" in alone.err
+    monkeypatch.setenv("GITHUB_REF", "refs/pull/7/merge")
+    unknown = hil("gate", subject, "--comment", "--json")
+    assert unknown.code == 2
+    assert "set GITHUB_TOKEN" in unknown.json["hint"]
+    with running(GitHub()) as github:
+        assert isinstance(github, GitHub)
+        monkeypatch.setenv("GITHUB_TOKEN", "secret")
+        monkeypatch.setenv("GITHUB_REPOSITORY", "o/r")
+        monkeypatch.setenv("GITHUB_API_URL", github.url)
+        for done in ("posted", "updated"):
+            run = hil("gate", subject, "--comment", "--markdown")
+            assert f"comment {done}" in run.err
+        ((number, text),) = github.comments
+    assert number == 7
+    assert text.startswith("<!-- hil-gate -->")
+    assert "npu" in text
+    assert "SQNR in dB, worst output" in text
+    assert "| figure | measured |" in run.out

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from harness.system import toolchain
 from harness.system.toolchain import FVP_DOWNLOADS
+from tools.doubles import install_double
 
 
 def shown(*verb: str) -> tuple[dict[str, Any], str]:
@@ -36,6 +37,25 @@ def test_what_went_wrong_with_a_version_reaches_the_reader(
     assert "did not print its version" in row["note"]
     assert f"cmake: {row['note']}" in " ".join(text.split())
     assert next(row["note"] for row in data["tools"] if row["path"] is None) is None
+
+
+def test_doctor_counts_what_can_run_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And sends nobody to the archive of an FVP that no target can use."""
+    name = "FVP_Corstone_SSE-320"
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("HIL_FVP_DIR", "")
+    data, out = shown("doctor")
+    able, every = data["targets"]["fvp"]
+    assert (able, every > 20) == (0, True)
+    assert "; FVP: none" in out
+    assert not any("Corstone_1000" in row["how_to_get"] for row in data["tools"])
+    install_double(tmp_path / "fvp", name, "passes", ())
+    monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path / "fvp"))
+    data, out = shown("doctor")
+    assert data["targets"]["fvp"][0] > 0
+    assert f"; FVP: {name} 11.27.42" in out
 
 
 def test_what_is_missing_is_told_once_and_within_80_columns(

@@ -16,9 +16,8 @@ from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.operators import (
-    BackendMissing,
     Needs,
-    OperatorMissing,
+    RunnerLacks,
     missing_names,
     needs_of,
     require,
@@ -64,24 +63,25 @@ def test_a_name_that_shares_the_end_of_another_is_found(tmp_path: Path) -> None:
 
 def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None:
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
-    with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
+    with pytest.raises(RunnerLacks, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
         require(
             [elf], Needs(("a::b.out", "aten::view_copy.out", "c::d.out")), source_named("bundled")
         )
     assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
-    assert e.value.verdict == "EXPORT_ERROR"
+    assert (e.value.verdict, e.value.kind) == ("NO_VERDICT", "runner_lacks")
 
 
 def test_of_a_checkout_the_hint_is_about_its_own_list(tmp_path: Path) -> None:
     """Our kernels have nothing to do with what a checkout links."""
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
-    with pytest.raises(OperatorMissing, match=r"^ExecuTorch's runner has no kernel for") as e:
+    with pytest.raises(RunnerLacks, match=r"^ExecuTorch's runner has no kernel for") as e:
         require([elf], Needs(("a::b.out",)), source_named("executorch"))
     assert "the checkout's list of operators" in str(e.value.hint)
     assert "targets/runner" not in str(e.value.hint)
     assert e.value.facts["source"] == "executorch"
+    assert (e.value.verdict, e.value.kind) == ("LINK_ERROR", "operator_missing")
 
 
 def test_a_file_names_its_operators_itself(add: Program, tmp_path: Path) -> None:
@@ -102,16 +102,17 @@ def test_backends_are_named_in_one_breath_with_operators(tmp_path: Path) -> None
     require([elf], Needs(("aten::add.out",), ("TestBackend",)), source_named("bundled"))
     both = Needs(("aten::add.out", "a::b.out"), ("TestBackend", "XnnpackBackend", "VulkanBackend"))
     said = r"no kernel for operator a::b\.out and no backends XnnpackBackend, VulkanBackend"
-    with pytest.raises(OperatorMissing, match=said) as e:
+    with pytest.raises(RunnerLacks, match=said) as e:
         require([elf], both, source_named("bundled"))
     assert e.value.facts["backends"] == ("XnnpackBackend", "VulkanBackend")
     assert "HIL_OPERATOR" in str(e.value.hint)
     assert "HIL_BACKENDS" in str(e.value.hint)
     assert "--firmware wheel" in str(e.value.hint), "XNNPACK is to be had"
     for source in map(source_named, source_names()):
-        with pytest.raises(BackendMissing, match=r"has no backend VulkanBackend$") as one:
+        with pytest.raises(RunnerLacks, match=r"has no backend VulkanBackend$") as one:
             require([elf], Needs((), ("VulkanBackend",)), source)
-        assert one.value.kind == "backend_missing"
+        own = source.name == "bundled"
+        assert one.value.kind == ("runner_lacks" if own else "backend_missing")
         assert "HIL_OPERATOR" not in str(one.value.hint)
 
 
@@ -122,7 +123,7 @@ def test_what_any_of_the_files_has_is_not_missing(tmp_path: Path) -> None:
         _compiled(tmp_path / name, f"const char *const kernels[] = {{ {table} }};\n")
     images = [tmp_path / name / "k.elf" for name in ("program", "library")]
     require(images, Needs(("aten::add.out", "a::b.out", "c::d.out")), source_named("wheel"))
-    with pytest.raises(OperatorMissing, match=r"no kernel for operator cortex_m::pad.out") as e:
+    with pytest.raises(RunnerLacks, match=r"no kernel for operator cortex_m::pad.out") as e:
         require(images, Needs(("a::b.out", "cortex_m::pad.out")), source_named("wheel"))
     assert "TARGET@portable-fp32" in str(e.value.hint)
     assert e.value.path == str(images[0])
@@ -138,7 +139,7 @@ def test_a_delegate_is_refused_by_a_runner_without_its_backend(
         done = hil(*words, "--json")
         assert done.code == 1, done.err
         assert "the runner has no backend EthosUBackend" in done.out + done.err
-        assert '"backend_missing"' in done.out
+        assert '"runner_lacks"' in done.out
 
 
 def test_a_run_is_refused_before_the_simulator_starts(
@@ -153,8 +154,8 @@ def test_a_run_is_refused_before_the_simulator_starts(
     assert done.code == 1, done.err
     assert "quantized_axe" in done.out
     said = json.dumps(done.json)
-    assert '"EXPORT_ERROR"' in said
-    assert '"operator_missing"' in said
+    assert '"NO_VERDICT"' in said
+    assert '"runner_lacks"' in said
     assert '"operators": ["cortex_m::quantized_axe.out"]' in said
     assert '"run_dir": null' in said
     assert '"simulator": null' in said

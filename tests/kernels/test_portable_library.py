@@ -4,8 +4,10 @@ wheel's runtime computes it."""
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from harness.config.loading import load_target
 from harness.firmware.sources.bundled import SOURCE
 from harness.system.artifact_cache import locked
 from harness.system.paths import cache_dir
-from tests.kernels.portable_draw import Draw, draw_call
+from tests.kernels.portable_draw import Draw, draw_call, element_types
 from tests.kernels.portable_hints import APPROXIMATE, SUMMED, hint_of
 from tests.kernels.portable_program import (
     ABORTED,
@@ -29,7 +31,7 @@ from tests.kernels.portable_program import (
 )
 from tests.kernels.portable_schemas import LISTS, full_name, names, schemas
 from tests.late import Late
-from tests.thorough import amount
+from tests.thorough import amount, cases
 from tools.cpp import build_kernel_calls
 
 torch = Late("torch")
@@ -45,6 +47,17 @@ IMPOSSIBLE = {  # see docs/reference/operators.md
 }
 PORTABLE, QUANTISED = map(names, LISTS)
 EVERY = [*PORTABLE, *QUANTISED]
+OFTEN = frozenset({"aten::add.out", "aten::mul.out", "aten::sub.out"})
+PAIRED = OFTEN | {  # of two tensors; a shift by more bits than there are is left open by C++
+    f"aten::{name}"
+    for name in (
+        *("atan2.out", "div.out", "div.out_mode", "floor_divide.out", "maximum.out", "minimum.out"),
+        *("fmod.Tensor_out", "pow.Tensor_Tensor_out", "remainder.Tensor_out"),
+        *("bitwise_and.Tensor_out", "bitwise_or.Tensor_out", "bitwise_xor.Tensor_out"),
+        *("logical_and.out", "logical_or.out", "logical_xor.out"),
+        *(f"{name}.Tensor_out" for name in ("eq", "ge", "gt", "le", "lt", "ne")),
+    )
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +87,24 @@ def drawn_calls(operator: str, count: int) -> list[Call]:
     return calls
 
 
+def calls_of_every_pair(operator: str) -> list[Call]:
+    """Two tensors of any two element types, into the common type, float32 and bool."""
+    draw = Draw(zlib.crc32(operator.encode()))
+    draw.begin(whole=True)
+    types = list(dict.fromkeys(element_types()))
+    calls = []
+    for first, second in itertools.product(types, types):
+        common = torch.promote_types(first, second)
+        tensors = {"self": draw.tensor((2, 3, 2), first), "exponent": draw.tensor((3, 1), second)}
+        known = {**tensors, "other": tensors["exponent"], "alpha": 1, "rounding_mode": "floor"}
+        for out in dict.fromkeys([common, torch.float32, torch.bool]):
+            made = {"out": Made((2, 3, 2), out, (0, 1, 2))}
+            given = schema_of(operator).arguments
+            arguments = tuple((known | made)[argument.name] for argument in given)
+            calls.append(Call(operator, arguments, tuple(str(a.type) for a in given)))
+    return calls
+
+
 def test_what_there_is_no_kernel_of_is_known() -> None:
     missing = SOURCE.without_kernel(EVERY, load_target("host"))
     assert set(missing) == IMPOSSIBLE
@@ -84,7 +115,18 @@ def test_what_there_is_no_kernel_of_is_known() -> None:
 def test_calls_are_what_the_wheel_makes_of_them(
     operator: str, runner: Path, tmp_path: Path
 ) -> None:
-    calls = drawn_calls(operator, CALLS)
+    compare(operator, drawn_calls(operator, CALLS), runner, tmp_path)
+
+
+@pytest.mark.parametrize("operator", cases(*sorted(OFTEN), thorough=sorted(PAIRED - OFTEN)))
+def test_every_pair_of_element_types_is_taken_as_the_wheel_takes_it(
+    operator: str, runner: Path, tmp_path: Path
+) -> None:
+    compare(operator, calls_of_every_pair(operator), runner, tmp_path)
+
+
+def compare(operator: str, calls: Sequence[Call], runner: Path, tmp_path: Path) -> None:
+    """Fails for a call whose result or refusal is not the wheel's."""
     pte = program_of(calls)
     (tmp_path / "calls.pte").write_bytes(pte)
     wheel = of_the_wheel(pte, calls)

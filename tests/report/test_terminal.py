@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from harness.config.case import Case
 from harness.config.models import find_model
-from harness.core.errors import BuildError
+from harness.core.errors import BuildError, UsageError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
+from harness.export.estimates import Estimate, NpuCost, NpuOperator
 from harness.export.failures import LoweringDiffers
-from harness.export.program import OutputAccuracy, Witnessed
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy, Witnessed
 from harness.export.request import ExportRequest
+from harness.log.events import OpTicks
 from harness.report.safe_console import Terminal
-from harness.report.terminal import fault_details, fault_place, print_records
+from harness.report.terminal import (
+    fault_details,
+    fault_place,
+    print_profile,
+    print_records,
+    write_profile,
+)
 from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.run.test_record import record
 
@@ -49,6 +58,71 @@ def test_function_and_source_line_of_a_fault(facts: dict[str, str], place: str) 
     """Of the caller, where the CPU jumped to nowhere: pc = 0 is no source line."""
     lines = shown("HardFault", facts)
     assert lines[lines.index("  HardFault") + 1] == f"  {place}"
+
+
+def test_the_estimate_of_the_npu_has_a_column_that_says_whose_it_is() -> None:
+    console = Console(record=True, width=120)
+    slow = replace(record(), metrics={"npu_cycles_estimated": 108_145})
+    print_records(console, [slow, record()])
+    title, heads, *rows = console.export_text().splitlines()
+    assert "npu kcyc estimated by Vela" in title
+    assert heads.endswith("npu kcyc")
+    assert [row.split()[-1] for row in rows[:2]] == ["108.1", "-"]
+    plain = Console(record=True, width=120)
+    print_records(plain, [record()])
+    assert "npu kcyc" not in plain.export_text()
+
+
+def profiled(layers: int) -> RunRecord:
+    operators = tuple(
+        NpuOperator("Conv2D", "t", f"l{n}", 100 - n, 1) for n in range(layers) for _ in range(2)
+    )
+    cost = NpuCost({}, (Estimate("ethos-u55-128", "c", "m", {"cycles_total": 1.0}, operators),))
+    pool = CpuOperator("avg_pool2d", "pool", None, None, "", (2,), (1,))
+    facts = ProgramFacts("p", "aa", "o", delegation=Delegation(1, (pool,)), npu_cost=cost)
+    names = ("EthosUBackend", "cortex_m::dequantize_per_tensor.out", "aten::avg_pool2d.out")
+    ticks = tuple(OpTicks(0, n, name, 10 * n + 10) for n, name in enumerate(names))
+    return replace(record(), program=replace(facts, layers=("", "", "pool")), first_ticks=ticks)
+
+
+def test_a_profile_has_the_layers_that_matter_in_two_columns() -> None:
+    console = Console(record=True, width=80)
+    print_profile(console, [profiled(2)])
+    text = console.export_text()
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[1] == ["layer", "operator", "instructions", "share", "npu", "cycles", "share"]
+    assert ["l0", "Conv2D", "x2", "200", "50.3%"] in lines
+    assert ["pool", "avg_pool2d", "30", "50.0%"] in lines
+    assert ["pool", "dequantize_per_tensor", "20", "33.3%"] in lines
+    assert ["delegate", "0", "EthosUBackend", "10", "16.7%"] in lines
+    assert "Vela's estimate" in text
+
+
+def test_a_long_profile_is_cut_and_json_is_not() -> None:
+    console = Console(record=True, width=80)
+    print_profile(console, [profiled(40)])
+    assert "28 more rows: --json has all" in console.export_text()
+    assert len(profiled(40).summary()["profile"]) == 43
+    print_profile(console, [record()])
+    assert console.export_text() == "", "nothing was counted"
+
+
+def test_a_profile_is_drawn_with_every_layer(tmp_path: Path) -> None:
+    file = tmp_path / "profile.html"
+    evil = NpuOperator("<script>", "t", "l", 1, 1)
+    one = profiled(40)
+    assert one.program is not None
+    assert one.program.npu_cost is not None
+    (estimate,) = one.program.npu_cost.estimates
+    more = replace(estimate, operators=(*estimate.operators, evil))
+    cost = replace(one.program.npu_cost, estimates=(more,))
+    write_profile(file, replace(one, program=replace(one.program, npu_cost=cost)))
+    page = file.read_text()
+    assert page.count("<tr>") == 45
+    assert "l39" in page
+    assert "<script>" not in page
+    with pytest.raises(UsageError, match="nobody counted"):
+        write_profile(file, record())
 
 
 def test_a_place_that_the_cause_names_is_not_repeated() -> None:

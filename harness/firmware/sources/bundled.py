@@ -240,9 +240,8 @@ class Bundled(FirmwareSource):
     name = BUNDLED
     runner = "the runner"
     kernel_hint = (
-        "take a layer in its place that ExecuTorch quantises, or run it with ExecuTorch's own "
-        "kernels: --executorch DIR, and for a target with Linux --firmware wheel; in a clone of "
-        "the harness a kernel is a file op_*.cpp with a HIL_OPERATOR line in targets/runner/kernels"
+        "docs/reference/operators.md lists its operators; in a clone of the harness a kernel is a "
+        "file op_*.cpp with a HIL_OPERATOR line in targets/runner/kernels"
     )
     backend_hint = (
         "run it on a target that has the backend, or name the backend's folder in the target's "
@@ -260,6 +259,9 @@ class Bundled(FirmwareSource):
 
     def key(self, request: BuildRequest) -> str:
         return make_plan(request.target, request.options).key()
+
+    def require_tools(self, request: BuildRequest) -> None:
+        make_plan(request.target, request.options)
 
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
         """They take text, so that a runner has those alone which its program calls."""

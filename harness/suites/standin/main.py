@@ -12,6 +12,7 @@ import math
 import os
 import re
 import signal
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, suppress
@@ -52,6 +53,8 @@ _QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|prlimit|sh|qemu): 
 
 def main(name: str, argv: Sequence[str]) -> int:
     """Runs the command of the model ``name``. Returns the exit status."""
+    if sys.stdin is None or stat.S_ISSOCK(os.fstat(0).st_mode):  # else another file may become 0
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         model = load_fvp_model(name)
         request = parse(argv, name, model.cpu)
@@ -101,6 +104,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     application = _application(model, request, settings)
     for data in request.data:
         machine.check_data(data)
+    _check_npu_arguments(model, settings)
     cwd = _directory(model, settings)
     _warn(model, request, settings, application.calls)
     record_in = os.environ.get(RECORD)
@@ -195,6 +199,7 @@ def _launch(model: Model, request: Request, settings: Settings, application: App
             *(application.path, *(data.file for data in request.data)),
             *(installed / "lib", installed / "share" / "qemu"),
         ),
+        input=0,  # what a script types: the guest reads it through semihosting
         has_monitor=True,
         memory_bytes=machine.MEMORY_LIMIT,
         cpu_seconds=None if cpu is None else max(1, math.ceil(cpu)),
@@ -226,6 +231,17 @@ def _application(model: Model, request: Request, settings: Settings) -> Applicat
             + "; ".join(dict.fromkeys(objections))
         )
     return application
+
+
+def _check_npu_arguments(model: Model, settings: Settings) -> None:
+    """Raises StandinError for a file that a script would look for and not find."""
+    given = settings.text(f"{model.npu}.extra_args")
+    if "--pmu-trace" in given:
+        raise StandinError(
+            f"{model.npu}.extra_args='{given}': there is no PMU trace, because the stand-in's NPU "
+            "has no time",
+            hint="leave --pmu-trace (--trace_file of run_fvp.sh) out, or run this on the FVP",
+        )
 
 
 def _check_place(application: Path) -> None:

@@ -125,7 +125,8 @@ Error add_or_sub(KernelContext& ctx, Args args, bool less) {
   const bool fits = less ? alpha.tag != Tag::Bool && can_cast(alpha.type(), common)
                          : fits_alpha(alpha, common) && is_alpha(alpha, computed);
   HIL_REQUIRE(fits, "alpha is not of the element type");
-  return of_tensors(call, less ? kNoBoolAtAll : kArithmetic, self, other, common, out,
+  // A bool next to another type: ExecuTorch's optimised kernel takes it, its portable one does not.
+  return of_tensors(call, less ? kNoBool : kArithmetic, self, other, common, out,
                     Scaled{Constant(alpha, computed), less});
 }
 
