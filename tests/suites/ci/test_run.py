@@ -100,9 +100,9 @@ def test_a_job_without_a_simulation_is_not_a_pass(ci: Ci) -> None:
 
 
 def test_a_script_that_fails_fails_with_its_last_words(ci: Ci) -> None:
-    result = ci.run("echo 'make: *** No such file a.c'\nfalse\necho on", simulates=False)
+    result = ci.run("echo 'RuntimeError: no a.c'\necho done\nfalse\necho on", simulates=False)
     assert (result.verdict, result.status) == (JobVerdict.FAILED, 1)
-    assert result.reasons == ("ExecuTorch's own script ended with 1: make: *** No such file a.c",)
+    assert result.reasons == ("ExecuTorch's own script ended with 1: RuntimeError: no a.c",)
 
 
 def test_the_checkout_is_only_read(ci: Ci) -> None:
