@@ -67,6 +67,28 @@ ModelUnderTest = Joined().eval()
 ModelInputs = (torch.rand(1, 3, 6, 6, generator=draw) * 4 - 2,)
 CalibrationInputs = [(torch.rand(1, 3, 6, 6, generator=draw) * 4 - 2,) for _ in range(6)]
 """
+STATE = """
+class Sums(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scores = nn.Linear(8, 3)
+        self.register_buffer("total", torch.zeros(1, 8))
+    def forward(self, x):
+        self.total.add_(x)
+        return self.scores(self.total)
+ModelUnderTest, ModelInputs = Sums().eval(), (torch.randn(1, 8, generator=draw),)
+"""
+PASSED_ON = """
+class Sums(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scores = nn.Linear(8, 3)
+    def forward(self, x, total):
+        total = total + x
+        return self.scores(total), total
+ModelUnderTest = Sums().eval()
+ModelInputs = (torch.randn(1, 8, generator=draw), torch.randn(1, 8, generator=draw))
+"""
 PLAIN, EXPLICIT = Layout.CHANNELS_LAST, Layout.EXPLICIT
 FIRST = "self.one(x)"
 # name: (network, layout, what the message has, the network that goes round, its layout)
@@ -101,6 +123,13 @@ MET = {
         "operator convolution, layer a, ExecuTorch's pass ValidateCortexMExplicitLayoutPass",
         JOINED.format(clip="relu6"),
         EXPLICIT,
+    ),
+    "buffer-that-changes": (
+        STATE,
+        PLAIN,
+        "at net.py:14: KeyError: 0 (operator add, ExecuTorch's pass AtenToCortexMPass); known: ",
+        PASSED_ON,
+        PLAIN,
     ),
     "relu-before-cat-on-a-cpu": (
         JOINED.format(clip="relu"),
