@@ -13,10 +13,10 @@ import pytest
 from harness.export import batch
 from harness.export.checkout import CheckoutExporter
 from harness.export.process import ExportProcess, Sandbox
-from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
 from harness.run import subjects
 from harness.system.paths import state_dir
+from harness.system.settings import ROOT_VARIABLE
 from tests.link.workspace import make_workspace
 from tests.thorough import is_named, is_thorough
 

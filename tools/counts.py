@@ -39,7 +39,7 @@ def counts() -> tuple[Count, ...]:
         Count("lines of harness/", sum(text.count("\n") for text in texts), 53_500),
         Count("modules of harness/", len(modules), 320),
         Count("fmt: skip in harness/", sum(text.count("# fmt: skip") for text in texts), 30),
-        Count("leaf commands of hil", len(list(leaf_commands(main))), 30),
+        Count("leaf commands of hil", len(list(leaf_commands(main))), 31),
         Count("options of hil run", len(list(_options("run"))), 15),
         Count("environment variables", len([name for name in VARIABLES if name != "CI"]), 10),
         Count(

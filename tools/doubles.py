@@ -136,9 +136,12 @@ def planted_endings() -> dict[str, tuple[str, str | None]]:
     return {name: (verdict, cause) for name, (verdict, cause) in table.items()}
 
 
-def planted_firmware(folder: Path, ending: str, name: str = BUNDLED) -> FakeFirmware:
+def planted_firmware(
+    folder: Path, ending: str, name: str = BUNDLED, words: str = "", status: int = 1
+) -> FakeFirmware:
     """Firmware for the Corstone-300 that ends in the given way, and that takes its command line
-    as the runner of that source does. Raises InfraError."""
+    as the runner of that source does. ``words``, ``status``: of SPEAKS and SPEAKS_LATE. Raises
+    InfraError."""
     source = source_named(name)
     elf = folder / f"{ending}.elf"
     compiler = toolchain.require("arm-none-eabi-gcc")
@@ -155,6 +158,8 @@ def planted_firmware(folder: Path, ending: str, name: str = BUNDLED) -> FakeFirm
         "-nostartfiles",
         "--specs=nano.specs",
         f"-DENDING={ending}",
+        f"-DWORDS={json.dumps(words)}",
+        f"-DSTATUS={status}",
         *(["-DONE_SET"] if source.one_set_per_process else []),
         "-Wl,-Ttext=0x10000100",
         "-Wl,--section-start=.vectors=0x10000000",

@@ -26,6 +26,7 @@ from harness.report.history import (
 )
 from harness.report.page.render import summary, workflow_commands, write_page
 from harness.report.summary import STEP_SUMMARY, append_to_step_summary
+from harness.system.paths import install_command
 
 if TYPE_CHECKING:
     from harness.nightly.history.model import Night
@@ -59,7 +60,7 @@ def packages_of(user: str) -> Iterator[None]:
         raise ToolMissing(
             f"{user} needs the Python package {error.name}, which is not installed",
             tool=error.name,
-            hint="pip install 'executorch-hil[nightly]'",
+            hint=install_command("nightly"),
             kind="no_package",
         ) from error
 

@@ -12,6 +12,7 @@ from harness.cli.options import firmware_options, limit_factor_option
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
+from harness.export.estimates import NpuCost
 from harness.firmware.source import FirmwareChoice
 from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
@@ -161,6 +162,9 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
     yield from (f"  accuracy  {describe(each)}" for each in record.accuracy)
+    if record.program is not None and (cost := record.program.npu_cost) is not None:
+        yield from (f"  NPU       {line}" for line in _npu_lines(cost))
+    yield from (f"  on CPU    {each.describe()}" for each in record.on_cpu)
     witness = record.program and record.program.witness
     if witness and witness.values:
         yield f"  witness   {describe_witness(witness)}"
@@ -168,6 +172,19 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
         yield f"  to do     {explained.do}"
     yield f"  evidence  {record.run_dir}"
     yield f"  again     {again(record)}"
+
+
+_MOST_OPERATORS = 5
+
+
+def _npu_lines(cost: NpuCost) -> Iterator[str]:
+    for number, estimate in enumerate(cost.estimates):
+        yield f"delegate {number}: {estimate.text().splitlines()[0]}"
+    largest = sorted(cost.operators, key=lambda operator: -operator.cycles)
+    for operator in largest[:_MOST_OPERATORS]:
+        yield f"  {operator.cycles:,} cycles: {operator.title}"
+    if rest := largest[_MOST_OPERATORS:]:
+        yield f"  {sum(o.cycles for o in rest):,} cycles: {len(rest)} more (--json lists all)"
 
 
 def again(record: RunRecord) -> str:

@@ -10,10 +10,11 @@ import click
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import PATH, Answer, echo, verb
+from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.source import FirmwareChoice
 from harness.link.build_failure import BuildFailure
-from harness.link.check import check
+from harness.link.check import check, require_no_overlap
 from harness.link.diagnose.explain import Explanation, explain
 from harness.link.failure import Failure
 from harness.link.reduce import reduce_build
@@ -84,24 +85,39 @@ def reduce_(build: Path, out: Path | None, firmware: FirmwareChoice) -> Answer:
     "--overridable",
     "symbols",
     multiple=True,
-    required=True,
     metavar="SYMBOL",
     help="A function with a weak default; may be repeated.",
 )
 @verb
 @firmware_options
 def check_(elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice) -> Answer:
-    """Prove that a weak hook can be overridden, in every program of a build directory.
+    """Check that no two sections of a program lie over each other when it runs, and with
+    --overridable that a weak hook can be overridden, in every program of a build directory.
+
+    GNU ld does not look for overlaps when two sections begin at one address: two memory regions
+    over one memory link without a word, and the program clears its own code when it starts.
 
     \b
     Examples:
+      hil link check build/zephyr/zephyr.elf
       hil link check build --overridable arm_ethos_io_memcpy
       hil link check build/runner.elf --overridable arm_ethos_io_memcpy --json
     """
+    tree = tree_of(elf_or_build, firmware)
+    programs = require_no_overlap(tree)
+    for program in programs:
+        echo(f"ok    {program}: no section lies over another at run time")
+    if not programs:
+        raise UsageError(f"{tree} has no linked program", hint="build it first", path=tree)
+    if not symbols:
+        return {"programs": programs}, ExitCode.PASSED
     with progress_shown() as progress:
-        result = check(tree_of(elf_or_build, firmware), symbols, progress)
+        result = check(tree, symbols, progress)
     echo(result.text())
-    return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED
+    return {
+        "programs": programs,
+        **result.summary(),
+    }, ExitCode.PASSED if result.holds else ExitCode.FAILED
 
 
 _MOST_FAILURES = 20

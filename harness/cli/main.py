@@ -7,68 +7,115 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import click
+
+from harness.core.verdict import ExitCode
+from harness.system.cancellation import signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
     "target file or a model file, 3 infrastructure (a tool is missing, a simulator does not start)."
 )
 
-# The subcommands in workflow order; each module is imported when its command is called.
-_VERBS = {
-    "run": "harness.cli.run:run",
-    "exec": "harness.cli.run:exec_",
-    "why": "harness.cli.judge:why",
-    "judge": "harness.cli.judge:judge_",
-    "accept": "harness.cli.judge:accept",
-    "bundle": "harness.cli.reproduce:bundle",
-    "replay": "harness.cli.reproduce:replay",
-    "size": "harness.cli.size:size",
-    "gate": "harness.cli.size:gate",
-    "link": "harness.cli.link:link",
-    "npu": "harness.cli.npu:npu",
-    "standin": "harness.cli.suite:standin",
-    "suite": "harness.cli.suite:suite",
-    "bisect": "harness.cli.reproduce:bisect",
-    "nightly": "harness.cli.nightly:nightly",
-    "history": "harness.cli.history:history",
-    "targets": "harness.cli.tools:targets",
-    "models": "harness.cli.tools:models",
-    "doctor": "harness.cli.tools:doctor",
-    "prune": "harness.cli.tools:prune",
-    "init": "harness.cli.init:init",
-    "zephyr": "harness.cli.init:zephyr",
+
+class Verb(NamedTuple):
+    module: str  # imported when the verb is called
+    function: str
+    help: str  # at most 65 characters: a terminal of 80 columns shows it whole
+
+
+_SECTIONS = {
+    "Run and judge": {
+        "run": Verb("run", "run", "export models, build the runner, simulate, and judge"),
+        "exec": Verb("run", "exec_", "run a given program on given inputs, without judging"),
+        "why": Verb("judge", "why", "explain the last recorded run, and what to do next"),
+        "judge": Verb("judge", "judge_", "judge a finished run or a console log again, offline"),
+        "accept": Verb("judge", "accept", "propose a run as the new accepted reference"),
+        "bundle": Verb("reproduce", "bundle", "pack a run into one file, to run it elsewhere"),
+        "replay": Verb("reproduce", "replay", "run a bundle again and compare"),
+        "bisect": Verb("reproduce", "bisect", "find the commit of ExecuTorch that broke a case"),
+        "fvp": Verb("fvp", "fvp", "check the FVPs that are installed, and write one file"),
+        "npu": Verb("npu", "npu", "run, list and reduce Ethos-U command streams"),
+    },
+    "Sizes": {
+        "size": Verb("size", "size", "account for every byte of a .pte or ELF, or compare two"),
+        "gate": Verb("size", "gate", "compare sizes with budgets and accepted references"),
+    },
+    "Links": {
+        "link": Verb("link", "link", "explain a failed link, and reduce it"),
+    },
+    "Nights and ExecuTorch's suites": {
+        "nightly": Verb("nightly", "nightly", "run a suite of cases, and report what is new"),
+        "history": Verb("history", "history", "show the runs of a case over the nights"),
+        "suite": Verb("suite", "suite", "run ExecuTorch's own test suites on the FVP stand-in"),
+        "standin": Verb("suite", "standin", "install the FVP's command line on top of QEMU"),
+    },
+    "Housekeeping": {
+        "init": Verb("init", "init", "make a working example in your repository"),
+        "zephyr": Verb("init", "zephyr", "make a Zephyr workspace for the zephyr-* targets"),
+        "targets": Verb("tools", "targets", "list the targets, or all that is known of one"),
+        "models": Verb("tools", "models", "list the models that come with the harness"),
+        "doctor": Verb("tools", "doctor", "show what can run here, and how to get what is missing"),
+        "prune": Verb("tools", "prune", "make .hil smaller"),
+    },
 }
+_VERBS = {name: verb for section in _SECTIONS.values() for name, verb in section.items()}
+_OF_A_CLONE = ("test", "bench")
 
 
 class _Group(click.Group):
-    """Lists its subcommands in workflow order, not alphabetically.
+    """Lists its verbs by what they are for. An error ends as in a verb, whoever found it: click, or
+    the import of a verb's module."""
 
-    A subcommand that cannot be imported ends as its own errors do (``verb``).
-    """
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
+        words = sys.argv[1:] if args is None else list(args)
         try:
-            return super().main(*args, **kwargs)
-        except Exception as error:  # the top-level error handler
-            from harness.cli.verb import print_error
-            from harness.system.unexpected import as_harness_error
+            options["standalone_mode"] = False
+            code = super().main(words, *rest, **options)
+        except click.ClickException as error:
+            from harness.cli.verb import usage_error
 
-            print_error(error)
-            sys.exit(as_harness_error(error).exit_code)
+            _fail(usage_error(error), words)
+        except Exception as error:  # the top-level error handler
+            _fail(error, words)
+        sys.exit(code if isinstance(code, int) else ExitCode.PASSED)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """A signal is obeyed from here on: a command's module may take a second to import."""
+        try:
+            with signals_cancel():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("hil: interrupted", err=True)
+            sys.exit(ExitCode.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _OF_A_CLONE:
+            raise click.UsageError(f"'{cmd_name}' works in a clone only: ./hil {cmd_name}", ctx)
         if cmd_name not in _VERBS:
             return None
-        module, _, name = _VERBS[cmd_name].partition(":")
-        command = getattr(importlib.import_module(module), name)
+        module, name, _ = _VERBS[cmd_name]
+        command = getattr(importlib.import_module(f"harness.cli.{module}"), name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, _VERBS)) + 1
+        for title, verbs in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", verb.help) for name, verb in verbs.items()])
+
+
+def _fail(error: Exception, words: Sequence[str]) -> NoReturn:
+    from harness.cli.verb import print_failure
+
+    sys.exit(print_failure(error, as_json="--json" in words))
 
 
 @click.group(cls=_Group, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

@@ -23,7 +23,7 @@ from harness.cli.history import (
 )
 from harness.cli.options import executorch_option, limit_factor_option, part_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_error, verb
+from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_failure, verb
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
 from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
@@ -283,7 +283,7 @@ def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode)
             for line in announce(comparison, follow_up, os.environ):
                 echo(f"hil: {line}", err=True)
     except InfraError as error:
-        print_error(error)
+        print_failure(error, as_json=False)
         return code or ExitCode.INFRASTRUCTURE
     return code
 

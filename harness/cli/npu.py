@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import click
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, verb
 from harness.config.npu import defects
-from harness.core.errors import UsageError
+from harness.core.errors import MalformedFile, ToolMissing, UsageError
 from harness.core.safe_text import counted
 from harness.core.verdict import ExitCode
-from harness.export.estimates import estimates_of
 from harness.export.localise import MOST_TRIES
 from harness.export.program import Program
+from harness.judge.pte_contents import npu_streams
 from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
@@ -31,11 +32,26 @@ def npu() -> None:
     """
 
 
+_number = click.option(
+    "-d",
+    "--delegate",
+    default=0,
+    show_default=True,
+    help="Which delegate of a .pte, in the order in which they run.",
+)
+
+
 @npu.command("run")
 @click.argument("file", type=EXISTING_FILE)
 @click.option("-i", "--input", "inputs", type=EXISTING_FILE, multiple=True, help="Raw input bytes.")
 @click.option("-o", "--output", "base", default="out", help="Outputs go to BASE-0.bin and so on.")
-@click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
+@click.option(
+    "-d",
+    "--delegate",
+    default=0,
+    show_default=True,
+    help="Which delegate of a .pte, in the order in which they run.",
+)
 @verb
 def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answer:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
@@ -50,7 +66,13 @@ def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answ
 
 @npu.command()
 @click.argument("file", type=EXISTING_FILE)
-@click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
+@click.option(
+    "-d",
+    "--delegate",
+    default=0,
+    show_default=True,
+    help="Which delegate of a .pte, in the order in which they run.",
+)
 @verb
 def disasm(file: Path, delegate: int) -> Answer:
     """List the command stream: hil npu disasm add.pte"""
@@ -75,8 +97,8 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
     and outputs and the cache in the NPU's SRAM. A MODEL is exported for --target.
 
-    --cycles compiles the same stream again and shows Vela's summary: an estimate, not a
-    measurement. It needs a program that hil exported, or a MODEL.
+    --cycles shows Vela's summary and its operators: an estimate, not a measurement. It needs a
+    program that hil exported, or a MODEL.
     """
     file, program = subject, None
     if cycles or not subject.is_file() or subject.suffix == ".py":
@@ -95,10 +117,17 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
 
 
 def _estimates(program: Program) -> list[dict[str, Any]]:
-    estimates = estimates_of(program)
-    for index, estimate in enumerate(estimates):
+    """Raises UsageError."""
+    if (cost := program.npu_cost) is None:
+        raise UsageError(
+            f"there is no estimate for {program.pte_path}",
+            hint="it needs a program for an Ethos-U, and the tables of Vela 5.1.0",
+        )
+    for index, estimate in enumerate(cost.estimates):
         echo(f"delegate {index}: {estimate.text()}")
-    return [asdict(estimate) for estimate in estimates]
+        for operator in estimate.operators:
+            echo(f"  {operator.cycles:>14,} cycles{operator.macs:>14,} MACs  {operator.title}")
+    return [asdict(estimate) for estimate in cost.estimates]
 
 
 @npu.command()
@@ -155,7 +184,10 @@ def _print_reduced(reduced: Reduced) -> None:
 
 
 def _blobs(file: Path) -> list[bytes]:
-    blobs = find_blobs(file.read_bytes())
+    content, blobs = file.read_bytes(), list[bytes]()
+    with suppress(MalformedFile, ToolMissing):
+        blobs = npu_streams(content)
+    blobs = blobs or find_blobs(content)  # of something else than a program, in the file's order
     if not blobs:
         raise UsageError(
             f"{file} has no Ethos-U delegate",

@@ -1,8 +1,9 @@
-"""Progress on stderr: a status line at a terminal, plain lines elsewhere."""
+"""Progress on stderr: a status line at a terminal, a line for each long step elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from harness.system.progress import COUNT, Progress, silent, timed
 if TYPE_CHECKING:
     from rich.console import Console
 
+LONG_S = 5.0  # a log has a line for a step that takes longer
+
 
 @contextmanager
 def progress_shown() -> Iterator[Progress]:
@@ -25,7 +28,7 @@ def progress_shown() -> Iterator[Progress]:
         with status_line(terminal(stderr=True)) as say, timed(say) as progress:
             yield progress
     else:
-        with timed(_plain_lines()) as progress:
+        with _long_steps() as say, timed(say) as progress:
             yield progress
 
 
@@ -62,14 +65,36 @@ def status_line(
         yield say
 
 
-def _plain_lines() -> Progress:
-    """One line per step: messages that differ only in a count such as 3/45 are one step."""
+@contextmanager
+def _long_steps() -> Iterator[Progress]:
+    """One line per step that lasts: messages that differ only in a count such as 3/45 are one step,
+    and a step lasts until the next of its subject. Thread-safe."""
     shown: set[str] = set()
+    waiting: dict[str, tuple[str, threading.Timer]] = {}  # by subject
+    lock = threading.Lock()
 
     def say(message: str) -> None:
         step = COUNT.sub("", message)
-        if step not in shown:
-            shown.add(step)
-            print(f"hil: {plain(step)}", file=sys.stderr, flush=True)
+        subject = step.partition(": ")[0]
+        with lock:
+            last, timer = waiting.get(subject, ("", None))
+            if step == last or step in shown:
+                return
+            if timer is not None:
+                timer.cancel()
+            timer = threading.Timer(LONG_S, show, (step,))
+            timer.daemon = True
+            waiting[subject] = step, timer
+        timer.start()
 
-    return say
+    def show(step: str) -> None:
+        with lock:
+            shown.add(step)
+        print(f"hil: {plain(step)}", file=sys.stderr, flush=True)
+
+    try:
+        yield say
+    finally:
+        for _, timer in waiting.values():
+            timer.cancel()
+            timer.join()  # it may be printing

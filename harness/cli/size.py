@@ -18,7 +18,9 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
+from harness.nightly.repository import origin_of
 from harness.report import size as render
+from harness.report.notify import issues_of
 from harness.report.size import (
     print_anatomy,
     print_plans,
@@ -27,7 +29,8 @@ from harness.report.size import (
     write_page,
 )
 from harness.report.summary import append_to_step_summary
-from harness.run.gate import every_subject, gate_cases, left_over, measure
+from harness.run.bisect import firmware_at
+from harness.run.gate import every_subject, gate_cases, left_over, measure, subjects_of
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
 from harness.size.measure import layers_of
@@ -46,6 +49,8 @@ class _Options:
     html: Path | None
     as_markdown: bool
     why: int | None
+    commits: str | None
+    slack: int | None
     firmware: FirmwareChoice
 
     def validate(self, comparing: bool) -> None:
@@ -55,9 +60,10 @@ class _Options:
                 "--map, --firmware, --executorch and --part are for one file, but two are compared",
                 hint="or look at each by itself: hil size FILE",
             )
-        if not comparing and (self.as_markdown or self.why is not None):
+        explains = self.as_markdown or self.why is not None or self.slack is not None
+        if not comparing and self.commits is None and explains:
             raise UsageError(
-                "--why and --markdown explain a change, but one file was named",
+                "--why, --markdown and --slack are about a change, but one file was named",
                 hint="name two: hil size OLD NEW",
             )
 
@@ -92,6 +98,17 @@ class _Options:
     metavar="N",
     help="With NEW: say in one sentence each what makes up N bytes of the change.",
 )
+@click.option(
+    "--commits",
+    metavar="BASE..HEAD",
+    help="Of TARGET/runner of a checkout: build it at both commits and say what changed.",
+)
+@click.option(
+    "--slack",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Of a change: exit with 1 if it is more bytes than this.",
+)
 @verb
 @firmware_options
 def size(file: Path, new: Path | None, **options: Any) -> Answer:
@@ -107,11 +124,16 @@ def size(file: Path, new: Path | None, **options: Any) -> Answer:
       hil size executor_runner --target corstone-300-m55 --depth 4
       hil size old.pte new.pte --why 1000
       hil size corstone-300-m55/runner --executorch ~/executorch
+      hil size corstone-300-m55/runner --executorch ~/executorch --commits main..HEAD --why 500
     """
     given = _Options(**options)
     given.validate(comparing=new is not None)
     if new is not None:
         return _compare(file, new, given)
+    if given.commits is not None:
+        with progress_shown() as progress:
+            before, after = firmware_at(file, given.commits, given.firmware, progress)
+        return _compare(before.elf, after.elf, given, given.commits.split(".."))
     return _anatomy(file, given)
 
 
@@ -144,7 +166,9 @@ def _subjects(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, di
     ]
 
 
-def _compare(old: Path, new: Path, options: _Options) -> Answer:
+def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | None = None) -> Answer:
+    """``names``: what to call the two, if not by the names of their files."""
+    was, is_now = names or (old.name, new.name)
     before, after = measure(old, options.target), measure(new, options.target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
         raise UsageError(
@@ -153,34 +177,51 @@ def _compare(old: Path, new: Path, options: _Options) -> Answer:
         )
     changes = difference(before, after)
     sentences = [] if options.why is None else reasons(changes, options.why)
+    grown = options.slack is not None and changes.delta > options.slack
     if options.html is not None:
-        write_page(options.html, f"{old.name} to {new.name}", after, before)
+        write_page(options.html, f"{was} to {is_now}", after, before)
     if options.as_markdown:
-        echo(render.markdown(f"{old.name} → {new.name}", changes, options.top, sentences))
+        echo(render.markdown(f"{was} → {is_now}", changes, options.top, sentences))
     else:
         if options.why is None:
             render.print_difference(terminal(), changes, options.top)
         for sentence in sentences:
             echo(sentence)
+    if grown:
+        echo(f"{is_now} grew by {changes.delta:,} bytes, {options.slack:,} are allowed", fg="red")
     return {
         "old": str(old),
         "new": str(new),
         **changes.to_fields(),
         "why": sentences,
-    }, ExitCode.PASSED
+    }, ExitCode.FAILED if grown else ExitCode.PASSED
 
 
 @click.command("gate")
-@click.argument("subjects", nargs=-1, metavar="[TARGET/MODEL|TARGET/runner]...")
+@click.argument("subjects", nargs=-1, metavar="[TARGET|TARGET/MODEL|TARGET/runner]...")
 @click.option(
     "--strict",
     is_flag=True,
     help="Fail for what was never accepted and for references that are left over; in CI by itself.",
 )
+@click.option("--markdown", is_flag=True, help="Print the table for a pull request.")
+@click.option(
+    "--comment",
+    is_flag=True,
+    help="Post that table as a comment of this job's pull request on GitHub, or update it.",
+)
 @allow_new_option
 @verb
-def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) -> Answer:
-    """Hold sizes against budgets and accepted references; without names, all of them.
+def gate(
+    subjects: tuple[str, ...],
+    strict: bool,
+    markdown: bool,
+    comment: bool,
+    allow_new: tuple[str, ...],
+) -> Answer:
+    """Compare sizes with budgets and accepted references; without names, all of them.
+
+    TARGET alone stands for its runner and all models.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
@@ -190,17 +231,26 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
     Examples:
       hil gate
       hil gate --strict --allow-new my_model
+      hil gate corstone-300-m55
+      hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     strict = strict or is_strict()
-    cases = [parse_case(s) for s in subjects] or every_subject()
+    named = [[parse_case(s)] if "/" in s else subjects_of(s) for s in subjects]
+    cases = [case for each in named for case in each] or every_subject()
     with progress_shown() as progress:
         gates = gate_cases(cases, progress, strict=strict, allow_new=allow_new)
         rest = [] if subjects else left_over(gates, strict=strict)
     for line in workflow_commands([*gates, *rest], os.environ):
         tell_ci(line)
-    append_to_step_summary(summary(gates, rest), os.environ)
-    _say_gates(gates)
+    table = summary(gates, rest)
+    append_to_step_summary(table, os.environ)
+    if comment:
+        echo(_comment(table), err=True)
+    if markdown:
+        echo(table)
+    else:
+        _say_gates(gates)
     for one in rest:
         echo(one.message(), fg="red" if one.failed else "yellow")
     failed = any(g.failed for g in gates) or any(one.failed for one in rest)
@@ -209,6 +259,24 @@ def gate(subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...]) ->
         "gates": [g.summary() for g in gates],
         "left_over": list(map(asdict, rest)),
     }, ExitCode.FAILED if failed else ExitCode.PASSED
+
+
+_MARKER = "<!-- hil-gate -->"
+
+
+def _comment(table: str) -> str:
+    """What was done. Raises UsageError without a token, and NotDelivered."""
+    number = origin_of(Path.cwd(), os.environ).pull_request
+    if not number:
+        return "hil: no pull request, so no comment"
+    issues = issues_of(os.environ)
+    if issues is None:
+        raise UsageError(
+            "--comment needs a token and the name of the repository",
+            hint="set GITHUB_TOKEN and GITHUB_REPOSITORY; the job needs permissions: "
+            "pull-requests: write",
+        )
+    return f"hil: comment {issues.comment_once(int(number), _MARKER, table)}"
 
 
 def _say_gates(gates: Sequence[Any]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from harness.cli.executorch_ci import NAME as CI_JOBS
+from harness.cli.executorch_ci import run_ci_jobs
 from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
@@ -24,7 +26,7 @@ from harness.suites.suites import SUITES
 
 
 @click.command()
-@click.argument("name", type=click.Choice(list(SUITES)))
+@click.argument("name", type=click.Choice([*SUITES, CI_JOBS]))
 @click.option("-k", "keyword", metavar="EXPR", help="Only tests that match, as in pytest.")
 @click.option("--shard", metavar="I/N", default="1/1", help="Only the I-th of N parts.")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N random tests.")
@@ -42,6 +44,20 @@ from harness.suites.suites import SUITES
     help="Processes that run tests; each needs about 1.5 GB.",
 )
 @click.option("--no-cache", is_flag=True, help="Export every test again.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="JOB",
+    help="executorch-ci: only jobs with this in their name; may be repeated.",
+)
+@click.option(
+    "--list", "listed", is_flag=True, help="executorch-ci: run nothing, show the last results."
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="executorch-ci: leave out what passed for this very content of the checkout.",
+)
 @verb
 @exporter_option
 @firmware_options
@@ -58,6 +74,10 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     otherwise than before is run in full. The report counts these tests. Tests that simulate
     nothing are then not repeated. --no-cache exports everything again.
 
+    executorch-ci runs the Arm jobs of the checkout's own workflow files, each with its own
+    commands in a copy of the checkout. A job passes when its script does and each call of the FVP
+    proves something. --report FILE.md writes a page.
+
     \b
     Examples:
       hil suite cortex-m
@@ -67,8 +87,13 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
       hil suite cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
       hil suite ethos-u55 --shard 1/4
       hil suite models-cortex-m -k resnet50
+      hil suite executorch-ci --executorch ~/executorch --only run_ethos_u55
     """
     elf, sample = words["elf"], words["sample"]
+    if name == CI_JOBS:
+        return run_ci_jobs(firmware, words)
+    if words["only"] or words["listed"] or words["resume"]:
+        raise UsageError(f"--only, --list and --resume are for {CI_JOBS}", hint="-k selects tests")
     if elf is not None and firmware != FirmwareChoice():
         raise UsageError(
             "--elf is the runner under test, so --firmware and --executorch are not",

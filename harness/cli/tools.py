@@ -14,7 +14,7 @@ import click
 from harness.cli.history import history_option, opened
 from harness.cli.options import read_by
 from harness.cli.verb import Answer, echo, terminal, verb
-from harness.config.loading import load_targets
+from harness.config.loading import load_target, load_targets
 from harness.config.models import known_models, unavailable
 from harness.config.target import Target
 from harness.core.verdict import ExitCode
@@ -32,12 +32,21 @@ _MIB, _DAY = 1 << 20, 86400
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[TARGET]...")
 @verb
-def targets() -> Answer:
-    """List the targets and which of their simulators are installed."""
-    rows = [_target_row(target) for target in load_targets()]
-    _print_targets(rows)
-    _print_notes(rows)
+def targets(names: tuple[str, ...]) -> Answer:
+    """List the targets and their simulators; of the named ones all that there is to know.
+
+    \b
+    Examples:
+      hil targets
+      hil targets corstone-300-u55-128
+    """
+    rows = [_target_row(target) for target in map(load_target, names)] if names else []
+    _print_named(rows)
+    if not names:
+        rows = [_target_row(target) for target in load_targets()]
+        _print_targets(rows)
     return {"targets": rows}, ExitCode.PASSED
 
 
@@ -67,8 +76,10 @@ def doctor() -> Answer:
     Where ZEPHYR_BASE is set, what its workspace lacks, too; what is missing to drive each board;
     and how much is in .hil, which `hil prune` makes smaller.
     """
-    fvps = [t.simulators.fvp for t in load_targets() if t.simulators.fvp is not None]
-    tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
+    targets = load_targets()
+    fvps = [t.simulators.fvp for t in targets if t.simulators.fvp is not None]
+    usable = {fvp.executable: fvp.package for fvp in fvps if fvp.semihosting is not None}
+    tools = inspect_tools(usable)
     zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]
     missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
@@ -76,8 +87,12 @@ def doctor() -> Answer:
     _print_tools(tools)
     if zephyr:
         _print_workspace(zephyr)
-    targets = (t for t in load_targets() if t.simulators.board is not None)
-    boards = {target.name: what_board_lacks(target) for target in targets}
+    runnable = _runnable(targets)
+    words = (f"{able} of {every} on {name}" for name, (able, every) in runnable.items() if able)
+    installed = ", ".join(f"{t.name} {t.version}" for t in tools if t.name in usable and t.path)
+    terminal().print(f"targets: {'; '.join(words)}; FVP: {installed or 'none'}")
+    with_board = (t for t in targets if t.simulators.board is not None)
+    boards = {target.name: what_board_lacks(target) for target in with_board}
     for name, lacks in boards.items():
         terminal().print(f"board {name}: {'; '.join(lacks) or 'nothing is missing'}")
     if missing:
@@ -86,6 +101,7 @@ def doctor() -> Answer:
     return {
         "tools": [asdict(tool) for tool in tools],
         "zephyr": [asdict(finding) for finding in zephyr],
+        "targets": runnable,
         "boards": boards,
         "missing": missing,
         "state": {
@@ -97,31 +113,45 @@ def doctor() -> Answer:
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
 
+def _runnable(targets: Sequence[Target]) -> dict[str, tuple[int, int]]:
+    """By simulator: how many targets it can run here, and how many it could."""
+    every = Counter(name for target in targets for name in target.simulators.names)
+    able = Counter(name for target in targets for name in available_simulators(target))
+    return {str(name): (able[name], count) for name, count in sorted(every.items())}
+
+
 def _print_targets(rows: list[dict[str, Any]]) -> None:
-    """Two lines each: a column of descriptions would have no room beside the other three."""
+    """A line each; the description as far as there is room."""
     console = terminal(highlight=False)
-    name, marker = (max(len(row[key]) for row in rows) + 2 for key in ("name", "marker"))
-    head = f"{'target':{name}}{'marker':{marker}}simulators (* = installed)"
-    console.print(head, style="bold")
-    for row in rows:
-        simulators = ", ".join(word + "*" * ok for word, ok in row["simulators"].items())
-        console.print(f"{row['name']:{name}}{row['marker']:{marker}}{simulators}")
-        console.print(f"  {row['description']}", style="dim")
+    cells = [(r["name"], r["marker"], _simulators(r), r["description"]) for r in rows]
+    cells.insert(0, ("target", "marker", "simulators (*)", "what it is"))
+    widths = [max(len(row[column]) for row in cells) + 2 for column in range(3)]
+    for number, row in enumerate(cells):
+        line = "".join(f"{text:{width}}" for text, width in zip(row, (*widths, 0), strict=True))
+        console.print(line, style="" if number else "bold", no_wrap=True, overflow="ellipsis")
+    console.print(
+        "* = installed. `hil targets TARGET` lists memory modes, and what QEMU lacks of the board.",
+        style="dim",
+    )
 
 
-def _print_notes(rows: list[dict[str, Any]]) -> None:
-    """Memory modes, lowerings and what QEMU lacks of a board: each once, with its targets."""
-    targets_of: dict[str, list[str]] = {}
+def _simulators(row: Mapping[str, Any]) -> str:
+    return ", ".join(word + "*" * ok for word, ok in row["simulators"].items())
+
+
+def _print_named(rows: list[dict[str, Any]]) -> None:
+    console = terminal(highlight=False)
     for row in rows:
+        console.print(row["name"], style="bold")
+        lines = [row["description"], f"pytest -m {row['marker']}"]
+        lines += [f"simulators (* = installed): {_simulators(row)}"]
         modes = " ".join(f"@{mode}" for mode in row["memory_modes"])
-        notes = [f"memory modes {modes} (the first is the default)"] if modes else []
-        notes += [f"lowering @{name}: {text}" for name, text in row["lowerings"].items()]
+        lines += [f"memory modes (the first is the default): {modes}"] if modes else []
+        lines += [f"lowering @{name}: {text}" for name, text in row["lowerings"].items()]
         for simulator, differences in row["differences"].items():
-            notes += [f"on {simulator}: {difference}" for difference in differences]
-        for note in notes:
-            targets_of.setdefault(note, []).append(row["name"])
-    for note, names in targets_of.items():
-        terminal().print(f"{note}: {', '.join(names)}", style="dim", highlight=False)
+            lines += [f"on {simulator}: {difference}" for difference in differences]
+        for line in lines:
+            console.print(f"  {line}", soft_wrap=True)
 
 
 def _target_row(target: Target) -> dict[str, Any]:

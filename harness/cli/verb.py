@@ -6,15 +6,16 @@ import functools
 import json
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, UsageError
 from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
+from harness.system.paths import hil_command
 from harness.system.unexpected import as_harness_error, traceback_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ JSON_VERSION: Final = 1
 _JSON = "harness.json"  # in the meta of click's context: whether it was asked for
 Answer: TypeAlias = tuple[dict[str, Any], ExitCode]  # of --json, and how to end
 _Verb = TypeVar("_Verb", bound=Callable[..., Answer])
+_CLOSE = 0.7  # how like a name must be to be meant, of 1
 # Types of arguments and options.
 PATH = click.Path(path_type=Path)
 EXISTING = click.Path(path_type=Path, exists=True)
@@ -46,23 +48,15 @@ def verb(function: _Verb) -> _Verb:
     def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
         click.get_current_context().meta[_JSON] = as_json
         try:
-            with signals_cancel():
-                result, code = function(*args, **kwargs)
+            result, code = function(*args, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click has words of its own for these; none where nobody reads (`| head`)
         except Exception as error:  # the boundary of this face
-            failure = as_harness_error(error)
-            result, code = _error_object(failure), failure.exit_code
             if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
-            print_error(error)
-        except KeyboardInterrupt:
-            click.echo("hil: interrupted", err=True)
-            sys.exit(ExitCode.INTERRUPTED)
+            sys.exit(print_failure(error, as_json=as_json))
         if as_json:
-            result = {"version": JSON_VERSION, **result}
-            # "##[" anywhere in a line is a command to GitHub; in JSON it can stand in a string only
-            click.echo(json.dumps(result, indent=1, default=str).replace("##[", "#\\u0023["))
+            _print_json(result)
         sys.exit(code)
 
     return wrapped  # type: ignore[return-value]
@@ -79,12 +73,48 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
     }
 
 
-def print_error(error: Exception) -> None:
-    """On standard error."""
+def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
+    """The message and the hint on standard error, and with ``--json`` an object on standard output.
+    How to end."""
     shown = as_harness_error(error)
-    echo(f"hil: error: {shown.message}", err=True, fg="red")
+    click.secho(plain(f"hil: error: {shown.message}"), err=True, fg="red")
     if shown.hint:
-        echo(f"hil: {shown.hint}", err=True)
+        click.echo(plain(f"hil: {shown.hint}"), err=True)
+    if as_json:
+        _print_json(_error_object(shown))
+    return shown.exit_code
+
+
+def usage_error(error: click.ClickException) -> UsageError:
+    """What click found wrong with the words of the command."""
+    context = getattr(error, "ctx", None)
+    path = " ".join((context.command_path if context else "hil").split()[1:])
+    command = f"{hil_command()} {path}".strip()
+    hint = f"`{command} --help` shows how it is called"
+    message, names = error.format_message().rstrip("."), getattr(error, "possibilities", None)
+    if isinstance(error, click.NoSuchOption):
+        message = f"`{command}` has no option {error.option_name}"
+        names = names or get_close_matches(error.option_name, _options(context), cutoff=_CLOSE)
+    elif context is not None and message.startswith("No such command"):
+        name = context.args[0] if context.args else message.split("'")[1]
+        message = f"`{command}` has no command '{name}'"
+        group = context.command
+        assert isinstance(group, click.Group)
+        names = get_close_matches(name, group.list_commands(context), cutoff=_CLOSE)
+    if names:
+        hint = f"did you mean {' or '.join(names)}? {hint}"
+    return UsageError(message, hint=hint)
+
+
+def _options(context: click.Context | None) -> list[str]:
+    parameters = context.command.params if context else []
+    return [name for each in parameters for name in (*each.opts, *each.secondary_opts)]
+
+
+def _print_json(result: dict[str, Any]) -> None:
+    # "##[" anywhere in a line is a command to GitHub; in JSON it can stand in a string only
+    text = json.dumps({"version": JSON_VERSION, **result}, indent=1, default=str)
+    click.echo(text.replace("##[", "#\\u0023["))
 
 
 def wants_json() -> bool:

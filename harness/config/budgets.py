@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -38,6 +38,7 @@ Bytes = Annotated[int, Field(ge=0)]
 DefectName = Annotated[str, AfterValidator(require_known_defect)]
 Steps = Annotated[float, Field(ge=0, le=MOST_TOLERANCE_LSB)]
 Decibels = Annotated[float, Field(ge=0, le=200)]
+Operators = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -63,12 +64,14 @@ class Budgets(Data):
           tolerance_lsb: 1
           min_sqnr_db: 20
           min_top1: 0.9
+          delegated: all
           accept_known_defects: [cat-of-channels-last]
 
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
     ``tolerance_lsb`` is how many steps of its scale an output may be off; every report repeats it.
     ``min_sqnr_db``, ``min_top1``: the least of each output against the float model
     (``OutputAccuracy``), and ``slack_…`` how much they may fall below the accepted ones.
+    ``delegated``: how many of the model's operators an NPU has to run at least, or all of them.
     ``accept_known_defects``: known defects of ExecuTorch that may pass with a note.
     """
 
@@ -78,6 +81,7 @@ class Budgets(Data):
     tolerance_lsb: Steps = 0.0
     min_sqnr_db: Decibels | None = None
     min_top1: Share | None = None
+    delegated: Operators | Literal["all"] | None = None
     slack_sqnr_db: Decibels = SLACK_DB
     slack_top1: Share = SLACK_TOP1
     accept_known_defects: tuple[DefectName, ...] = ()
@@ -95,6 +99,9 @@ class Budgets(Data):
         for name in ("min_sqnr_db", "min_top1"):
             both = (getattr(self, name), model.get(name))
             found[name] = max((least for least in both if least is not None), default=None)
+        wanted = [d for d in (self.delegated, model.get("delegated")) if d is not None]
+        numbers = [each for each in wanted if each != "all"]
+        found["delegated"] = "all" if len(numbers) < len(wanted) else max(numbers, default=None)
         return replace(self, **found)
 
     @property

@@ -60,6 +60,21 @@ class Case:
         return f"{Path(file).stem}{at}{mode}" if file.endswith(".yaml") else self.target
 
     @property
+    def shown_name(self) -> str:
+        """For a person: a model outside any repository, whose name is an absolute path, by its path
+        from the current directory if that is above it, else by the name of its file."""
+        path = Path(self.name)
+        if not path.is_absolute():
+            return self.name
+        here = Path.cwd()
+        return str(path.relative_to(here)) if path.is_relative_to(here) else path.name
+
+    @property
+    def title(self) -> str:
+        """For a person: the target and the model."""
+        return f"{self.board}/{self.shown_name}"
+
+    @property
     def slug(self) -> str:
         """The end of the name, for the name of a directory that is also told apart otherwise."""
         plain = re.sub(r"[^\w.-]+", "-", self.name.removesuffix(".py")).strip("-.")

@@ -52,6 +52,19 @@ FIGURES: tuple[Figure, ...] = (
         ("program",),
         per_toolchain=False,
     ),
+    Figure(
+        "npu_cycles_estimated",
+        "an inference on the NPU, all delegates: an estimate of Vela's, not a measurement",
+        ("program", "run"),
+        unit="cycles",
+        per_toolchain=False,
+    ),
+    Figure(
+        "cpu_instructions",
+        "instructions of the CPU for an inference on QEMU, the most of any input set",
+        unit="instructions",
+        bundled_only=True,
+    ),
     Figure("elf_loaded", "code and initialised data, stored copies too", ("firmware", "run")),
     Figure("elf_text", "executable sections", ("firmware", "run")),
     Figure(

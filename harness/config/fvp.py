@@ -43,6 +43,7 @@ class Semihosting(Data):
 class Fvp(Data):
     executable: Text
     package: Text  # the archive it comes in
+    versions: tuple[Text, ...] = ()  # with the parameters below, as public sources have them
     semihosting: Semihosting | None = None  # None: a model that boots an operating system
     parameters: dict[Text, bool | int | str]
     model: Text | None = None  # the entry of targets/fvp/models.yaml this came from

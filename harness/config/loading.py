@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.config import npu, strict_yaml
-from harness.config.fvp import fvp_model
+from harness.config.case import is_user_file
+from harness.config.fvp import fvp_model, models_file
+from harness.config.models import known_models
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
 from harness.config.target import Target
@@ -91,6 +93,11 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
             raise NotThere(stem, "target file", hint="or a name of `hil targets`")
         siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
         return read_target(path, {**files, **siblings}, mode)
+    if is_user_file(stem) or stem in known_models():
+        raise UsageError(
+            f"{stem} is a model, where a target is wanted",
+            hint="the target comes first: `hil targets` lists them",
+        )
     raise Unknown(
         f"unknown target {stem!r}",
         stem,
@@ -98,6 +105,21 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
         close=_similar_names(stem, files),
         listing="known: ",
     )
+
+
+def place_of_fvp_parameter(target: Target, name: str) -> str:
+    """FILE:LINE that sets a parameter of the target's FVP."""
+    siblings = {path.stem: path for path in target.file.parent.glob("*.yaml")}
+    own = _layered(strict_yaml.read(target.file), {**target_files(), **siblings})
+    fvp = target.simulators.fvp
+    model = None if fvp is None else fvp.model
+    found = own.places.get(("simulators", "fvp", "parameters", name))
+    if found is None and fvp is not None and name == fvp.macs:
+        found = own.places.get(("npu", "macs"))
+    if found is None and model is not None:
+        found = models_file().place((model, "parameters", name))
+    found = found or own.place(("simulators", "fvp"))
+    return f"{found.file}:{found.line}"
 
 
 def loadable_name(target: Target, requested: str) -> str:

@@ -17,6 +17,7 @@ class Reason(Word):
     OUTPUT_UNDECLARED = "output_undeclared"
     FILES_REWRITTEN = "files_rewritten"
     OUTPUTS_DIFFER = "outputs_differ"
+    FLOAT_ROUNDING = "float_rounding"
     KNOWN_DEFECT = "known_defect"
     DEFECTS_UNREAD = "defects_unread"
     REFERENCE_OUTPUTS = "reference_outputs"
@@ -32,6 +33,7 @@ class Reason(Word):
     OVER_LIMIT = "over_limit"
     GROWN = "grown"
     ACCURACY = "accuracy"
+    NOT_DELEGATED = "not_delegated"
     ALARM = "alarm"
     NOT_MEASURED = "not_measured"
     PROCESS_CRASH = "process_crash"
@@ -69,11 +71,13 @@ class Cause:
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose fault a wrong result is: in one word, in words, and as data."""
+    """Whose fault a wrong result is: in one word, in words, and as data. ``reason``: the kind of
+    the cause from then on, if it has a name of its own."""
 
     culprit: str
     text: str
     facts: Mapping[str, Any]
+    reason: Reason | None = None
 
 
 # What is not PASS, and why; None: nothing is wrong.

@@ -87,45 +87,46 @@ class Verdict(Word):
         _UNPROVEN,
         "something that PASS needs is not there, so that nothing is proven; or there was nothing "
         "to run, because what was asked for makes no sense (exit status 2)",
-        "the cause says what was missing",
+        "read in the cause what was missing",
     )
     OVER_BUDGET = (
         "OVER_BUDGET",
         _FAILURE,
         "right outputs, and a figure above its limit or grown beyond its slack, or too low an "
         "accuracy; or, before a run, more memory than the target has",
-        "`hil size OLD NEW --why 1000` says what grew; "
-        "`hil accept CASE --reason ...` if it is meant",
+        "run `hil size OLD NEW --why 1000` to see what grew, and `hil accept CASE --reason ...` if "
+        "it is meant",
     )
     EXPORT_ERROR = (
         "EXPORT_ERROR",
         _FAILURE,
         "the model gave no program that would prove something",
-        "the cause names stage and line; `hil --debug` has the traceback",
+        "look at the stage and line that the cause names; `hil --debug` has the traceback",
     )
     BUILD_ERROR = (
         "BUILD_ERROR",
         _FAILURE,
         "the runner did not compile",
-        "the cause has the compiler's words",
+        "read the compiler's message in the cause",
     )
     LINK_ERROR = (
         "LINK_ERROR",
         _FAILURE,
         "the runner compiled and did not link",
-        "`hil link explain TARGET/runner`, then `hil link reduce`",
+        "run `hil link explain TARGET/runner`, then `hil link reduce`",
     )
     INFRA = (
         "INFRA",
         (ExitCode.INFRASTRUCTURE, "magenta", False),
         "a tool, the disk or the simulator failed; it says nothing of what was to be tested",
-        "`hil doctor`; then again",
+        "run `hil doctor`, install what it lacks, and run the case again",
     )
     SKIPPED = (
         "SKIPPED",
         _UNPROVEN,
         "the FVP that the case wants is not installed, and such cases are skipped here",
-        '`hil doctor` says where to get it; the setting `fvp_missing = "fail"` makes it an error',
+        'run `hil doctor`: it says where to get it; the setting `fvp_missing = "fail"` makes it an '
+        "error",
     )
 
     @property

@@ -1,39 +1,70 @@
-"""Vela's own summary of a program: estimates of its compiler, not measurements.
+"""Vela's own figures of a compilation: estimates of its compiler, not measurements.
 
-Vela 5.1.0 writes ``<name>_summary_<system configuration>.csv`` (its ``stats_writer.py``) beside
-the command stream. The stream must be the one that the program has. No torch here.
+Vela 5.1.0 writes ``<name>_summary_<system configuration>.csv`` next to the command stream, and with
+``--verbose-performance`` ``<name>_per-layer.csv`` (its ``stats_writer.py``). The export reads both
+when Vela compiles a delegate. No torch here.
 """
 
 from __future__ import annotations
 
 import csv
-import sys
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from harness.config.schema import Data
 
-from harness.core.errors import ExportError, InfraError
-from harness.export.program import Program
-from harness.export.request import NpuOptions
-from harness.npu.blob import read_blob
-from harness.system.call import CallFailed, call
+if TYPE_CHECKING:
+    from harness.export.request import NpuOptions
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
 CAVEAT = "Vela's own estimates, not measurements"
-_TIMEOUT_S = 600
+_TEMPLATES = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
+_SUMMARY = (
+    *("cycles_total", "cycles_npu", "nn_macs", "core_clock"),
+    *(template.format(area) for area in AREAS for template in _TEMPLATES),
+)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class NpuOperator(Data):
+    """``operator``: Vela's name; ``tensor``: its result in the TOSA graph; ``layer``: of the model,
+    "" for the model's own forward."""
+
+    operator: str
+    tensor: str
+    layer: str
+    cycles: int
+    macs: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.operator} of layer {self.layer}" if self.layer else self.operator
+
+
+@dataclass(frozen=True)
+class Estimate(Data):
     """One delegate. ``summary``: the columns of Vela's table that are numbers, by Vela's names."""
 
     npu: str
     system_config: str
     memory_mode: str
-    summary: Mapping[str, float]
+    summary: dict[str, float]
+    operators: tuple[NpuOperator, ...] = ()
+
+    def with_layers(self, layer_of: Callable[[str], str]) -> Estimate:
+        """``layer_of``: of a tensor. What Vela added itself ("#355") is of the operator before."""
+        operators: list[NpuOperator] = []
+        for each in self.operators:
+            added = each.tensor.startswith("#") and operators
+            layer = operators[-1].layer if added else layer_of(each.tensor)
+            operators.append(replace(each, layer=layer))
+        return replace(self, operators=tuple(operators))
+
+    @property
+    def cycles(self) -> int:
+        return round(self.summary["cycles_total"])
 
     @property
     def utilisation(self) -> float:
@@ -59,73 +90,51 @@ class Estimate:
         return "\n".join(lines)
 
 
-def estimates_of(program: Program) -> tuple[Estimate, ...]:
-    """One for each delegate. Raises ExportError, also when the installed Vela compiles another
-    command stream than the program has, and InfraError when Vela does not end."""
-    options = program.npu
-    found = []
-    for index, delegate in enumerate(program.delegates):
-        estimate, commands = _compile(program.directory / delegate.tosa, options)
-        if commands != read_blob((program.directory / delegate.blob).read_bytes()).commands:
-            compiler = program.versions.get("ethos-u-vela", "an unknown Vela")
-            raise ExportError(
-                f"Vela compiles another command stream for delegate {index} than the program has: "
-                "its figures would be those of another program",
-                hint=f"the program was compiled by {compiler}: export the model again",
-            )
-        found.append(estimate)
-    return tuple(found)
+@dataclass(frozen=True)
+class NpuCost(Data):
+    """Of all delegates, in order. ``versions``: of what compiled them."""
+
+    versions: dict[str, str]
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def cycles(self) -> int:
+        return sum(each.cycles for each in self.estimates)
+
+    @property
+    def operators(self) -> tuple[NpuOperator, ...]:
+        return tuple(operator for each in self.estimates for operator in each.operators)
+
+    def to_fields(self) -> dict[str, Any]:
+        """As an accepted file keeps it: of the summaries only the cycles."""
+        fields = asdict(self)
+        for each in fields["estimates"]:
+            each["summary"] = {"cycles_total": each["summary"]["cycles_total"]}
+        return fields
 
 
-def vela_flags(options: NpuOptions) -> list[str]:
-    """As ExecuTorch's EthosUCompileSpec has them, in its order."""
-    direct = ["--separate-io-regions", "--cop-format=COP2"] if options.direct_drive else []
-    return [
-        *direct,
-        f"--accelerator-config={options.compile_target}",
-        "--config=Arm/vela.ini",
-        "--output-format=raw",
-        f"--system-config={options.system_config}",
-        f"--memory-mode={options.memory_mode}",
-    ]
-
-
-def _compile(graph: Path, options: NpuOptions) -> tuple[Estimate, bytes]:
-    """The summary, and the command stream that it belongs to."""
-    with tempfile.TemporaryDirectory() as folder:
-        _run_vela(graph, options, folder)
-        try:
-            table = Path(folder) / f"{graph.stem}_summary_{options.system_config}.csv"
-            with table.open(newline="") as file:
-                estimate = _read(next(csv.DictReader(file)), options)
-        except (OSError, StopIteration, KeyError, ValueError) as error:
-            raise ExportError(
-                f"Vela's figures are not where those of Vela 5.1.0 are: {error!r}",
-                hint="install the ethos-u-vela that the project names",
-            ) from error
-        with np.load(Path(folder) / f"{graph.stem}_vela.npz", allow_pickle=False) as data:
-            return estimate, data["cmd_data"].tobytes()
-
-
-def _run_vela(graph: Path, options: NpuOptions, folder: str) -> None:
-    # A file of the user's folder must not shadow a module of Vela's: -P is new in 3.11.
-    isolated = "-P" if sys.version_info >= (3, 11) else "-E"
-    argv = [sys.executable, isolated, "-m", "ethosu.vela", *vela_flags(options)]
-    argv += [f"--output-dir={folder}", str(graph)]
+def read_estimate(folder: Path, name: str, options: NpuOptions) -> Estimate | None:
+    """From the tables that Vela wrote, without layers. None where they are not those of Vela
+    5.1.0."""
     try:
-        call(argv, _TIMEOUT_S)
-    except CallFailed as error:
-        if error.output is None:
-            raise InfraError(f"Vela: {error}") from error
-        raise ExportError(
-            f"Vela does not compile the graph for {options.compile_target}, "
-            f"{options.memory_mode}: {error}"
-        ) from error
+        (summary,) = _rows(folder / f"{name}_summary_{options.system_config}.csv")
+        operators = tuple(
+            NpuOperator(
+                row["NNG Operator"],
+                row["Name"],
+                "",
+                round(float(row["Op Cycles"])),
+                round(float(row["MAC Count"])),
+            )
+            for row in _rows(folder / f"{name}_per-layer.csv")
+        )
+        found = {column: float(summary[column]) for column in _SUMMARY}
+    except (OSError, KeyError, ValueError):
+        return None
+    options_of = (options.compile_target, options.system_config, options.memory_mode)
+    return Estimate(*options_of, found, operators)
 
 
-def _read(row: Mapping[str, str], options: NpuOptions) -> Estimate:
-    templates = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
-    names = ["cycles_total", "cycles_npu", "nn_macs", "core_clock"]
-    names += [template.format(area) for area in AREAS for template in templates]
-    summary = {name: float(row[name]) for name in names}
-    return Estimate(options.compile_target, options.system_config, options.memory_mode, summary)
+def _rows(file: Path) -> list[Mapping[str, str]]:
+    with file.open(newline="") as table:
+        return [*csv.DictReader(table)]

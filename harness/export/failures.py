@@ -19,8 +19,9 @@ from harness.system.paths import import_root
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
-    from harness.export.program import RawSet
+    from harness.export.program import CpuOperator, RawSet
 
+_MOST_REASONS = 8
 _OTHER_TIME = (
     "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
     "request 21826, August 2026): export with --exporter wheel"
@@ -138,16 +139,15 @@ class StageFailed(ExportError):
             self.operator, self.layer = culprit.operator, culprit.layer or None
             self.file, self.line = self.file or culprit.file, self.line or culprit.line
         where = f" at {self.file}:{self.line}" if self.file else ""
+        operators = [self.operator] if self.operator else []
+        name = find_known(operators, self.compile_target, self.detail or reason)
+        known = known_lowerings()[name] if name else None
+        self.known = name or None
         super().__init__(
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
-            f"{self._place()}"
+            f"{self._place()}{f'; {known.sentence}' if known else ''}",
+            hint=f"what helps (it was tried): {known.instead}" if known and known.instead else None,
         )
-        operators = [self.operator] if self.operator else []
-        if name := find_known(operators, self.compile_target, self.detail):
-            known = known_lowerings()[name]
-            self.known = name
-            self.message = f"{self.message}; {known.sentence}"
-            self.hint = known.instead and f"what helps (it was tried): {known.instead}"
 
     def _place(self) -> str:
         parts = [f"operator {self.operator}"] if self.operator else []
@@ -194,14 +194,18 @@ def _where_looked(error: FileNotFoundError, folder: Path) -> str:
 
 
 class NothingDelegated(ExportError):
-    """A run of such a program would pass without an NPU."""
+    """A run of such a program would pass without an NPU. ``refused``: a line for each operator."""
 
-    def __init__(self, model: str, compile_target: str) -> None:
+    def __init__(
+        self, model: str, compile_target: str, operators: Sequence[CpuOperator] = ()
+    ) -> None:
         self.model = model
         self.compile_target = compile_target
+        self.refused = tuple(dict.fromkeys(each.reason for each in operators))
+        reasons = f": {'; '.join(self.refused[:_MOST_REASONS])}" if self.refused else ""
         super().__init__(
             f"nothing of model '{model}' is left to the {compile_target}: ExecuTorch keeps all of "
-            "its operators for its own kernels"
+            f"its operators for its own kernels{reasons}"
         )
 
 
@@ -233,7 +237,7 @@ class LoweringDiffers(ExportError):
         self.lsb, self.within, self.element, self.set = worst
         self.made_by, self.tried = made_by, tried
         single = [word for title in operators for word in title.split(" and ")]
-        self.known = find_known(single, self.compile_target, made_by)
+        self.known = find_known(single, self.compile_target)
         super().__init__(
             f"the program computes {self._what()} otherwise than the quantised model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.schema import Data, checked
 from harness.core.verdict import Word
+from harness.export.estimates import Estimate, NpuCost
 from harness.export.exporter import ExporterFacts
-from harness.export.request import LOWERINGS, NpuOptions
+from harness.export.request import ETHOS_U_EXPORTERS, LOWERINGS, NpuOptions
 from harness.firmware.source import Arithmetic
 from harness.formats.pte import SCALAR_TYPES
 from harness.system.files import read_json, sha256_of, write_whole
@@ -183,6 +184,50 @@ class Witnessed:
 
 
 @dataclass(frozen=True)
+class CpuOperator:
+    """An operator of the model that the NPU does not run. ``operator``: as PyTorch calls it;
+    ``layer``: the path of its module, "" for the model's own forward; ``file`` and ``line`` call
+    it. ``why``: the partitioner's reason, "" if it gave none. ``instructions`` of the program run
+    it, ``conversions`` quantise and dequantise for it."""
+
+    operator: str
+    layer: str
+    file: str | None
+    line: int | None
+    why: str
+    instructions: tuple[int, ...] = ()
+    conversions: tuple[int, ...] = ()
+
+    def with_instructions(
+        self, instructions: tuple[int, ...], conversions: tuple[int, ...]
+    ) -> CpuOperator:
+        return replace(self, instructions=instructions, conversions=conversions)
+
+    def __str__(self) -> str:
+        """ "avg_pool2d (layer pool, ds_cnn.py:74)"."""
+        places = [f"layer {self.layer}"] if self.layer else []
+        places += [f"{self.file}:{self.line}"] if self.file else []
+        return f"{self.operator} ({', '.join(places)})" if places else self.operator
+
+    @property
+    def reason(self) -> str:
+        return f"{self}: {self.why or 'ExecuTorch gives no reason'}"
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """How many of the model's operators the NPU runs, and those that the CPU runs, in order.
+    Quantising and dequantising are not counted."""
+
+    npu: int
+    cpu: tuple[CpuOperator, ...]
+
+    @property
+    def total(self) -> int:
+        return self.npu + len(self.cpu)
+
+
+@dataclass(frozen=True)
 class Delegate:
     """A part of the program that an NPU executes; file names as in ``InputSet``.
 
@@ -197,6 +242,7 @@ class Delegate:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     sets: tuple[InputSet, ...]  # one per input set of the program
+    estimate: Estimate | None = None  # None: Vela gave none that can be read
 
 
 @dataclass(frozen=True)
@@ -221,6 +267,7 @@ class Program(Data):
     witness: Witnessed | None = None  # None: the program is not quantised
     accuracy: tuple[OutputAccuracy, ...] = ()
     delegates: tuple[Delegate, ...] = ()
+    delegation: Delegation | None = None  # None: for no NPU
     by_design: tuple[str, ...] = ()  # named differences that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
@@ -243,6 +290,15 @@ class Program(Data):
         return NpuOptions(
             self.compile_target, self.system_config, self.memory_mode, self.direct_drive
         )
+
+    @property
+    def npu_cost(self) -> NpuCost | None:
+        """None without an NPU, and where a delegate has no estimate."""
+        estimates = [d.estimate for d in self.delegates if d.estimate is not None]
+        if not estimates or len(estimates) < len(self.delegates):
+            return None
+        versions = {n: v for n, v in self.versions.items() if n in ETHOS_U_EXPORTERS}
+        return NpuCost(versions, tuple(estimates))
 
     @property
     def pte_path(self) -> Path:

@@ -30,6 +30,7 @@ from harness.config.npu import ProductFacts, products
 from harness.core.errors import ToolMissing, Unknown, UsageError
 from harness.system.artifact_cache import key_of
 from harness.system.files import content_digest
+from harness.system.paths import install_command
 
 EXPORTERS = ("torch", "executorch", "torchao")
 ETHOS_U_EXPORTERS = (*EXPORTERS, "ethos-u-vela", "tosa-tools")
@@ -84,6 +85,11 @@ class ExportRequest:
     layout: Layout = Layout.CHANNELS_LAST
 
     @property
+    def home(self) -> Path | None:
+        """The folder of the user's file; None for a model of the catalogue."""
+        return None if self.model.file is None else self.model.file.parent
+
+    @property
     def npu(self) -> NpuOptions:
         """Of a request for an Ethos-U. Raises what ``resolve`` does."""
         return resolve(
@@ -102,8 +108,7 @@ def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
         except metadata.PackageNotFoundError as error:
             raise ToolMissing(
                 f"the Python package '{name}' is not installed, so nothing can be exported",
-                hint="in a clone run ./hil once, which installs what the export needs; elsewhere "
-                "pip install 'executorch-hil[export]'",
+                hint=install_command("export"),
                 package=name,
             ) from error
     return found

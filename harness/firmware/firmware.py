@@ -202,8 +202,9 @@ def described(
     directory: Path, target: str, toolchain_id: str, options: Mapping[str, str], **facts: Any
 ) -> Firmware:
     """The runner built in ``directory``, whose name is its key. ``facts``: further fields. Raises
-    BuildError for an ELF without a build id."""
+    BuildError for an ELF without a build id, SectionsOverlap for one that overwrites itself."""
     elf = directory / RUNNER
+    require_disjoint(elf)
     if "build_id" not in facts:
         facts["build_id"] = build_id(elf)
     return Firmware(
@@ -216,6 +217,19 @@ def described(
         options=dict(options),
         **facts,
     )
+
+
+def require_disjoint(path: Path) -> None:
+    """Raises SectionsOverlap when sections of a program lie over each other at run time."""
+    from harness.formats.elf import read_elf
+    from harness.formats.elf_overlap import SectionsOverlap, overlaps
+
+    try:
+        found = tuple(overlaps(read_elf(path)))
+    except MalformedFile as error:
+        raise BuildError(f"{path} is not an ELF file: {error.what}", path=path) from error
+    if found:
+        raise SectionsOverlap(path.name, found)
 
 
 def build_id(elf: Path) -> str:

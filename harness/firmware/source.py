@@ -25,7 +25,7 @@ from harness.core.verdict import Word
 from harness.system.git import shown
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
-from harness.system.settings import Settings, settings
+from harness.system.settings import ROOT_VARIABLE, Settings, settings
 
 if TYPE_CHECKING:
     from harness.config.target import Target
@@ -68,6 +68,10 @@ class FirmwareSource(ABC):
     @abstractmethod
     def key(self, request: BuildRequest) -> str:
         """The cache key of the firmware of ``build``, built or not."""
+
+    def check(self, request: BuildRequest) -> None:
+        """Raises UsageError when there is no such runner, as far as known without any work."""
+        return
 
     @abstractmethod
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
@@ -137,7 +141,7 @@ class CheckoutFacts:
 
     ``diff_sha256``: of the uncommitted edits, "" without any. ``platform``: the source of start-up,
     linker script and libraries ("hil" or "sdk"). ``notes``: differences to ExecuTorch's own build.
-    ``parts``: those that are not the versions the checkout names.
+    ``parts``: those that are not the versions the checkout names. ``edited``: names of files.
     """
 
     path: str
@@ -148,6 +152,7 @@ class CheckoutFacts:
     platform: str
     notes: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -190,9 +195,6 @@ def label(source: str, checkout: CheckoutFacts | None = None) -> str:
 def full_label(source: str, checkout: CheckoutFacts | None) -> str:
     """The label, where the bundled runner has one too."""
     return label(source, checkout) or source
-
-
-ROOT_VARIABLE = "EXECUTORCH_ROOT"
 
 
 @dataclass(frozen=True)

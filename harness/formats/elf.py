@@ -169,6 +169,11 @@ class ElfFile:
         return layout.unpack_from(self.data, 16)
 
     @property
+    def type(self) -> int:
+        """e_type: 1 relocatable, 2 executable, 3 shared."""
+        return self._header[0]
+
+    @property
     def machine_number(self) -> int:
         return self._header[1]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.config.budgets import Budgets
-from harness.config.figures import MeasuredIn, gated_figures
+from harness.config.figures import MeasuredIn, figure, gated_figures
 from harness.core.verdict import Word
 
 
@@ -48,16 +48,17 @@ class CheckedFigure:
         return (self.measured or 0) - (self.accepted or 0)
 
     def describe(self) -> str:
+        unit = figure(self.figure).unit
         if self.state is State.NOT_MEASURED:
             return f"{self.figure} could not be measured, so nothing is known about it"
         if self.state is State.OVER_LIMIT:
             over = (self.measured or 0) - (self.limit or 0)
-            return f"{self.figure} is {self.measured} bytes, {over} over its limit of {self.limit}"
+            return f"{self.figure} is {self.measured} {unit}, {over} over its limit of {self.limit}"
         if self.accepted is None:
-            return f"{self.figure} is {self.measured} bytes; nothing is accepted yet"
+            return f"{self.figure} is {self.measured} {unit}; nothing is accepted yet"
         what = "grew" if self.growth > 0 else "went"
         return (
-            f"{self.figure} {what} from {self.accepted} to {self.measured} bytes "
+            f"{self.figure} {what} from {self.accepted} to {self.measured} {unit} "
             f"({self.growth:+d}, allowed up to {self.limit})"
         )
 

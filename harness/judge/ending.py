@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.core.judgement import Cause, Finding, Reason
+from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
-from harness.log.events import LAUNCH, Event, Kind, Observation
+from harness.log.events import HARNESS, LAUNCH, Event, Kind, Observation
+from harness.log.matches import MEANING
 from harness.sim.transcript import Ending
 from harness.system.process import Stop
 from harness.system.quota import QUOTA, Excess
@@ -23,7 +25,9 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
     ``build_id``: of the requested firmware; None if any firmware will do.
     """
     return (
-        failed(observation)
+        _never_began(observation, ending)
+        or _simulator_crashed(observation, ending)
+        or failed(observation, ending)
         or not_loaded(observation)
         or _ended_badly(observation, ending)
         or _wrong_firmware(observation, build_id)
@@ -31,12 +35,61 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
     )
 
 
-def failed(observation: Observation) -> Finding:
-    """The first failure line; what follows it is usually only its consequence."""
+def _never_began(observation: Observation, ending: Ending) -> Finding:
+    """A simulator that ended by itself before its guest wrote a line, whatever its words are."""
+    if ending.began or ending.native or observation.guest_line or ending.stop is not Stop.EXITED:
+        return None
+    if observation.failures and observation.failures[0].kind in LAUNCH | HARNESS:
+        return None  # the line says more
+    if not_loaded(observation) or model_limit(observation) or ending.signal in _KILLED:
+        return None
+    how = f"signal {ending.signal}" if ending.signal else f"exit status {ending.exit_status}"
+    said = [event.text for event in observation.failures[:1]]
+    if observation.last_line and observation.last_line not in said:
+        said.append(observation.last_line)
+    words = f"its last words: {' … '.join(said)}" if said else "it wrote nothing"
+    text = f"the program never began: the simulator ended by itself ({how}); {words}"
+    return Verdict.INFRA, Cause(Reason.NOT_STARTED, text, observation.lines or None)
+
+
+def _simulator_crashed(observation: Observation, ending: Ending) -> Finding:
+    """What a dying process writes is of the simulator if the simulator died."""
+    first = next(iter(observation.failures), None)
+    if ending.native or ending.signal is None or ending.signal in _KILLED or first is None:
+        return None
+    if first.kind not in LAUNCH and first.kind is not Kind.PROCESS_CRASH:
+        return None
+    text = f"the simulator was ended by signal {ending.signal}; {first.text}"
+    return Verdict.NO_VERDICT, Cause(Reason.SIMULATOR_KILLED, text, first.line)
+
+
+def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
+    """Whether the guest wrote a line with which else a simulator or the harness reports that it
+    failed: then it says nothing of them."""
+    if event.kind not in LAUNCH | HARNESS:
+        return False
+    if ending.problem is not None and event.text == plain(ending.problem):
+        return False
+    if event.kind is Kind.DISK_FULL:
+        return not ending.disk_full
+    if event.kind in HARNESS:
+        return True
+    if event.kind in (Kind.NO_ROOT, Kind.LOGIN_REFUSED):  # before Linux started the runner
+        return ending.began is not False
+    if ending.native or ending.began is not None:
+        return ending.native or bool(ending.began)
+    return observation.guest_line is not None and observation.guest_line < event.line
+
+
+def failed(observation: Observation, ending: Ending | None = None) -> Finding:
+    """The first failure line; what follows it is usually only its consequence. ``ending``: None
+    for a lone log, whose lines may be anybody's."""
     if not observation.failures:
         return None
     first: Event = observation.failures[0]
     verdict = Verdict.INFRA if first.kind in LAUNCH else _VERDICTS.get(first.kind, Verdict.FAULT)
+    of_guest = ending is not None and _of_guest(first, observation, ending)
+    verdict = Verdict.FAULT if of_guest else verdict
     facts: dict[str, Any] = dict(first.facts)
     operators = [
         f.facts["operator"]
@@ -52,6 +105,8 @@ def failed(observation: Observation) -> Finding:
         facts["operator"] = operator
         text = f"{operator}: {text}"
     text += _MEANINGS.get(first.kind, "")
+    text += f": {facts[MEANING]}" if MEANING in facts else ""
+    text += "; the guest wrote this line, so it says nothing of the simulator" if of_guest else ""
     return verdict, Cause(first.kind.value, text, first.line, facts)
 
 
@@ -95,6 +150,7 @@ _VERDICTS = {
     Kind.GUEST_SILENT: Verdict.HANG,
     Kind.BOARD_SILENT: Verdict.NO_VERDICT,
     Kind.CONSOLE_DAMAGED: Verdict.NO_VERDICT,
+    Kind.FORMAT_UNKNOWN: Verdict.NO_VERDICT,
     Kind.WRONG_PROGRAM: Verdict.NO_VERDICT,
 }
 _STOPS = {
@@ -113,7 +169,6 @@ _TOO_MUCH = {
 _KILLED: dict[int, Verdict] = dict.fromkeys(
     (signal.SIGHUP, signal.SIGKILL, signal.SIGTERM), Verdict.INFRA
 )
-_NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
 
 
 def _ended_badly(observation: Observation, ending: Ending) -> Finding:
@@ -129,8 +184,8 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
         return bad(Verdict.HANG, ending.stop, _hang_text(observation, ending), facts)
     if ending.signal == signal.SIGSYS:  # of ``confine.filter_program``
         text = (
-            "left with an exit status that is a multiple of 256, of which only 0 would be seen; "
-            "or made a system call of another architecture"
+            "left with an exit status that would be taken for another end: a multiple of 256 for "
+            "0, and 129 to 192 for a signal; or made a system call of another architecture"
         )
         return bad(Verdict.FAULT, Reason.EXIT_STATUS, text)
     if ending.signal is not None:
@@ -144,9 +199,6 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
     if ending.exit_status is None:
         text = "the guest ended, and never said how the runner did"
         return bad(Verdict.NO_VERDICT, Reason.EXIT_UNKNOWN, text)
-    if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
-        text = f"the simulator was not started: exit status {ending.exit_status}"
-        return bad(Verdict.INFRA, Reason.NOT_STARTED, text)
     if ending.exit_status != 0:
         which = _input_set(observation, len(observation.completed) - 1)
         text = f"ended with exit status {ending.exit_status}{which}"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.budgets import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
-from harness.export.program import OutputAccuracy, TensorSpec, Witnessed
+from harness.export.estimates import NpuCost
+from harness.export.program import Delegation, OutputAccuracy, TensorSpec, Witnessed
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
@@ -153,7 +154,7 @@ class Evidence:
     simulator. ``differences``: what the simulator lacks of the board.
     ``mismatch_at``: where NPU and TOSA, or ExecuTorch and the model, first disagree, ``blame``:
     whose fault that is, when that was looked for.
-    ``accuracy`` and ``witness``: of the program, as its export found them.
+    ``accuracy`` and what follows it: of the program, as its export found them.
     ``console_bytes``: how many the kept console has; None when there is no such file.
     """
 
@@ -168,6 +169,8 @@ class Evidence:
     console_bytes: int | None = None
     accuracy: tuple[OutputAccuracy, ...] = ()
     witness: Witnessed | None = None
+    delegation: Delegation | None = None
+    npu_cost: NpuCost | None = None
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,8 @@ class Expectation:
     ``accepted_defects``, with which it may pass; ``defects_unread``: why that is not known.
     ``accept_command``: how to accept the case, where a run without an accepted one fails, else "".
     ``program_difference``: what the program is against the one of the accepted run, None where it
-    is that one or there is none; with ``strict`` that is a failure. Raises ValueError for a
+    is that one or there is none; with ``strict`` that is a failure. ``counts_instructions``: the
+    clock of the run counts the CPU's. Raises ValueError for a
     tolerance that nobody can ask for.
     """
 
@@ -200,6 +204,7 @@ class Expectation:
     defects: tuple[ProgramDefect, ...] = ()
     accepted_defects: tuple[ProgramDefect, ...] = ()
     defects_unread: str = ""
+    counts_instructions: bool = False
 
     @property
     def other_program(self) -> Reference | None:

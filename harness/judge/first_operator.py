@@ -28,14 +28,23 @@ class FirstDifference:
     read: tuple[int, ...] = ()
     sure: bool = True
 
+    @property
+    def place(self) -> str:
+        return f"instruction {self.instruction} ({self.operator})"
+
     def __str__(self) -> str:
         before = f", after {self.after}, where all is right" if self.after and self.sure else ""
-        return f"instruction {self.instruction} ({self.operator}){before}"
+        return f"{self.place}{before}"
 
 
 def first_difference(program: CuttableProgram, differs: Differs) -> FirstDifference | None:
     """None if everything that the outputs depend on is right, or if that is unknown."""
     return _Search(program, differs).found()
+
+
+def first_upstream(program: CuttableProgram, differs: Differs, instruction: int) -> FirstDifference:
+    """The first among what ``instruction`` depends on that differs: itself if nothing else."""
+    return _Search(program, differs).upstream(instruction)
 
 
 class _Search:
@@ -57,7 +66,15 @@ class _Search:
         end = next(filter(self._wrong, self._ends), None)
         if end is None:
             return None
-        number = self._earliest(end)
+        return self._described(self._earliest(end))
+
+    def upstream(self, instruction: int) -> FirstDifference:
+        number = next(n for n, step in enumerate(self._steps) if step.number == instruction)
+        while (source := self._wrong_source(number)) is not None:
+            number = source
+        return self._described(number)
+
+    def _described(self, number: int) -> FirstDifference:
         step, read = self._steps[number], self._read[number]
         sure = all(self._wrong(source) is False for source in read.values())
         after = self._steps[max(read.values())].operator if read else ""
@@ -66,8 +83,11 @@ class _Search:
     def _earliest(self, last: int) -> int:
         """``last`` is wrong."""
         first = bisect_left(range(last), True, key=lambda number: bool(self._wrong(number)))
-        source = next(filter(self._wrong, self._read[first].values()), None)
+        source = self._wrong_source(first)
         return first if source is None else self._earliest(source)
+
+    def _wrong_source(self, number: int) -> int | None:
+        return next(filter(self._wrong, self._read[number].values()), None)
 
     def _wrong(self, number: int) -> bool | None:
         if number not in self._known:

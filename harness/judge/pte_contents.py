@@ -9,7 +9,7 @@ computes, and where in memory. Registers: ``harness.npu.registers``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -73,6 +73,12 @@ def contents_of(pte: Path) -> ProgramContents:
         raise MalformedFile(f"{pte} contradicts itself: {error}", 0) from error
 
 
+def npu_streams(content: bytes) -> list[bytes]:
+    """Of an Ethos-U's delegates, in the order of their calls, as verdicts number them. Raises
+    MalformedFile if it is no program, and ToolMissing without the wheel."""
+    return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
+
+
 class _Reader:
     def __init__(self, view: memoryview) -> None:
         schema = load_schema(PTE)
@@ -110,6 +116,14 @@ class _Reader:
             digest_of(shared) if shared else "",
             tuple(operators),
         )
+
+    def npu_streams(self) -> Iterator[bytes]:
+        for plan in self._program.items("execution_plan"):
+            for call in filter(None, calls_of(plan)):
+                if call.name == "DelegateCall":
+                    delegate = plan.items("delegates")[call.get("delegate_index")]
+                    if delegate.get("id") == ETHOS_U:
+                        yield bytes(self._blob(delegate))
 
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]

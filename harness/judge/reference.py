@@ -21,6 +21,7 @@ from harness.config.case import Case, is_user_file, repository_of
 from harness.config.figures import MeasuredIn, figure
 from harness.config.schema import Data, checked
 from harness.core.errors import InfraError, UsageError
+from harness.export.estimates import NpuCost
 from harness.export.program import OutputAccuracy
 from harness.firmware.source import BUNDLED, label, source_names
 from harness.judge.program_contents import ProgramContents
@@ -43,6 +44,7 @@ class Reference(Data):
     a program under ``ANY_TOOLCHAIN``, that of a runner under its toolchain. ``history`` says
     when, why, for which toolchain, and what became of each figure, oldest first. ``truth``:
     these outputs are what every firmware has to give for this program, whatever the oracle says.
+    ``npu_cost``: Vela's estimate of each operator, to say which one grew.
     """
 
     pte_sha256: str
@@ -54,6 +56,7 @@ class Reference(Data):
     truth: bool = False
     contents: ProgramContents | None = None
     accuracy: tuple[OutputAccuracy, ...] = ()
+    npu_cost: NpuCost | None = None
 
     def accepted(self, toolchain: str) -> dict[str, int]:
         """The accepted figures for one toolchain."""
@@ -87,6 +90,7 @@ class Acceptance:
     truth: bool = False
     contents: ProgramContents | None = None
     accuracy: tuple[OutputAccuracy, ...] = ()
+    npu_cost: NpuCost | None = None
     program_change: str = ""
 
 
@@ -108,6 +112,8 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
             **{t: FoldedAnatomy.of(a) for t, a in accepting.anatomies.items()},
         },
     )
+    if "program" in accepting.stages:
+        new = replace(new, npu_cost=accepting.npu_cost)
     if accepting.outputs is not None:
         new = replace(
             new,
@@ -205,6 +211,7 @@ def render(reference: Reference) -> str:
         **({"truth": True} if reference.truth else {}),
         **({"accuracy": [*map(asdict, reference.accuracy)]} if reference.accuracy else {}),
         "history": reference.history,
+        **({} if reference.npu_cost is None else {"npu_cost": reference.npu_cost.to_fields()}),
         **({} if reference.contents is None else {"contents": asdict(reference.contents)}),
         "anatomies": {t: a.to_fields() for t, a in sorted(reference.anatomies.items())},
     }

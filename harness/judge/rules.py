@@ -15,8 +15,10 @@ from harness.config.case import OR_ALLOW
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.judge import npu_cost
 from harness.judge.accuracy import accuracy_notes, check_accuracy
 from harness.judge.budget_check import State, check
+from harness.judge.delegation import check_delegation, delegation_note
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
@@ -36,8 +38,9 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _program_changed(expectation)
         or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
         or _inaccurate(evidence, expectation)
+        or _undelegated(evidence, expectation)
         or _reference_program(evidence.outputs, expectation)
-        or _over_budget(evidence.metrics, expectation)
+        or _over_budget(evidence, expectation)
         or _not_accepted(expectation)
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
@@ -73,6 +76,7 @@ def _explained(finding: Finding, place: str | None, blame: Blame | None) -> Find
         cause = _with(cause, f"first: {place}", {"mismatch_at": place})
     if blame is not None and may_be_blamed(finding):
         cause = _with(cause, f"whose fault: {blame.text}", blame.facts)
+        cause = replace(cause, kind=blame.reason or cause.kind)
     return verdict, cause
 
 
@@ -201,8 +205,8 @@ def _another_program(accepted: Reference, outputs: Outputs, expectation: Expecta
     )
 
 
-def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
-    reference = expectation.reference
+def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
+    reference, metrics = expectation.reference, evidence.metrics
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
     silent = _not_reported(metrics, expectation)
     checked = [
@@ -218,8 +222,11 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     if over or grown:
         reason = Reason.OVER_LIMIT if over else Reason.GROWN
         failed = over or sorted(grown, key=lambda f: -f.growth)
-        text = "; ".join(f.describe() for f in failed)
-        facts = {"metrics": [f.figure for f in failed]}
+        facts: dict[str, Any] = {"metrics": [f.figure for f in failed]}
+        if any(f.figure == npu_cost.FIGURE for f in failed):
+            before = None if reference is None else reference.npu_cost
+            facts["npu"] = npu_cost.reasons(before, evidence.npu_cost)
+        text = "; ".join([*(f.describe() for f in failed), *facts.get("npu", ())])
         return Verdict.OVER_BUDGET, Cause(reason, text, None, facts)
     return None
 
@@ -234,6 +241,15 @@ def _inaccurate(evidence: Evidence, expectation: Expectation) -> Finding:
     text = "; ".join(each.describe() for each in found[:_MOST_NAMES])
     facts = {"accuracy": [asdict(each) for each in found]}
     return Verdict.OVER_BUDGET, Cause(Reason.ACCURACY, text, None, facts)
+
+
+def _undelegated(evidence: Evidence, expectation: Expectation) -> Finding:
+    found = check_delegation(evidence.delegation, expectation.budgets)
+    if found is None:
+        return None
+    return Verdict.OVER_BUDGET, Cause(
+        Reason.NOT_DELEGATED, found.describe(), None, {"delegation": asdict(found)}
+    )
 
 
 def _not_accepted(expectation: Expectation) -> Finding:
@@ -267,6 +283,9 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
 
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = accuracy_notes(evidence.accuracy, evidence.witness, expectation.budgets)
+    if evidence.delegation is not None:
+        note = delegation_note(evidence.delegation, evidence.observation.first_ticks)
+        notes += [note] if note else []
     notes += [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
     other = expectation.other_program
     if other is not None and (finding is None or finding[1].kind != Reason.REFERENCE_PROGRAM):

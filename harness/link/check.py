@@ -1,5 +1,5 @@
-"""``hil link check --overridable``: proves that a weak default can be replaced, in every program of
-a build."""
+"""``hil link check``: whether sections of a program lie over each other when it runs, and, with
+``--overridable``, that a weak default can be replaced, in every program of a build."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from harness.core.errors import NotThere, UsageError
 from harness.formats.demangle import demangled
 from harness.formats.elf import STB_GLOBAL, STB_WEAK, read_elf
+from harness.formats.elf_overlap import SectionsOverlap, overlaps
 from harness.link.build import link_commands
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.failure import CodePlace
@@ -50,6 +51,21 @@ class Checked:
             for f in self.findings
         ]
         return "\n".join([*lines, "overridable" if self.holds else "not proven overridable"])
+
+
+def require_no_overlap(path: Path) -> tuple[str, ...]:
+    """Every program of a build directory, or only ``path``, whose sections were looked at. Raises
+    SectionsOverlap for the first that overwrites itself."""
+    if not path.exists():
+        raise NotThere(path, "file or directory")
+    programs = [path] if path.is_file() else [c.directory / c.output for c in link_commands(path)]
+    looked_at = []
+    for program in programs:
+        if program.is_file():
+            if found := tuple(overlaps(read_elf(program))):
+                raise SectionsOverlap(str(program), found)
+            looked_at.append(str(program))
+    return tuple(looked_at)
 
 
 def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:

@@ -34,6 +34,7 @@ from harness.link.failure import Failure, FailureKind, archive_of, file_name, ke
 from harness.link.index import load
 from harness.link.log.messages import without_linker
 from harness.link.log.parse import parse
+from harness.system.files import whole_folder
 from harness.system.progress import Progress
 
 _T = TypeVar("_T")
@@ -126,7 +127,8 @@ class _Reducer:
         words = self.linker.argv(pieces, stubs)
         message = _message(text, self.linker.goal)
         reduced = Reduced(out, self.target, objects, stubs, len(call.inputs), len(words), message)
-        _write_folder(reduced, self.again, self.work, words)
+        with whole_folder(out) as folder:
+            _write_folder(folder, reduced, self.again, self.work, words)
         return reduced
 
     def _fewer_inputs(self, pieces: list[LinePiece]) -> list[LinePiece]:
@@ -246,9 +248,10 @@ def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T
     return current
 
 
-def _write_folder(reduced: Reduced, again: FailedLink, work: Path, words: Sequence[str]) -> None:
-    out, failure = reduced.directory, reduced.failure
-    out.mkdir(parents=True)
+def _write_folder(
+    out: Path, reduced: Reduced, again: FailedLink, work: Path, words: Sequence[str]
+) -> None:
+    failure = reduced.failure
     for file in sorted(work.rglob("*")):
         name = file.relative_to(work)
         used = str(name) in words or file.suffix not in (".o", ".obj", ".a", ".elf")

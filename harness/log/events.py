@@ -40,6 +40,7 @@ class Kind(Word):
     BOARD_SILENT = "board_silent"
     BOARD_RESTARTED = "board_restarted"
     CONSOLE_DAMAGED = "console_damaged"
+    FORMAT_UNKNOWN = "format_unknown"  # the C library does not know %zu
     WRONG_PROGRAM = "wrong_program"  # in the board's flash
     PROCESS_CRASH = "process_crash"
     ASSERTION = "assertion_failed"
@@ -81,6 +82,18 @@ LAUNCH = frozenset(
         Kind.DISK_FULL,
         Kind.BOARD_UNREACHABLE,
         Kind.BOARD_LOST,
+    }
+)
+# Lines that begin with "hil: ": the harness writes them about a guest or a board that it drives.
+HARNESS = frozenset(
+    {
+        Kind.GUEST_SILENT,
+        Kind.BOARD_UNREACHABLE,
+        Kind.BOARD_LOST,
+        Kind.BOARD_SILENT,
+        Kind.BOARD_RESTARTED,
+        Kind.CONSOLE_DAMAGED,
+        Kind.WRONG_PROGRAM,
     }
 )
 # A CPU's exception, with registers beside it where the platform prints them.
@@ -279,6 +292,7 @@ class Observation:
     stop: SimulatorStop | None = None
     bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
     runner_line: int | None = None  # the first line of a runner
+    guest_line: int | None = None  # the first line that no simulator writes, but its guest
     versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
     cut: bool = False  # the last line has no end
     ended_line: int | None = None
@@ -290,6 +304,11 @@ class Observation:
     def complete_line(self) -> int | None:
         """The last end marker; None unless every process has said its own."""
         return None if None in self.completed or not self.completed else self.completed[-1]
+
+    @property
+    def first_ticks(self) -> tuple[OpTicks, ...]:
+        """Of the first input set."""
+        return tuple(each for each in self.op_ticks if each.input_set == 0)
 
     @property
     def bundle_passes(self) -> int:

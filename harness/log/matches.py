@@ -129,6 +129,35 @@ _OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
 # "npu.macs_per_cc=8, optimizer.macs_per_cc=7" in the messages of the NPU's driver
 _FIGURE = re.compile(rb"((?:\w+\.)?\w+)=(0x[0-9a-fA-F]+|-?\d+)")
 
+# STATUS of an Ethos-U: status_r in ethosu55_interface.h, ethosu85_interface.h of the driver.
+MEANING: Final = "meaning"  # the fact that has it in words
+_STATUS: Final = {
+    4: "a command that it does not know",
+    7: "weights that cannot be decompressed",
+    8: "an ECC fault of its memory",
+    9: "a branch that leads out of the commands",
+}
+_BUS_ABORT, _INTERFACE, _CHANNEL = 2, 11, 12  # the places of their bits
+_CHANNELS: Final = {
+    0: "reading a command",
+    1: "reading an input",
+    2: "reading weights",
+    3: "reading scales",
+    4: "reading a copy",
+    8: "writing an output",
+    9: "writing a copy",
+}
+
+
+def npu_status(status: int) -> str:
+    """What the NPU reports in its register STATUS; "" for nothing bad."""
+    found = [words for bit, words in _STATUS.items() if status >> bit & 1]
+    if status >> _BUS_ABORT & 1:
+        channel = status >> _CHANNEL & 15
+        doing = _CHANNELS.get(channel, f"using its channel {channel}")
+        found.append(f"a bus abort on its AXI interface M{status >> _INTERFACE & 1} while {doing}")
+    return " and ".join(found)
+
 
 class Matches:
     """Collects events; ``settle`` decides at the end which doubted lines were failures."""
@@ -161,6 +190,8 @@ class Matches:
                 kind, found = known.get(code, kind), code_facts(code)
         elif kind is Kind.NPU_ERROR:
             found |= {text(name): text(value) for name, value in _FIGURE.findall(line)}
+            if meaning := npu_status(int(found.get("status", "0"), 0)):
+                found[MEANING] = meaning
         elif kind is Kind.FILE_NOT_OPENED and _OUTSIDE.search(match["path"]):
             found["outside"] = "the guest reached for a file outside of its directory"
         self.add(kind, number, line, found, row.doubt)

@@ -15,6 +15,8 @@ from typing import Final
 
 from harness.log.events import (
     ENDS,
+    HARNESS,
+    LAUNCH,
     Doubt,
     Item,
     Kind,
@@ -62,6 +64,7 @@ _BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time
 # another program: the runner's own, a script, the CI system.
 _NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
 _MOST_STRAYS = 3
+_BEFORE_GUEST = LAUNCH | HARNESS | {Kind.PROCESS_CRASH}  # failures that need no guest
 _MOST_BOOTS = 3  # without an end between them: the board resets again and again
 # The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
 _BARE: Final = (
@@ -185,6 +188,7 @@ class LogParser:
             stop=figures.stop,
             bundle_lines=tuple(figures.passes),
             runner_line=self._runner,
+            guest_line=self._guest_line(),
             versions=figures.versions,
             cut=cut,
             ended_line=figures.ended_line,
@@ -192,6 +196,12 @@ class LogParser:
             strays=tuple(self._strays),
             strays_settled=self._strays_settled,
         )
+
+    def _guest_line(self) -> int | None:
+        guest = (f.line for f in self._matches.failures if f.kind not in _BEFORE_GUEST)
+        steps = (step.line for step in self._figures.progress)
+        runner = () if self._runner is None else (self._runner,)
+        return min((*runner, *steps, *guest), default=None)
 
     def _settle(self) -> None:
         """What only the end shows: whether all jobs went well, and which failures mattered."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -264,8 +264,8 @@ def exporter_choice(config: pytest.Config) -> ExporterChoice:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Once, as soon as the session is known to run cases: whose firmware, unless it is the bundled
-    one, and which cases are left out."""
+    """Once, as soon as the session is known to run cases: whose firmware and whose exporter, unless
+    it is the bundled one and the wheel's."""
     if not config.stash.get(_ACTIVE, False) or config.stash.get(_HEADER_SHOWN, False):
         return []
     config.stash[_HEADER_SHOWN] = True
@@ -276,14 +276,23 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         lines.append(f"hil: firmware: {sources}; ExecuTorch in {choice.root}")
     if (exporter := exporter_choice(config).root) is not None:
         lines.append(f"hil: exporter: the checkout in {exporter}")
-    if npu_case_selection(config) != "all":
+    return lines
+
+
+def pytest_report_collectionfinish(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> list[str]:
+    """The header of a session that a test activates, and which cases for an Ethos-U are left out,
+    if there are any."""
+    lines = pytest_report_header(config)
+    markers = {marker.name for item in items for marker in item.iter_markers()}
+    sampled = config.stash.get(_ACTIVE, False) and npu_case_selection(config) != "all"
+    if sampled and any(map(_ETHOS_U_MARKER.fullmatch, markers)):
         lines.append(_SAMPLE_NOTE)
     return lines
 
 
-pytest_report_collectionfinish = pytest_report_header  # of a session that a test activates
-
-
+_ETHOS_U_MARKER = re.compile(r"u\d+")
 _SAMPLE_NOTE = (
     "hil: Ethos-U cases are a sample: all models in the default memory mode, one in one mode "
     "of each other placement and on each other MAC count; all with --hil-npu-cases=all or -m u85"

@@ -1,4 +1,5 @@
-"""Who is told of a night: by one message, and by issues on GitHub.
+"""Who is told of a night: by one message, and by issues on GitHub. A gate's table is a comment of a
+pull request, which is kept up to date.
 
 A message goes to whoever the suite names, by apprise, which knows mail, Slack, Teams and a hundred
 other services by their URLs.
@@ -49,8 +50,8 @@ class NotDelivered(InfraError):
     def __init__(self, service: str, why: str) -> None:
         self.service = service
         super().__init__(
-            f"the night was not told to {service}: {why}",
-            hint="`hil nightly page --tell SUITE.yaml` tells it once more",
+            f"nothing was told to {service}: {why}",
+            hint="`hil nightly page --tell SUITE.yaml` or `hil gate --comment` tells it once more",
         )
 
 
@@ -79,6 +80,19 @@ class Issues:
     def comment(self, number: int, body: str) -> None:
         self._call("POST", f"/{number}/comments", {"body": body})
 
+    def comment_once(self, number: int, marker: str, body: str) -> str:
+        """Updates the comment that begins with ``marker``, else posts it: "updated", "posted"."""
+        for page in count(1):
+            found = self._call("GET", f"/{number}/comments?per_page={_AT_ONCE}&page={page}")
+            for each in found:
+                if str(each["body"]).startswith(marker):
+                    self._call("PATCH", f"/comments/{each['id']}", {"body": f"{marker}\n{body}"})
+                    return "updated"
+            if len(found) < _AT_ONCE:
+                break
+        self.comment(number, f"{marker}\n{body}")
+        return "posted"
+
     def _call(self, method: str, path: str, fields: Mapping[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
             f"{self.api}/repos/{self.repository}/issues{path}",
@@ -95,7 +109,11 @@ class Issues:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            hint = "; the job needs `permissions: issues: write`" if error.code == 403 else ""
+            hint = (
+                "; the job needs `permissions: issues: write`, for a comment `pull-requests: write`"
+                if error.code == 403
+                else ""
+            )
             raise NotDelivered("GitHub's issues", f"{error.code} {error.reason}{hint}") from error
         except (OSError, ValueError) as error:
             raise NotDelivered("GitHub's issues", str(error)) from error

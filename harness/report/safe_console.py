@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -11,9 +13,18 @@ from rich.text import Text
 
 from harness.core.safe_text import plain, without_controls
 
+_UNBOUNDED = 10_000  # columns
+_NAME = 16  # columns that a name has in the narrowest table
+
 
 class Terminal(Console):
-    """A Console that shows control characters instead of obeying them; its own styles stay."""
+    """A Console that shows control characters instead of obeying them; its own styles stay. A file
+    or a pipe has no width: nothing in it is folded."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if not self.is_terminal and "width" not in options and "COLUMNS" not in os.environ:
+            self.width = _UNBOUNDED
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -28,6 +39,33 @@ class Terminal(Console):
 def say(console: Console, text: str | Text, style: str = "") -> None:
     """One line, whoever wrote it: nothing in it is markup, and it is not wrapped."""
     console.print(Text(plain(text), style) if isinstance(text, str) else text, soft_wrap=True)
+
+
+def fitted(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
+    """A table of ``columns`` that fits into the console's width. The first column is a name, which
+    is cut at its left but never folded; then figures are left out, from the right, but never the
+    second column."""
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    widths = [
+        max([len(head.removeprefix(">")), *(row[n].cell_len for row in cells)])
+        for n, head in enumerate(heads)
+    ]
+    gap = 2 if sum(widths) + 2 * len(widths) <= console.width else 1
+    shown, least = len(heads), min(_NAME, widths[0])
+    while shown > 2 and least + sum(widths[1:shown]) + gap * shown > console.width:
+        shown -= 1
+    room = max(least, console.width - sum(widths[1:shown]) - gap * shown)
+    table = columns(*heads[:shown])
+    table.collapse_padding = gap == 1
+    for column in table.columns:
+        column.no_wrap = True
+    for name, *figures in cells:
+        table.add_row(cut_left(name.plain, room), *figures[: shown - 1])
+    return table
+
+
+def cut_left(name: str, room: int) -> str:
+    return name if len(name) <= room else f"\N{HORIZONTAL ELLIPSIS}{name[1 - room :]}"
 
 
 def columns(*heads: str, style: str = "bold") -> Table:

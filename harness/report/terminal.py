@@ -13,14 +13,17 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.config import strict_yaml
-from harness.core.safe_text import counted, grouped
+from harness.core.safe_text import counted, grouped, plain
 from harness.core.verdict import Verdict
+from harness.judge import npu_cost
 from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
-from harness.report.safe_console import columns, say
+from harness.report.safe_console import columns, fitted, say
 from harness.report.summary import by_note, summarise
+from harness.report.templates import filled
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord
+from harness.system.files import disk_errors, write_whole
 
 if TYPE_CHECKING:
     from harness.run.bundle import Replay  # zstandard, which few verbs need
@@ -31,10 +34,13 @@ class Advice(NamedTuple):
     do: str
 
 
+_HERE = Path(__file__).parent
+
+
 @cache
 def causes() -> dict[str, Advice]:
     """Of every cause that has advice of its own, by its kind."""
-    table = strict_yaml.read(Path(__file__).with_name("causes.yaml")).data
+    table = strict_yaml.read(_HERE / "causes.yaml").data
     return {kind: Advice(**row) for kind, row in table.items()}
 
 
@@ -45,7 +51,6 @@ def advice(verdict: Verdict, kind: str | None) -> Advice:
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
-_UNBOUNDED = 10_000  # columns of a terminal
 _FIGURE_COLUMNS = {
     ".pte": "pte_bytes",
     "text": "elf_text",
@@ -72,8 +77,7 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     to look."""
     for title in dict.fromkeys(map(_table_title, records)):
         _print_table(console, title, [r for r in records if _table_title(r) == title])
-    for record in records:
-        _print_cause(console, record)
+    _print_causes(console, records)
     _print_notes(console, records)
     passed = sum(r.verdict.passed for r in records)
     style = "green" if passed == len(records) else "red"
@@ -93,24 +97,30 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     where = ", ".join(sorted(simulators))
     checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
-    ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
+    estimated = any(npu_cost.FIGURE in r.metrics for r in records)
+    units = "sizes in bytes" + ", npu kcyc estimated by Vela" * estimated
+    ran = f" on {where}; {counted(sets, 'input set')}, {units}" if where else ": nothing ran"
     say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
     decibels = ["dB"] if any(r.accuracy for r in records) else []
-    heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS)
-    table = columns("model", "verdict", *(f">{head}" for head in heads))
-    table.columns[1].no_wrap = True
+    npu = ["npu kcyc"] if any(npu_cost.FIGURE in r.metrics for r in records) else []
+    heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS, *npu)
+    rows: list[tuple[str | Text, ...]] = []
     for record in records:
         lsb = "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}"
         agreement = [_oracle_distances(record).get(other, "-") for other in others]
         accuracy = [_decibels(record) for _ in decibels]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
-        table.add_row(
-            record.case.name, styled_verdict(record), lsb, *agreement, *accuracy, *figures
-        )
-    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED))
-    table.collapse_padding = needed.maximum > console.width
-    console.print(table)
+        figures += [_kilocycles(record) for _ in npu]
+        name, verdict = record.case.shown_name, styled_verdict(record)
+        rows.append((name, verdict, lsb, *agreement, *accuracy, *figures))
+    console.print(fitted(console, ("model", "verdict", *(f">{head}" for head in heads)), rows))
+
+
+def _kilocycles(record: RunRecord) -> str:
+    """An estimate of Vela's, for all delegates."""
+    cycles = record.metrics.get(npu_cost.FIGURE)
+    return "-" if cycles is None else f"{cycles / 1000:,.1f}"
 
 
 def _decibels(record: RunRecord) -> Text:
@@ -139,26 +149,34 @@ def _simulator(record: RunRecord) -> str:
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
-    """Each note once, with the models it holds for: the target stands above its table."""
+    """Each note once, with the models it holds for, unless it holds for all: the target stands
+    above its table."""
     titles = [record.title.removeprefix(f"{record.case.board}/") for record in records]
     runs = [replace(summarise(r), title=t) for r, t in zip(records, titles, strict=True)]
     for note, labels in by_note(runs).items():
-        say(console, f"note: {note} ({', '.join(labels)})", "dim")
+        which = f" ({', '.join(labels)})" if len(labels) < len(records) else ""
+        say(console, f"note: {note}{which}", "dim")
 
 
-def _print_cause(console: Console, record: RunRecord) -> None:
-    cause = record.cause
-    if cause is not None:
-        details = fault_details(cause.facts or {})
-        verdict = styled_verdict(record)
-        title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.label}")
+def _print_causes(console: Console, records: Sequence[RunRecord]) -> None:
+    """Each cause once: what stops a build stops the run of every model."""
+    found: dict[object, list[RunRecord]] = {}
+    for record in records:
+        if record.cause is not None:
+            what = (record.verdict, record.cause.label, record.cause.text, record.run_dir)
+            found.setdefault(what, []).append(record)
+    for first, *others in found.values():
+        assert first.cause is not None
+        details = fault_details(first.cause.facts or {})
+        names = ", ".join([first.title, *(other.title for other in others)])
+        title = Text.assemble((names, "bold"), ": ", styled_verdict(first), f" {first.cause.label}")
         console.print()
         say(console, title)
-        say(console, f"  {cause.text}")
-        if details is not None and details not in cause.text:
+        say(console, f"  {first.cause.text}")
+        if details is not None and details not in first.cause.text:
             say(console, f"  {details}")
-        if record.run_dir:
-            say(console, f"  evidence: {record.run_dir}")
+        if first.run_dir:
+            say(console, f"  evidence: {first.run_dir}")
 
 
 def fault_details(facts: Mapping[str, Any]) -> str | None:
@@ -183,18 +201,43 @@ def fault_place(facts: Mapping[str, Any]) -> str | None:
     return None
 
 
+_MOST_ROWS = 15
+
+
 def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
-    """Ticks per operator of the first input set, largest first (instructions on QEMU)."""
+    """The layers that matter most: instructions of the CPU in the first input set, and Vela's
+    estimate of the NPU, each with its share of its own column."""
     for record in records:
-        if not record.op_ticks:
+        rows = record.profile
+        if not rows:
             continue
-        table = columns("operator", ">calls", ">ticks", ">share")
+        table = columns("layer", "operator", ">instructions", ">share", ">npu cycles", ">share")
         table.title, table.title_justify = Text(record.title), "left"
-        total = sum(ticks for _, ticks in record.op_ticks.values())
-        ordered = sorted(record.op_ticks.items(), key=lambda item: -item[1][1])
-        for operator, (calls, ticks) in ordered:
-            table.add_row(operator, str(calls), f"{ticks:,}", f"{ticks / max(total, 1):.1%}")
+        cpu, npu = sum(row.cpu for row in rows), sum(row.npu for row in rows)
+        for row in rows[:_MOST_ROWS]:
+            figures = (*_shared(row.instructions, cpu), *_shared(row.cycles, npu))
+            times = f" x{row.calls}" if row.calls > 1 else ""
+            name = row.operator.rpartition("::")[2].removesuffix(".out")
+            table.add_row(row.layer, name + times, *figures)
         console.print(table)
+        if rest := rows[_MOST_ROWS:]:
+            say(console, f"{len(rest)} more rows: --json has all", "dim")
+        if npu:
+            say(console, "npu cycles are Vela's estimate, and no part of the instructions", "dim")
+
+
+def _shared(value: int | None, total: int) -> tuple[str, str]:
+    return ("", "") if value is None else (f"{value:,}", f"{value / max(total, 1):.1%}")
+
+
+def write_profile(file: Path, records: Sequence[RunRecord]) -> None:
+    """Raises DiskError."""
+    values = {
+        "records": [(record.title, record.profile) for record in records if record.profile],
+        "style": (_HERE / "page" / "night.css").read_text("utf-8"),
+    }
+    with disk_errors("writing the profile"):
+        write_whole(file, filled(_HERE / "profile.html", values, {"number": grouped}))
 
 
 def judged_log_text(log: JudgedLog, verbose: bool) -> str:
@@ -226,6 +269,8 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
     for trial in bisection.trials:
         mark = (f"{trial.mark:5}", _MARK_STYLES[trial.mark])
         say(console, Text.assemble(mark, f" {trial.commit}  ", _trial_verdict(trial)))
+        if trial.mark is Mark.SKIP and trial.record.cause is not None:
+            say(console, plain(f"      {trial.record.cause.text}"))
     counts = Counter(trial.mark for trial in bisection.trials)
     marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
     say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
 from harness.config.case import RUNNER, Case, parse_case
 from harness.config.case_budgets import budgets_of
+from harness.config.figures import figure
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
@@ -39,7 +41,7 @@ from harness.system.settings import OWN
 Only = Literal["size", "outputs"]
 _ACCEPTABLE = (Reason.GROWN, Reason.ACCURACY, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
 # A run that becomes the truth may differ from the oracle and from the truth until now.
-_TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.TRUTH_OUTPUTS)
+_TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.FLOAT_ROUNDING, Reason.TRUTH_OUTPUTS)
 
 
 class NotAcceptable(HarnessError):
@@ -59,12 +61,20 @@ class Proposal:
     change: str
     written: bool
     record: RunRecord | None  # None when nothing was run
+    is_new: bool = False  # nothing was accepted before
+    figures: Mapping[str, int] = field(default_factory=dict)  # that are accepted
 
     def text(self) -> str:
         if not self.change:
             return f"{self.case.id}: nothing changes, {self.path} already says this"
         done = "written: review and commit it" if self.written else "not written (--dry-run)"
-        return "\n".join([self.change, *self._of_run(), f"{self.path} {done}"])
+        change = self._of_new() if self.is_new else self.change
+        return "\n".join([change, *self._of_run(), f"{self.path} {done}"])
+
+    def _of_new(self) -> str:
+        """The figures: a reviewer reads the rest in the file."""
+        figures = (f"  {name} {number:,}" for name, number in self.figures.items())
+        return "\n".join([f"{self.case.id}: new reference", *figures])
 
     def _of_run(self) -> list[str]:
         """What a reviewer must know about the run that gave these outputs and figures."""
@@ -135,7 +145,9 @@ def accept_case(
         with disk_errors("writing the reference"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, render(new))
-    return Proposal(case, path, "" if same else diff(path, old, new), not (same or dry_run), record)
+    change, written = "" if same else diff(path, old, new), not (same or dry_run)
+    figures = {n: v for n, v in accepting.figures.items() if figure(n).gated}
+    return Proposal(case, path, change, written, record, old is None, figures)
 
 
 def _refuse_harness_references(case: Case, root: Path) -> None:
@@ -165,6 +177,7 @@ def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:
         stages=tuple(m.stage for m in found),
         figures={name: value for m in found for name, value in m.figures.items()},
         anatomies={found[0].toolchain: found[0].anatomy},
+        npu_cost=found[0].npu_cost,
     )
 
 
@@ -213,6 +226,7 @@ def _run(
         stages=("run", "program"),
         figures={**record.metrics, **program.figures},
         anatomies={ANY_TOOLCHAIN: program.anatomy},
+        npu_cost=program.npu_cost,
     ), record
 
 

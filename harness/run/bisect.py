@@ -17,9 +17,11 @@ from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import Verdict, Word
+from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
+from harness.run.subjects import firmware_of
 from harness.system.clock import now
 from harness.system.git import GitFailed, Worktree, borrowed, git, top_of
 from harness.system.progress import Progress, silent
@@ -104,8 +106,9 @@ class Step:
         bad = record.verdict.product_failure and record.verdict not in UNDECIDED
         mark = Mark.BAD if bad or record.verdict in self.counted_bad else Mark.SKIP
         mark = Mark.GOOD if record.verdict.passed else mark
-        progress(f"bisect: {commit} is {mark} ({record.verdict})")
-        return Trial(commit, mark, record)
+        trial = Trial(commit, mark, record)
+        progress(f"bisect: {trial}")
+        return trial
 
     def run_case(self) -> RunRecord:
         try:
@@ -137,6 +140,29 @@ def bisect(
         exporter = replace(options.exporter, root=options.exporter.root and worktree.folder)
         options = replace(options, firmware=firmware, exporter=exporter)
         return search(Step(worktree, case, options, counted_bad), good, bad, progress)
+
+
+def firmware_at(
+    target: Path, commits: str, choice: FirmwareChoice, progress: Progress
+) -> list[Firmware]:
+    """The firmware of ``TARGET/runner`` at both ends of ``BASE..HEAD``, built in one tree. Raises
+    UsageError, and what ``borrowed`` and a build do."""
+    names = commits.split("..")
+    if len(names) != 2 or not all(names) or choice.root is None:
+        raise UsageError(
+            f"two commits of a checkout are compared, and {commits!r} of {choice.root} are not",
+            hint="--executorch DIR --commits BASE..HEAD",
+        )
+    top = top_of(choice.root)
+    found = [commit_of(top, name) for name in names]
+    choice = with_parts(choice)
+    built: list[Firmware] = []
+    with borrowed(top, "size", progress=progress) as worktree:
+        for commit in found:
+            worktree.stand_at(commit.sha)
+            there = replace(choice, root=worktree.folder)
+            built += firmware_of(target, there, progress)
+    return built
 
 
 def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:

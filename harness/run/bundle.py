@@ -437,8 +437,8 @@ def replay(
         target = checked(Target, fields) if bundled_target else _known_target(there, fields)
         chosen = pick(target, str(there.simulator.name))
         require_sound_plan(pte)
-        progress(f"{there.case.id}: simulating")
-        static = static_metrics(firmware, pte)
+        progress(f"{there.case.title}: simulating")
+        static = static_metrics(firmware, pte, program.npu_cost)
         plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
         here = run_planned(
             plan,

@@ -1,9 +1,4 @@
-"""Runs a program cut after an instruction: which operator is wrong, and where two runners part.
-
-After a MISMATCH the result of each instruction is looked up among the values of the exported graph.
-The first instruction whose result is not there is blamed on its kernel, unless it reads a value
-that was right when it was written and is not any more: then the exported program is wrong (a view,
-or memory that is used twice).
+"""Runs a program cut after an instruction, and says where two runners part.
 
 Of two runners, or two simulators (``--firmware both``, ``--simulator board+qemu``), the results are
 compared with each other. The bundled runner follows the definitions that ``--oracle`` names and is
@@ -20,15 +15,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from harness.config.known_defects import PASSES, Trouble
 from harness.core.errors import HarnessError, MalformedFile
-from harness.core.judgement import Blame
 from harness.export.program import Program, TensorSpec
 from harness.firmware.firmware import Firmware
 from harness.formats.pte import element_of
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.judge.evidence import TensorDiff, compare
-from harness.judge.executorch_defects import defects_in
 from harness.judge.first_operator import FirstDifference, first_difference
 from harness.run.directory import save_record
 from harness.run.record import Differential, RunRecord
@@ -37,8 +29,6 @@ from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen
 from harness.system.paths import cache_dir
 from harness.system.process import Stop
-
-Found = tuple[str, Blame | None]  # where, and whose fault
 
 
 @dataclass(frozen=True)
@@ -111,77 +101,6 @@ class CutRuns:
         tensor = self.cuttable.tensors([value])[value]
         sizes, order = (tuple(tensor.items(name)) for name in ("sizes", "dim_order"))
         return TensorSpec(str(value), element_of(tensor)[1], sizes, order)
-
-
-def blame_on_cpu(runs: CutRuns) -> Found:
-    """Where the first wrong operator is, or why it is not found."""
-    if not runs.program.values:
-        return "not found: the graph of this lowering was not run", None
-    from harness.export.graph_values import GraphValues  # numpy, which few runs need
-
-    graph = GraphValues(runs.program.directory / runs.program.values)
-    wrong_outputs: dict[int, str] = {}  # of delegates
-
-    def right(value: int, raw: bytes, after: int, *, exactly: bool = False) -> bool:
-        last, meant = runs.of_delegates.get(value, (-1, b""))
-        if after <= last:  # the oracle has this very value
-            return raw == meant
-        return graph.have(runs.spec(value).decode(raw), exactly=exactly)
-
-    def differs(step: Instruction) -> bool | None:
-        results = runs.results(step)
-        if results is None:
-            return None
-        if step.is_delegate:
-            wrong_outputs[step.number] = _wrong_outputs(runs, step, results)
-        pairs = zip(step.values, results, strict=True)
-        return not all(right(value, raw, step.number) for value, raw in pairs)
-
-    try:
-        found = first_difference(runs.cuttable, differs)
-    except HarnessError as error:
-        return f"not found: {error.message}", None
-    if found is None:
-        return "not found: each instruction gives what the exported graph has", None
-    before = runs.cuttable.instructions()[found.instruction - 1]
-    read = runs.values(before, found.read)
-    if not found.sure or read is None:
-        return f"{found}; what it reads could not be compared", None
-    operands = list(zip(found.read, read, strict=True))
-    if not all(right(*operand, before.number) for operand in operands):
-        why = "what the operator reads was right when it was written"
-        return _blamed(runs, found, PASSES, Trouble.VIEW, why)
-    if not all(right(*operand, before.number, exactly=True) for operand in operands):
-        return f"{found}; what it reads differs in the last bits of floats", None
-    ours = runs.firmware.source.follows_definitions
-    part = "backend" if found.operator.startswith("delegate ") else "kernel"
-    culprit = f"{'the bundled runner' if ours else 'ExecuTorch'}'s {part}"
-    if runs.pte != runs.program.pte_path:
-        culprit = f"the program file {runs.pte}, or {culprit}"
-    trouble = None if ours else Trouble.WRONG
-    why = wrong_outputs.get(found.instruction, "") + "what the operator reads is right"
-    return _blamed(runs, found, culprit, trouble, why)
-
-
-def _wrong_outputs(runs: CutRuns, call: Instruction, results: Sequence[bytes]) -> str:
-    """Which outputs of a delegate are not what the oracle has, and whether they are exchanged; ""
-    for a single output."""
-    meant = [runs.of_delegates.get(value, (0, b""))[1] for value in call.values]
-    wrong = [n for n, raw in enumerate(results) if meant[n] and raw != meant[n]]
-    where = {n: meant.index(results[n]) for n in wrong if results[n] in meant}
-    said = [f"output {n} is {f'output {where[n]}' if n in where else 'wrong'}" for n in wrong]
-    return f"{' and '.join(said)} of the delegate; " if said and len(meant) > 1 else ""
-
-
-def _blamed(
-    runs: CutRuns, found: FirstDifference, culprit: str, trouble: Trouble | None, why: str
-) -> Found:
-    """``trouble``: of a known defect that would explain it."""
-    for defect in defects_in(runs.pte):
-        if defect.instruction == found.instruction and defect.known.trouble is trouble:
-            return defect.place, defect.blame
-    facts = {"culprit": culprit, "instruction": found.instruction, "operator": found.operator}
-    return str(found), Blame(culprit, f"{culprit}, not your model: {why}", facts)
 
 
 def second_opinion(

@@ -24,12 +24,15 @@ from harness.config.loading import load_target, load_targets, loadable_name
 from harness.config.matrix import default_matrix, default_models, named_targets
 from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
-from harness.export.program import OutputAccuracy, Program
+from harness.export.estimates import NpuCost
+from harness.export.program import Delegation, OutputAccuracy, Program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.firmware.source import label, source_names
 from harness.firmware.sources.bundled import build
+from harness.judge import npu_cost
 from harness.judge.accuracy import Shortfall, check_accuracy
 from harness.judge.budget_check import CheckedFigure, State, check
+from harness.judge.delegation import Undelegated, check_delegation
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Reference,
@@ -52,7 +55,7 @@ _TOP_CAUSES = 5
 @dataclass(frozen=True)
 class Measured:
     """A case's program, or a target's runner, ready to be compared with what was accepted.
-    ``pte_sha256`` and ``accuracy``: of a program."""
+    ``pte_sha256`` and what follows it: of a program."""
 
     case: Case
     stage: MeasuredIn  # "program" or "firmware"
@@ -61,6 +64,8 @@ class Measured:
     figures: dict[str, int]
     pte_sha256: str = ""
     accuracy: tuple[OutputAccuracy, ...] = ()
+    delegation: Delegation | None = None
+    npu_cost: NpuCost | None = None
 
 
 def measure_cases(
@@ -74,7 +79,8 @@ def measure_cases(
     programs = [c for c in subjects if c.model != RUNNER]
     exported = dict(zip(programs, export_cases(programs, targets, progress), strict=True))
 
-    def measured(case: Case) -> Measured | HarnessError:
+    def measured(number: int, case: Case) -> Measured | HarnessError:
+        progress(f"sizes: {number}/{len(subjects)}")
         target = targets[case.target]
         named = replace(case, target=loadable_name(target, case.target))
         try:
@@ -87,13 +93,15 @@ def measure_cases(
         except HarnessError as error:
             return error
 
-    return [measured(case) for case in subjects]
+    return [measured(number, case) for number, case in enumerate(subjects, 1)]
 
 
 def measure_program(case: Case, program: Program) -> Measured:
     anatomy = measure_file(program.pte_path)
-    figures = figures_of_program(anatomy)
-    made = (program.pte_sha256, program.accuracy)
+    figures, cost = figures_of_program(anatomy), program.npu_cost
+    if cost is not None:
+        figures[npu_cost.FIGURE] = cost.cycles
+    made = (program.pte_sha256, program.accuracy, program.delegation, cost)
     return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, *made)
 
 
@@ -134,10 +142,11 @@ class Gate:
     refuses_new: bool = False
     measured: Measured | None = None  # None for what could not be
     accuracy: tuple[Shortfall, ...] = ()
+    undelegated: Undelegated | None = None
 
     @property
     def failed(self) -> bool:
-        failed = self.accuracy or any(f.failed for f in self.findings)
+        failed = self.accuracy or self.undelegated or any(f.failed for f in self.findings)
         return bool(failed) or (self.refuses_new and self.is_new)
 
     @property
@@ -157,12 +166,15 @@ class Gate:
             lines += [f"{self.subject}: {f.describe()}" for f in figures]
             lines += [f"  {reason}" for reason in reasons]
         lines += [f"{self.subject}: {each.describe()}" for each in self.accuracy]
+        if self.undelegated is not None:
+            lines.append(f"{self.subject}: {self.undelegated.describe()}")
         if not lines:
             whose = f" with {self.toolchain}" if self.subject.endswith(f"/{RUNNER}") else ""
             lines.append(f"{self.subject}: new: nothing was accepted yet{whose} to compare it with")
             lines.append(f"accept it with: {self.accept_command}; {OR_ALLOW}")
         states = {f.state for f in failed}
-        if State.OVER_LIMIT in states or any(each.accepted is None for each in self.accuracy):
+        limited = any(each.accepted is None for each in self.accuracy) or self.undelegated
+        if State.OVER_LIMIT in states or limited:
             lines.append("a hard limit cannot be accepted: change the program, or the budget")
         elif (failed or self.accuracy) and states <= {State.GROWN}:
             lines.append(f"accept it with: {self.accept_command}")
@@ -177,6 +189,7 @@ class Gate:
                 {**asdict(f), "causes": self.reasons.get(f.figure, [])} for f in self.findings
             ],
             "accuracy": [asdict(each) for each in self.accuracy],
+            "undelegated": self.undelegated and asdict(self.undelegated),
             "accept": self.accept_command if self.failed or self.is_new else None,
         }
 
@@ -195,6 +208,13 @@ def every_subject() -> list[Case]:
         and (target.zephyr is None or workspace)
     ]
     return runners + [case for case, _ in default_matrix(targets, default_models(), "sample")]
+
+
+def subjects_of(target_name: str) -> list[Case]:
+    """The runner of one target and its models (``default_models``). Raises UsageError for a target
+    that does not exist."""
+    runner = [RUNNER] if load_target(target_name).memory else []
+    return [Case(target_name, model) for model in (*runner, *default_models())]
 
 
 def gate_cases(
@@ -241,10 +261,22 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         for f in findings
         if found and f.failed
     }
+    if npu_cost.FIGURE in {f.figure for f in findings if f.failed}:
+        before_cost = None if reference is None else reference.npu_cost
+        reasons[npu_cost.FIGURE] = npu_cost.reasons(before_cost, measured.npu_cost)
     before_run = () if reference is None else reference.accuracy
     lost = check_accuracy(measured.accuracy, before_run, budgets)
     case, toolchain = measured.case.id, measured.toolchain
-    return Gate(case, toolchain, findings, reasons, found, measured=measured, accuracy=lost)
+    return Gate(
+        case,
+        toolchain,
+        findings,
+        reasons,
+        found,
+        measured=measured,
+        accuracy=lost,
+        undelegated=check_delegation(measured.delegation, budgets),
+    )
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from harness.config.known_defects import Trouble
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.export.estimates import NpuCost
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
+from harness.judge import npu_cost
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff, compare
 from harness.judge.executorch_defects import ProgramDefect, defects_in
 from harness.judge.program_contents import ProgramDifference
@@ -28,7 +30,7 @@ from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.log.events import Observation
 from harness.log.parser import parse_processes
-from harness.run.cut_runs import CutRuns, blame_on_cpu
+from harness.run.cut_runs import CutRuns
 from harness.run.directory import SealBroken, kept_expectations, load_record
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
 from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
@@ -90,6 +92,7 @@ def record_run(
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
         judgement = judge(evidence, plan.expectation)
+    judgement = _with_edits(judgement, firmware)
     seconds = _seconds(transcript, judgement)
     return replace(unjudged, seconds=seconds).with_evidence(evidence, judgement)
 
@@ -115,6 +118,15 @@ def judge_again(run_dir: Path) -> RunRecord:
         note = "its outputs are not those of the run: they were changed since"
         judgement = replace(judgement, notes=(*judgement.notes, note))
     return record.with_evidence(evidence, judgement)
+
+
+def _with_edits(judgement: Judgement, firmware: Firmware) -> Judgement:
+    """Names the edited files of a checkout in the cause of what it failed."""
+    cause, edited = judgement.cause, firmware.checkout.edited if firmware.checkout else ()
+    if cause is None or not edited:
+        return judgement
+    facts = {**(cause.facts or {}), "edited": list(edited)}
+    return replace(judgement, cause=replace(cause, facts=facts))
 
 
 def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:
@@ -229,7 +241,10 @@ def _explained(
         met = (d for d in refused if not ours or d.operator in cause.text)
         return next(((d.place, d.blame) for d in met), (None, None))
     if cause.kind == Reason.OUTPUTS_DIFFER:
-        place, blame = blame_on_cpu(runs((cause.facts or {})["input_set"]))
+        from harness.run.cpu_blame import blame_on_cpu
+
+        facts = cause.facts or {}
+        place, blame = blame_on_cpu(runs(facts["input_set"]), facts["output"])
         if blame is not None or npu is None:
             return place, blame
     return (None, None) if npu is None else (npu[0], npu[1].judged)
@@ -260,7 +275,7 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         observation,
         record.ending,
         read_outputs(program, run_dir / WORK),
-        {**record.static_metrics, **observation.metrics},
+        {**record.static_metrics, **observation.metrics, **_counted(record, observation)},
         record.npu,
         () if record.simulator is None else record.simulator.differences,
         record.mismatch_at,
@@ -268,6 +283,8 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         console.stat().st_size if console.exists() else None,
         program.accuracy,
         program.witness,
+        program.delegation,
+        program.npu_cost,
     )
 
 
@@ -334,11 +351,20 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
     return replace(transcript.ending, where=where)
 
 
-def static_metrics(firmware: Firmware, pte: Path) -> dict[str, int]:
+def _counted(record: RunRecord, observation: Observation) -> dict[str, int]:
+    if record.expectation is None or not record.expectation.counts_instructions:
+        return {}
+    ticks = [n for name, n in observation.metrics.items() if name.startswith("ticks_set")]
+    return {"cpu_instructions": max(ticks)} if ticks else {}
+
+
+def static_metrics(firmware: Firmware, pte: Path, cost: NpuCost | None) -> dict[str, int]:
     """The figures that need no run: of the program's file, and of the ELF by region of memory where
     there is a memory map. Only our runner has sections that hold pools and nothing else, and a
-    size as a file system stores it."""
+    size as a file system stores it. ``cost``: of the program, if that is the one that runs."""
     found, ours = {"pte_bytes": pte.stat().st_size}, firmware.source.sizes_are_accepted
+    if cost is not None:
+        found[npu_cost.FIGURE] = cost.cycles
     if regions := firmware.regions:
         elf = figures_of_firmware(section_parts(firmware.elf, regions), [r.name for r in regions])
         found |= {n: v for n, v in elf.items() if ours or not n.endswith(("_pools", "_no_pools"))}

@@ -21,6 +21,7 @@ from harness.config.loading import load_target, loadable_name
 from harness.config.target import Target
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.core.judgement import Cause
+from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice
@@ -156,10 +157,15 @@ def run_cases(
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
     chosen = {
-        loadable_name(target, name): [pick(target, each) for each in simulators]
+        loadable_name(target, name): [
+            pick(target, each, options.firmware.root) for each in simulators
+        ]
         for name, target in targets.items()
     }
     boards = {name: first.target for name, (first, *_) in chosen.items()}
+    for each in (each for there in chosen.values() for each in there):
+        for source in sources:
+            source.check(BuildRequest(each.target, each.name, checkout))
     for board in (each.target for there in chosen.values() for each in there):
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
@@ -286,6 +292,9 @@ def run_case(
         strict=strict,
         accepted=options.accept_known_defects,
     )
+    on_qemu = chosen.name is SimulatorName.QEMU and chosen.target.zephyr is None
+    counts = on_qemu and bool(firmware.regions) and firmware.source.sizes_are_accepted
+    expectation = replace(expectation, counts_instructions=counts)
     if strict and same_arithmetic:
         command = _accept_command(case, firmware.source, options)
         expectation = replace(expectation, accept_command=command)
@@ -296,14 +305,16 @@ def run_case(
         firmware=firmware,
         pte=pte,
         expectation=expectation,
-        static=static_metrics(firmware, pte),
+        static=static_metrics(firmware, pte, program.npu_cost if options.pte is None else None),
         export_notes=notes,
         options=options.words,
     )
     run_dir = new_run_dir(case.slug)
-    progress(f"{case.id}: simulating")
-    record = run_planned(plan, run_dir, profile=options.profile, limit_factor=options.limit_factor)
-    progress(f"{case.id}: simulated")
+    progress(f"{case.title}: simulating")
+    # The bundled runner counts by operator at the price of two reads of a clock.
+    profile = options.profile or (counts and program.delegation is not None)
+    record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
+    progress(f"{case.title}: simulated")
     return record
 
 
@@ -389,7 +400,7 @@ def execute(
     FVP is not there and that is to be skipped.
     """
     checkout = options.firmware.checkout()
-    chosen = pick(load_target(target_name), options.simulator)
+    chosen = pick(load_target(target_name), options.simulator, options.firmware.root)
     for path in (program, *inputs):
         if not path.is_file():
             raise NotThere(path)

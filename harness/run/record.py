@@ -14,14 +14,17 @@ from harness.config.schema import Data
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import ExitCode, Verdict, together
+from harness.export.estimates import NpuCost
 from harness.export.exporter import ExporterFacts, exporter_label
-from harness.export.program import OutputAccuracy, Program, Witnessed
+from harness.export.program import Delegation, OutputAccuracy, Program, Witnessed
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BUNDLED, CheckoutFacts, label
+from harness.judge.delegation import OnCpu, on_cpu
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
+from harness.judge.profile import ProfileRow, profile
 from harness.judge.rules import worst
-from harness.log.events import Observation
+from harness.log.events import Observation, OpTicks
 from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.git import git, is_work_tree
@@ -40,8 +43,8 @@ class ProgramFacts:
     ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
     ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
     of every input of every set; none in a record of before they were kept. ``not_reproducible``:
-    why another machine may export other bytes, "" if none does. ``accuracy``, ``witness``: as in
-    Program.
+    why another machine may export other bytes, "" if none does. ``accuracy``, ``witness``,
+    ``delegation``, ``npu_cost``, ``layers``: as in Program.
     """
 
     pte: str
@@ -55,6 +58,9 @@ class ProgramFacts:
     not_reproducible: str = ""
     accuracy: tuple[OutputAccuracy, ...] = ()
     witness: Witnessed | None = None
+    delegation: Delegation | None = None
+    npu_cost: NpuCost | None = None
+    layers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, program: Program, pte: Path, pte_sha256: str) -> ProgramFacts:
@@ -70,6 +76,9 @@ class ProgramFacts:
             program.not_reproducible,
             program.accuracy,
             program.witness,
+            program.delegation,
+            program.npu_cost,
+            program.layers,
         )
 
 
@@ -137,7 +146,8 @@ class RunRecord(Data):
     ``metrics`` are the figures that budgets bound: bytes and ticks, by name.
     ``static_metrics`` is the part of them that does not come from the console (ELF, ``.pte``),
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
-    and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
+    and ticks in the first input set, when instructions were counted,
+    ``first_ticks`` has each instruction of the program. ``run_dir`` is None when the
     case ended before a simulator was started; then there is none of what a run has. ``source``:
     whose firmware it was, or was to be. ``starts``: as in Transcript. ``options``: those of ``hil
     run`` that the other facts do not tell. ``harness`` and ``host``: who judged, and where.
@@ -153,6 +163,7 @@ class RunRecord(Data):
     output_sha256: tuple[tuple[str, ...], ...] = ()
     by_design: tuple[str, ...] = ()  # named differences that the outputs show
     op_ticks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    first_ticks: tuple[OpTicks, ...] = ()
     run_dir: str | None = None
     simulator: SimulatorFacts | None = None
     npu: NpuUse | None = None  # what a model of one beside the simulator was asked for
@@ -199,6 +210,20 @@ class RunRecord(Data):
         return () if self.program is None else self.program.accuracy
 
     @property
+    def on_cpu(self) -> list[OnCpu]:
+        """What an NPU left to the CPU; nothing where there is none."""
+        delegation = None if self.program is None else self.program.delegation
+        return [] if delegation is None else on_cpu(delegation, self.first_ticks)
+
+    @property
+    def profile(self) -> list[ProfileRow]:
+        """Nothing where no operator was counted or estimated."""
+        facts = self.program
+        if facts is None:
+            return []
+        return profile(self.first_ticks, facts.layers, facts.delegation, facts.npu_cost)
+
+    @property
     def firmware_label(self) -> str:
         """ "executorch cff6f4dd"; "" for the bundled runner."""
         return label(self.source, None if self.firmware is None else self.firmware.checkout)
@@ -213,7 +238,8 @@ class RunRecord(Data):
     @property
     def title(self) -> str:
         """The case, and whose firmware it ran unless that was ours."""
-        return f"{self.case.id} [{self.firmware_label}]" if self.firmware_label else self.case.id
+        name = self.case.title
+        return f"{name} [{self.firmware_label}]" if self.firmware_label else name
 
     @property
     def tolerance_lsb(self) -> float:
@@ -238,6 +264,7 @@ class RunRecord(Data):
             output_sha256=outputs.sha256,
             by_design=() if outputs.by_design is None else outputs.by_design.names,
             op_ticks=_ticks_by_operator(evidence.observation),
+            first_ticks=evidence.observation.first_ticks,
             mismatch_at=evidence.mismatch_at,
             blame=evidence.blame,
         )
@@ -246,6 +273,7 @@ class RunRecord(Data):
         """What ``--json`` shows of a case."""
         checkout = self.firmware and self.firmware.checkout
         witness = self.program and self.program.witness
+        cost = self.program and self.program.npu_cost
         return {
             "case": self.case.id,
             "firmware": {"source": self.source, "checkout": checkout and asdict(checkout)},
@@ -270,6 +298,9 @@ class RunRecord(Data):
             },
             "accuracy": [asdict(each) for each in self.accuracy],
             "witness": witness and asdict(witness),
+            "npu_cost": cost and asdict(cost),
+            "profile": [asdict(row) for row in self.profile],
+            "on_cpu": [each.summary() for each in self.on_cpu],
             "run_dir": self.run_dir,
         }
 

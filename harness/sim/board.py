@@ -14,7 +14,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -28,9 +28,11 @@ from harness.core.simulator_name import SimulatorName
 from harness.sim.program_image import RUN_LENGTH
 from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system import paths
+from harness.system.paths import install_command
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
+BEGAN = "began"  # the first line of a report: the board runs the program
 # For the programs that labgrid's drivers start.
 _PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
 
@@ -50,10 +52,33 @@ class BoardJob(Data):
     stall: float
 
 
+class _Report(Companion):
+    """A pipe on which the process reports what its console cannot: there the program may write
+    anything."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self.descriptors, self.words = (self._writer,), (str(self._writer),)
+        self.began = False
+
+    def started(self, read_end: int) -> None:
+        os.close(self._writer)
+        self._writer = -1
+
+    def close(self) -> None:
+        """Call it when the process has ended."""
+        if self._writer >= 0:
+            os.close(self._writer)
+        with open(self._reader, encoding="utf-8") as report:
+            lines = report.read().splitlines()
+        self.began = BEGAN in lines
+        self.problem = next((line for line in lines if line != BEGAN), None)
+
+
 class _Board(Simulator):
     name = SimulatorName.BOARD
 
-    def find(self, target: Target) -> Tool | None:
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
         try:
             return Tool("labgrid", Path(sys.executable), f"labgrid {metadata.version('labgrid')}")
         except metadata.PackageNotFoundError:
@@ -62,7 +87,7 @@ class _Board(Simulator):
     def require(self, target: Target) -> Tool:
         raise ToolMissing(
             "labgrid, which drives boards, is not installed",
-            hint='pip install "executorch-hil[board]"',
+            hint=install_command("board"),
             tool="labgrid",
         )
 
@@ -97,8 +122,8 @@ class _Board(Simulator):
         folder.mkdir(parents=True, exist_ok=True)
         lock = folder / f"{lab.resolve().as_posix().replace('/', '_')}-{board.role}.lock"
         try:
-            with filelock.FileLock(lock, timeout=board.wait):
-                yield ()
+            with filelock.FileLock(lock, timeout=board.wait), closing(_Report()) as report:
+                yield (report,)
         except filelock.Timeout:
             raise InfraError(
                 f"the board {board.role} of {lab} is in use by another run for {board.wait:.0f} s",
@@ -120,7 +145,7 @@ def what_board_lacks(target: Target) -> tuple[str, ...]:
     )
     lacking = []
     if SIMULATOR.find(target) is None:
-        lacking.append('labgrid is not installed: pip install "executorch-hil[board]"')
+        lacking.append(f"labgrid is not installed: {install_command('board')}")
     if not lab.is_file():
         return (*lacking, f"there is no labgrid environment {lab}")
     text = lab.read_text()

@@ -4,24 +4,27 @@ FVP."""
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.sim.simulator import Job, Launch, Simulator, section
-from harness.system import toolchain
+from harness.system import paths, toolchain
 from harness.system.toolchain import Tool
 
 if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
-    from harness.config.fvp import Fvp
+    from harness.config.fvp import Fvp, Semihosting
     from harness.config.target import Limits, Target
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
 # this name in the guest's directory enables SYS_EXIT_EXTENDED, and with it an exit status.
 FEATURES_FILE = ":semihosting-features"
 FEATURES = b"SHFB\x01"
+STANDIN_MARK = "stand-in of executorch-hil"  # in the commands of `hil standin install`
 
 
 # (variable, values that mean yes): ExecuTorch's fvp_utils.sh, its Direct Drive script, meta-arm.
@@ -42,31 +45,46 @@ def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
 class _Fvp(Simulator):
     name = SimulatorName.FVP
 
-    def find(self, target: Target) -> Tool | None:
-        return toolchain.find_fvp(section(target.simulators.fvp).executable)
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
+        executable = section(target.simulators.fvp).executable
+        return toolchain.find_fvp(executable, checkout=checkout)
 
     def require(self, target: Target) -> Tool:
         settings = section(target.simulators.fvp)
+        semihosting_of(settings)  # nobody is sent to an archive that cannot be used
         return toolchain.require_fvp(settings.executable, settings.package)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
-        executable = tool.path.resolve()
-        words = argv(
-            str(executable),
-            section(target.simulators.fvp),
-            job.limits,
-            job.elf,
-            job.arguments,
-            job.work,
-        )
+        # The stand-in imports this module and needs no target.
+        from harness.sim.fvp_preflight import check_parameters, version_note
+
+        executable, settings = tool.path.resolve(), section(target.simulators.fvp)
+        words = argv(str(executable), settings, job.limits, job.elf, job.arguments, job.work)
+        environment = python_library(executable)
+        check_parameters(target, tool, environment, parameters(words))
+        standin = _standin_files(executable)
         return Launch(
             words,
-            environment=python_library(executable),
+            environment=environment,
             files={FEATURES_FILE: FEATURES},
-            readable=(job.elf, _root(executable)),
+            readable=(job.elf, _root(executable), *standin),
             licence=eula_accepted(),
+            stands_in=(_NO_MODEL,) if standin else version_note(settings, tool),
             forks=True,  # it may show its terminals
         )
+
+
+_NO_MODEL = "no Arm model: the stand-in on QEMU, under the FVP's name"
+
+
+def _standin_files(executable: Path) -> tuple[Path, ...]:
+    """What the stand-in needs besides the system's files; nothing for an Arm model."""
+    with executable.open("rb") as file:
+        if STANDIN_MARK.encode() not in file.read(400):
+            return ()
+    python = (Path(sys.prefix), *(() if sys.base_prefix == "/usr" else (Path(sys.base_prefix),)))
+    own = (paths.import_root() / "harness", paths.data_root() / "targets")
+    return (*python, *own, Path("/usr/share/qemu"))
 
 
 SIMULATOR = _Fvp()
@@ -80,21 +98,30 @@ def argv(
     arguments: Sequence[str],
     work: Path,
 ) -> tuple[str, ...]:
-    names = settings.semihosting
-    if names is None:
-        raise UsageError(
-            f"{settings.executable} boots Linux, whose console and memory card are not served yet",
-            hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
-            "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
-        )
-    parameters = {
+    names = semihosting_of(settings)
+    given = {
         **settings.parameters,
         names.enable: 1,
         names.cwd: str(work),
         names.command_line: command_line(arguments, names.command_line_limit),
     }
-    options = (w for name, value in parameters.items() for w in ("-C", f"{name}={_text(value)}"))
+    options = (w for name, value in given.items() for w in ("-C", f"{name}={_text(value)}"))
     return (executable, *options, *_bounds(limits), "-a", str(elf))
+
+
+def semihosting_of(settings: Fvp) -> Semihosting:
+    if settings.semihosting is None:
+        raise UsageError(
+            f"{settings.executable} boots Linux, whose console and memory card are not served yet",
+            hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
+            "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
+        )
+    return settings.semihosting
+
+
+def parameters(words: Sequence[str]) -> tuple[str, ...]:
+    """The names that a command line sets."""
+    return tuple(v.partition("=")[0] for o, v in pairwise(words) if o == "-C")
 
 
 def command_line(arguments: Sequence[str], limit: int) -> str:

@@ -23,7 +23,7 @@ class _Host(Simulator):
     name = SimulatorName.HOST
     native = True
 
-    def find(self, target: Target) -> Tool:
+    def find(self, target: Target, checkout: Path | None = None) -> Tool:
         return Tool("host", Path("/"), f"{platform.system()} {platform.machine()}")
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:

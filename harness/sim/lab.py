@@ -1,12 +1,14 @@
 """Runs one program on a board of a labgrid environment: a process, started by ``harness.sim.board``
 in the run's directory. Its output is the console of the run, its exit status the runner's.
 
-A failure is reported in a line that begins with "hil: ", which the log parser knows.
+A failure is reported in a line that begins with "hil: ", on the console and on the pipe of the
+report, which the program on the board cannot write to.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -21,7 +23,7 @@ from labgrid.protocol import BootstrapProtocol, ConsoleProtocol, PowerProtocol, 
 from pexpect import TIMEOUT
 
 from harness.config.schema import checked
-from harness.sim.board import BoardJob
+from harness.sim.board import BEGAN, BoardJob
 from harness.sim.program_image import intel_hex, make_image
 from harness.sim.serial_frames import (
     BoardRestarted,
@@ -39,11 +41,28 @@ class LabProblem(Exception):
     """Why there is no result, as a sentence."""
 
 
-class Board:
-    """A board of a labgrid environment; creating it switches the power on. Raises LabProblem."""
+class Report:
+    """The pipe on which ``harness.sim.board`` learns what the console cannot tell it."""
 
-    def __init__(self, job: BoardJob) -> None:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, line: str) -> None:
+        os.write(self._descriptor, f"{line}\n".encode())
+
+    def problem(self, text: str) -> None:
+        line = f"hil: {text}"
+        self.write(line)
+        print(line)
+
+
+class Board:
+    """A board of a labgrid environment; creating it switches the power on. ``report``: takes lines.
+    Raises LabProblem."""
+
+    def __init__(self, job: BoardJob, report: Report) -> None:
         self._job = job
+        self.report = report
         self.target = Environment(job.lab).get_target(job.board.role)
         if self.target is None:
             raise LabProblem(
@@ -135,13 +154,17 @@ def _write_image(job: BoardJob) -> Path:
 def _listen(board: Board, job: BoardJob) -> int:
     """Reads one run of the board. Raises LineDamaged, LabProblem."""
     reader, files = FrameReader(job.run), dict[str, bytes]()
-    answer = time.monotonic() + job.board.answer_seconds
+    answer, began = time.monotonic() + job.board.answer_seconds, False
     try:
         while True:
             data = board.read(job.stall if reader.began else answer - time.monotonic())
             if reader.began and not data:
                 raise LabProblem(f"the board said nothing for {job.stall:g} s")
-            for _, kind, content in reader.feed(data):
+            frames = list(reader.feed(data))
+            if reader.began and not began:
+                began = True
+                board.report.write(BEGAN)
+            for _, kind, content in frames:
                 if kind == "L":
                     sys.stdout.buffer.write(content + b"\n")
                     sys.stdout.buffer.flush()
@@ -178,19 +201,19 @@ def _late(*_: object) -> None:
     raise LabProblem("the board cannot be driven: flashing it took too long")
 
 
-def main(file: str) -> int:
+def main(file: str, descriptor: str) -> int:
     signal.signal(signal.SIGALRM, _late)
     job = checked(BoardJob, json.loads(Path(file).read_text()))
-    board = None
+    board, report = None, Report(int(descriptor))
     try:
-        board = Board(job)
+        board = Board(job, report)
         status = run(board, job)
         return status if status in range(256) else 255  # of a larger one the low bits are seen
     except LabProblem as problem:
-        print(f"hil: {problem}")
+        report.problem(str(problem))
     except Exception as error:  # a boundary: labgrid's drivers raise anything
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        print(f"hil: the board cannot be driven: {text}")
+        report.problem(f"the board cannot be driven: {text}")
     finally:
         if board is not None:
             board.target.cleanup()
@@ -198,4 +221,4 @@ def main(file: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from pexpect.fdpexpect import fdspawn
 from harness.sim.simulator import Companion
 
 _NEGOTIATE = "qmp_capabilities"  # before any other command
+_RUNS = "RESUME"
 _SECONDS = 0.5  # for each answer: a hanging QEMU must not block the harness
 _REGISTER = re.compile(r"\b(R\d{2}|XPSR|PC|X\d{2}|SP)=([0-9a-f]{8,16})\b")
 _WORD = re.compile(r"0x([0-9a-f]{8})\b")
@@ -45,7 +47,11 @@ class CpuState:
 
 
 class Monitor(Companion):
-    def __init__(self) -> None:
+    """``starts_guest`` False: another companion does. QEMU emits RESUME before the guest's first
+    instruction (softmmu/cpus.c, vm_prepare_start), to a monitor that has negotiated."""
+
+    def __init__(self, starts_guest: bool = True) -> None:
+        self.starts_guest = starts_guest
         self._near, self._far = socket.socketpair()
         self._answers = fdspawn(self._near.fileno(), timeout=_SECONDS)
         self._requests = 0
@@ -53,10 +59,15 @@ class Monitor(Companion):
         self.words = (
             *("-chardev", f"socket,id=monitor,fd={self._far.fileno()}"),
             *("-mon", "chardev=monitor,mode=control"),
+            *(("-S",) if starts_guest else ()),
         )
 
     def started(self, read_end: int) -> None:
         self._far.close()
+        if self.starts_guest:
+            self.began = False
+            for command in (_NEGOTIATE, "cont"):
+                self._send(command, {})
 
     def ask(self, command: str) -> str:
         """The human monitor's answer; "" when it does not come in time."""
@@ -76,21 +87,37 @@ class Monitor(Companion):
         """The result of a QMP command; None when it is refused or not answered in time."""
         if self._requests == 0 and command != _NEGOTIATE:
             self._execute(_NEGOTIATE, {})
-        self._requests += 1
-        request = {"execute": command, "arguments": arguments, "id": self._requests}
+        self._send(command, arguments)
         try:
-            self._answers.send(json.dumps(request).encode())
             while True:  # the greeting, events and answers that came too late
-                self._answers.expect_exact(b"\n")
-                answer = json.loads(self._answers.before)
+                answer = self._next()
                 if answer.get("id") == self._requests:
                     return answer.get("return")
         except (OSError, EOF, TIMEOUT, ValueError):
             return None
 
+    def _send(self, command: str, arguments: dict[str, str]) -> None:
+        self._requests += 1
+        request = {"execute": command, "arguments": arguments, "id": self._requests}
+        with suppress(OSError):  # it ended
+            self._answers.send(json.dumps(request).encode())
+
+    def _next(self) -> dict[str, Any]:
+        self._answers.expect_exact(b"\n")
+        answer = json.loads(self._answers.before)
+        if not isinstance(answer, dict):
+            raise ValueError(answer)
+        if answer.get("event") == _RUNS:
+            self.began = True
+        return answer
+
     def close(self) -> None:
-        self._near.close()
+        """Call it when QEMU has ended."""
         self._far.close()
+        with suppress(OSError, EOF, TIMEOUT, ValueError):
+            while self.began is False:
+                self._next()
+        self._near.close()
 
 
 def cpu_state(monitor: Monitor, silent: int | None = None) -> CpuState | None:

@@ -150,6 +150,8 @@ def without_kernel(data: bytes) -> tuple[bytes, bytes]:
 class LinuxConsole(Companion):
     """``status``: the runner's exit status, as the shell reports it."""
 
+    began = False
+
     def __init__(self, linux: Linux, job: Job, mount: str) -> None:
         self._linux = linux
         self._limits = job.limits
@@ -184,13 +186,15 @@ class LinuxConsole(Companion):
             console.log_in()
             if console.command(f"cd {self._mount}", self._limits.shell):
                 raise GuestProblem(f"the guest has no directory {self._mount}")
+            self.began = True
             self.status = console.command(f"sh {COMMANDS}", None)
             console.command("sync", self._limits.shell)
             console.power_off()
         except Closed:
             pass  # the simulator has ended; the record shows how
         except GuestProblem as problem:
-            self._record(f"\n{MESSAGE_PREFIX}{problem}\n".encode())
+            self.problem = f"{MESSAGE_PREFIX}{problem}"
+            self._record(f"\n{self.problem}\n".encode())
         finally:
             os.close(self._pipe)
 

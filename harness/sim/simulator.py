@@ -84,11 +84,12 @@ class Launch:
     """How to start a simulator for one run.
 
     ``readable``: files that it must read, besides the system's. ``licence``: how the user accepted
-    the simulator's licence. ``stands_in``: sentences about parts of the firmware that are emulated
-    and not run. ``memory_bytes``: the most that it needs. ``cpu_seconds``: its limit of CPU time.
-    ``has_shell``: the guest's shell reports how the runner ended; the simulator's own status does
-    not. ``forks``: it starts processes. ``own``: a process of the harness without a guest; it is
-    not confined, and ends by itself when it receives nothing.
+    the simulator's licence. ``stands_in``: sentences about what is not as on the board, or not
+    known of the simulator. ``memory_bytes``: the most that it needs. ``cpu_seconds``: its limit of
+    CPU time. ``has_shell``: the guest's shell reports how the runner ended; the simulator's own
+    status does not. ``forks``: it starts processes. ``own``: a process of the harness without a
+    guest; it is not confined, and ends by itself when it receives nothing. ``input``: a descriptor
+    that the guest reads as its console; None: an empty one.
     """
 
     argv: tuple[str, ...]
@@ -103,6 +104,7 @@ class Launch:
     has_shell: bool = False
     forks: bool = False
     own: bool = False
+    input: int | None = None
 
 
 class Companion:
@@ -110,13 +112,19 @@ class Companion:
 
     ``words``: further arguments of the simulator. ``descriptors``: those it inherits for them.
     ``busy``: it computes for the guest now, so a silent guest is not stalled. ``status``: the
-    guest's exit status, known afterwards; None when it is unknown.
+    guest's exit status, known afterwards; None when it is unknown. ``began``: whether the guest
+    (under Linux the runner) was started, known afterwards; None: it cannot tell. ``problem``: the
+    line that it wrote to the console, if it ended the run. ``starts_guest``: the simulator waits
+    for it.
     """
 
     words: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     busy = False
     status: int | None = None
+    began: bool | None = None
+    problem: str | None = None
+    starts_guest = False
 
     def started(self, read_end: int) -> None:
         """Called when the simulator has its descriptors. ``read_end``: of its output pipe."""
@@ -138,8 +146,9 @@ class Simulator(ABC):
     name: SimulatorName
     native = False
 
-    def find(self, target: Target) -> Tool | None:
-        """The program that simulates this target; None when it is not installed."""
+    def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
+        """The program that simulates this target; None when it is not installed. ``checkout``: of
+        ExecuTorch, whose setup may have installed it."""
         return toolchain.find(getattr(target.simulators, self.name).executable)
 
     def require(self, target: Target) -> Tool:
@@ -181,19 +190,21 @@ class Chosen:
         return self.tool or self.simulator.require(self.target)
 
 
-def pick(target: Target, wanted: str = AUTO) -> Chosen:
+def pick(target: Target, wanted: str = AUTO, checkout: Path | None = None) -> Chosen:
     """The simulator for a target; AUTO is the first of the target's order that is installed.
 
-    A simulator requested by name is never replaced by another. Raises Unknown when the target has
-    none of this name.
+    A simulator requested by name is never replaced by another. ``checkout``: as in ``find``. Raises
+    Unknown when the target has none of this name.
     """
     if wanted == AUTO:
         order = target.simulators.auto
-        name = next((n for n in order if simulator(n).find(target) is not None), order[-1])
+        name = next(
+            (n for n in order if simulator(n).find(target, checkout) is not None), order[-1]
+        )
     else:
         name = _named(target, wanted)
     chosen = simulator(name)
-    return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target))
+    return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target, checkout))
 
 
 def simulator(name: SimulatorName) -> Simulator:

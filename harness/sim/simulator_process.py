@@ -21,7 +21,7 @@ from harness.system.confine import (
     required,
     what_lacks,
 )
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, is_full
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.quota import QUOTA, Excess, mend_modes
 
@@ -36,11 +36,18 @@ class ProcessRun:
     environment: dict[str, str]
     ended: Ended
     companions: tuple[Companion, ...]
+    disk_full: bool
 
     @property
     def guest_status(self) -> int | None:
         """The guest's exit status, if a companion knows it."""
         return next((c.status for c in self.companions if c.status is not None), None)
+
+    @property
+    def began(self) -> bool | None:
+        """Whether the guest was started; None when no companion knows."""
+        known = [c.began for c in self.companions if c.began is not None]
+        return all(known) if known else None
 
     @property
     def npu(self) -> NpuUse | None:
@@ -52,7 +59,7 @@ class ProcessRun:
         nothing (if a shell in the guest knows it); that the program wrote too much may only show
         after its end."""
         ended, status, by_signal = self.ended, self.ended.status, self.ended.signal
-        if self.launch.has_shell and status == 0:
+        if (self.launch.has_shell and status == 0) or (self.guest_status and status is not None):
             status = self.guest_status
         elif self.walls.confined and self.guest_status is None and status is not None:
             by_signal = ending_signal(status)
@@ -66,6 +73,9 @@ class ProcessRun:
             console_complete=ended.complete,
             console_bytes=ended.output_bytes,
             excess=excess,
+            began=self.began,
+            problem=next((c.problem for c in self.companions if c.problem), None),
+            disk_full=self.disk_full,
         )
 
 
@@ -76,7 +86,8 @@ class GuestWatch(Watch):
         self, launch: Launch, companions: Sequence[Companion], output: Callable[[bytes], object]
     ) -> None:
         super().__init__(output)
-        self.monitor = Monitor() if launch.has_monitor else None
+        alone = not any(companion.starts_guest for companion in companions)
+        self.monitor = Monitor(alone) if launch.has_monitor else None
         own = () if self.monitor is None else (self.monitor,)
         self.companions: tuple[Companion, ...] = (*companions, *own)
 
@@ -126,10 +137,15 @@ def run_process(
             bounds=bounds,
             watch=watch,
             descriptors=(*walls.descriptors, *inherited),
+            input=launch.input,
         )
+    watch.close()
+    full = is_full(work)
     mend_modes(work)
-    _check_walls(walls.confined, ended.status, console)
-    return ProcessRun(launch, argv, walls, environment, ended, watch.companions)
+    done = ProcessRun(launch, argv, walls, environment, ended, watch.companions, full)
+    if walls.confined and ended.status == 1 and not done.began:
+        _check_walls(console)
+    return done
 
 
 def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
@@ -148,10 +164,8 @@ def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
     )
 
 
-def _check_walls(confined: bool, status: int | None, console: Path) -> None:
+def _check_walls(console: Path) -> None:
     """Raises InfraError with bubblewrap's message when it did not start the program."""
-    if not confined or status != 1:
-        return
     with console.open("rb") as file:
         beginning = file.read(500)
     if beginning.startswith(b"bwrap: "):

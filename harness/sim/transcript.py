@@ -39,7 +39,10 @@ class Ending:
     ``excess``: what the guest wrote too much of; then its files are gone. ``console_complete`` is
     False when the console was still open after the end, so that its rest is not known.
     ``console_bytes``: how many it had; None when it was not counted. ``rewritten``: what it was
-    given to read, program and inputs, and did not leave as it was.
+    given to read, program and inputs, and did not leave as it was. ``began``: whether the guest
+    (under Linux the runner) was started, as the simulator or what drives it reports outside of the
+    console; None: nobody does. ``problem``: the line with which the harness ended the run.
+    ``disk_full``: that of the run's directory was full at the end.
     """
 
     stop: Stop
@@ -52,6 +55,9 @@ class Ending:
     console_bytes: int | None = None
     excess: Excess | None = None
     rewritten: tuple[str, ...] = ()
+    began: bool | None = None
+    problem: str | None = None
+    disk_full: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ KEPT = "kept"  # in the workspace: the simulations of failed tests
 _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
 _COMPARED = "hil-compared"
-_TESTER = "executorch.backends.test.harness.tester"
+TESTER = "executorch.backends.test.harness.tester"
 _WRAPPED = "RuntimeError: Test failure."  # the shared suite's, raised from the error itself
 _CONSOLE_BYTES = 16384  # at most, of a reported console: half from each end
 
@@ -82,21 +82,17 @@ class _Worker:
         self._compared: list[Compared] = []  # by the current test
 
     def pytest_collection(self) -> None:
-        """Before a test of the suite imports torchvision."""
-        if find_spec("torchvision") is not None:
-            from harness.export.child.source import torchvision_schemas  # imports torch
-
-            torchvision_schemas()
+        prepare_torchvision()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
-            self._uncollected.append(_phase(report, "collect", 0.0))
+            self._uncollected.append(phase_fields(report, "collect", 0.0))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         config = session.config
         keyword = config.getoption("keyword")
         self._store.save_collection(keyword, config.stash[_COLLECTED], self._uncollected)
-        observe_comparisons(sys.modules.get(_TESTER), self._compared)
+        observe_comparisons(sys.modules.get(TESTER), self._compared)
         # torch's modules live to the end, and a full garbage collection walks through them: without
         # freezing, it takes a third of a suite's time.
         gc.collect()
@@ -120,16 +116,20 @@ class _Worker:
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
         outcome: Any = yield
         if call.when == "call":
-            logs = sorted(self._simulated.glob("*.log"))
-            consoles = [encoded_console(path.read_bytes()) for path in logs]
-            properties = outcome.get_result().user_properties
-            properties.append((_PROPERTY, consoles))
-            if compared := self._compared:
-                largest = max(one.difference for one in compared)
-                properties.append((_COMPARED, (largest, all(one.constant for one in compared))))
+            add_evidence(outcome.get_result(), self._simulated, self._compared)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._phases.append(_phase(report, str(report.when), report.duration))
+        self._phases.append(phase_fields(report, str(report.when), report.duration))
+
+
+def add_evidence(report: Any, simulated: Path, compared: Sequence[Compared]) -> None:
+    """Attaches the consoles below ``simulated``, and what was compared, to a test's report, from
+    which ``phase_fields`` reads them, maybe in another process."""
+    consoles = [encoded_console(path.read_bytes()) for path in sorted(simulated.glob("*.log"))]
+    report.user_properties.append((_PROPERTY, consoles))
+    if compared:
+        largest = max(one.difference for one in compared)
+        report.user_properties.append((_COMPARED, (largest, all(c.constant for c in compared))))
 
 
 class Compared(NamedTuple):
@@ -138,6 +138,14 @@ class Compared(NamedTuple):
 
     difference: float
     constant: bool
+
+
+def prepare_torchvision() -> None:
+    """Before a test of the suite imports torchvision."""
+    if find_spec("torchvision") is not None:
+        from harness.export.child.source import torchvision_schemas  # imports torch
+
+        torchvision_schemas()
 
 
 def observe_comparisons(tester_module: Any, compared: list[Compared]) -> None:
@@ -185,10 +193,10 @@ class _Controller:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
-            self._write(_phase(report, "collect", 0.0))
+            self._write(phase_fields(report, "collect", 0.0))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._write(_phase(report, str(report.when), report.duration))
+        self._write(phase_fields(report, str(report.when), report.duration))
 
     def pytest_unconfigure(self) -> None:
         self._events.close()
@@ -206,7 +214,7 @@ def encoded_console(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def _phase(
+def phase_fields(
     report: pytest.TestReport | pytest.CollectReport, when: str, seconds: float
 ) -> dict[str, Any]:
     """The fields of a ``results.Phase`` as JSON types."""

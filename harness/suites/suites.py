@@ -28,7 +28,7 @@ from harness.firmware.source import BuildRequest, FirmwareSource
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.sim.simulator import pick
 from harness.suites.results import SuiteTest
-from harness.system.paths import executorch_package
+from harness.system.paths import executorch_package, install_command
 from harness.system.progress import Progress
 
 _RUNNERS = "arm_test/arm_semihosting_executor_runner_"
@@ -78,7 +78,7 @@ class Suite:
                 f"{self.name} suite (no {tests})",
                 hint="run the wheel's suite: --exporter wheel"
                 if from_checkout
-                else "pip install 'executorch-hil[export]'",
+                else install_command("export"),
             )
         return directory
 

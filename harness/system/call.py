@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from harness.system.tied_process import TiedProcess
+
+_NOT_STARTED = (126, 127)  # of the shell that would become the program
 
 
 class CallFailed(Exception):
@@ -26,26 +32,31 @@ def call(
     descriptors: Sequence[int] = (),
 ) -> str:
     """What a program prints on stdout and stderr; its stdin is empty. ``environment`` is all of its
-    environment; None: ours, without a language. It inherits ``descriptors``.
+    environment; None: ours, without a language. It inherits ``descriptors``. Nothing that it starts
+    outlives the call, or this process.
 
     Raises CallFailed when it ends with a status or does not end, OSError when it does not start.
     """
-    try:
-        done = subprocess.run(
-            [str(word) for word in words],
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C.UTF-8"} if environment is None else environment,
-            timeout=seconds,
-            pass_fds=descriptors,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise CallFailed(f"no end after {seconds:g} s") from error
-    output = done.stdout.decode("utf-8", "replace")
-    if done.returncode:
+    given = {**os.environ, "LC_ALL": "C.UTF-8"} if environment is None else environment
+    program = str(words[0])
+    if shutil.which(program, path=given.get("PATH")) is None:
+        why = errno.EACCES if Path(program).is_file() else errno.ENOENT
+        raise OSError(why, os.strerror(why), program)
+    with TiedProcess(
+        [str(word) for word in words],
+        descriptors,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=given,
+    ) as child:
+        try:
+            output = child.communicate(timeout=seconds)[0].decode("utf-8", "replace")
+        except subprocess.TimeoutExpired as error:
+            raise CallFailed(f"no end after {seconds:g} s") from error
+    if child.returncode in _NOT_STARTED and output.startswith("sh: "):
+        raise OSError(errno.ENOEXEC, output.strip().rpartition(": ")[2], program)
+    if child.returncode:
         lines = output.strip().splitlines()
-        raise CallFailed(lines[-1] if lines else f"status {done.returncode}", output)
+        raise CallFailed(lines[-1] if lines else f"status {child.returncode}", output)
     return output

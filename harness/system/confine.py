@@ -205,8 +205,8 @@ def confined(
 def ending_signal(status: int) -> int | None:
     """The signal that ended a program, from the status that Popen has of its prefix.
 
-    Negative, or through bubblewrap 128 and the number. A guest may end itself with such a status,
-    too; more than the number of a signal (255 is what abort() gives) is always its own.
+    Negative, or through bubblewrap 128 and the number: the filter lets no guest leave with such a
+    status. More than the number of a signal (255 is what abort() gives) is always its own.
     """
     if status < 0:
         return -status
@@ -349,8 +349,12 @@ def filter_program(forks: bool) -> bytes:
                 made.add_rule(refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))
         for bit in range(8, 32):  # a status of 256 would be taken for 0 (wait(2) has 8 bits)
             low, high = 0xFF, 1 << bit
-            status = seccomp.Arg(0, seccomp.MASKED_EQ, low | high, high)
-            made.add_rule(seccomp.KILL_PROCESS, "exit_group", status)
+            multiple = seccomp.Arg(0, seccomp.MASKED_EQ, low | high, high)
+            made.add_rule(seccomp.KILL_PROCESS, "exit_group", multiple)
+        if not forks:  # a shell passes such a status on
+            for status in range(129, 129 + _SIGNALS):  # would be taken for a signal's
+                own = seccomp.Arg(0, seccomp.MASKED_EQ, 0xFF, status)
+                made.add_rule(seccomp.KILL_PROCESS, "exit_group", own)
         for request in _TERMINAL.values():
             made.add_rule(refuse, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFF_FFFF, request))
         for family in set(range(_MOST_FAMILIES)) - set(_FAMILIES):

@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
@@ -39,6 +40,21 @@ def write_whole(path: Path, content: str | bytes) -> None:
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A new folder that the block fills; it is ``path`` when the block has ended well, and until
+    then nothing is there. What a killed writer left goes. Raises OSError."""
+    part = path.with_name(f".{path.name}.new")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        part.mkdir(parents=True)
+        yield part
+        part.rename(path)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
         raise
 
 
@@ -102,6 +118,15 @@ class DiskError(InfraError):
             kind="disk_full" if disk_full(error) else None,
         )
         self.errno = errno.errorcode.get(error.errno or 0, str(error.errno))
+
+
+def is_full(folder: Path) -> bool:
+    """Whether its disk has no space or no inode left for another file."""
+    try:
+        space = os.statvfs(folder)
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < _PIECE or bool(space.f_files and not space.f_favail)
 
 
 def disk_hint(error: OSError) -> str | None:

@@ -70,6 +70,7 @@ class Revision:
     commit: str
     branch: str
     changes: str
+    edited: tuple[str, ...] = ()  # names of what ``changes`` stands for
 
     @classmethod
     def of_content(cls, files: Sequence[Path], folder: Path) -> Revision:
@@ -167,7 +168,7 @@ def revision(folder: Path, within: Sequence[str] = ()) -> Revision:
     commit, head = facts["branch.oid"], facts["branch.head"]
     if commit == "(initial)":
         commit = git(folder, "rev-parse", "HEAD")  # it says why there is none
-    return Revision(commit, "" if head == "(detached)" else head, _digest(folder, names))
+    return Revision(commit, "" if head == "(detached)" else head, _digest(folder, names), names)
 
 
 def changed(folder: Path, within: Sequence[str] = ()) -> tuple[str, ...]:

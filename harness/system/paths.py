@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
+import shlex
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 from harness.core.errors import ToolMissing
@@ -24,6 +28,18 @@ def hil_command() -> str:
     if not own.is_file():
         return "hil"
     return "./hil" if Path.cwd() == own.parent else str(own)
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what ``extra`` of the project needs into this environment. It names
+    the packages: the project itself is on no package index."""
+    marked = re.compile(rf"""(.*?)\s*;.*\bextra == ["']{extra}["']""")
+    try:
+        requires = metadata.requires("executorch-hil") or ()
+    except metadata.PackageNotFoundError:  # run from its sources, without being installed
+        return f"install the packages that pyproject.toml lists for {extra}"
+    wanted = filter(None, map(marked.match, requires))
+    return shlex.join([sys.executable, "-m", "pip", "install", *(each[1] for each in wanted)])
 
 
 def data_root() -> Path:
@@ -98,6 +114,6 @@ def executorch_package() -> Path:
         raise ToolMissing(
             "ExecuTorch's wheel is not installed, and the schemas of its files are in it",
             tool="executorch",
-            hint="./hil installs it; elsewhere pip install 'executorch-hil[export]'",
+            hint=install_command("export"),
         )
     return Path(locations[0])

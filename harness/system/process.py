@@ -111,8 +111,10 @@ def run(
     bounds: Bounds,
     watch: Watch | None = None,
     descriptors: Sequence[int] = (),
+    input: int | None = None,
 ) -> Ended:
-    """Run ``argv`` to its end, in a session of its own; it inherits ``descriptors``.
+    """Run ``argv`` to its end, in a session of its own; it inherits ``descriptors``. ``input``: its
+    stdin, empty if None.
 
     OSError: the console cannot be written. KeyboardInterrupt: this process was cancelled.
     """
@@ -124,6 +126,7 @@ def run(
         TiedProcess(
             argv,
             descriptors,
+            input=input,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,

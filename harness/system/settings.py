@@ -32,6 +32,7 @@ BYTES: Mapping[str, float] = {
     "TiB": 1 << 40,
 }
 SECONDS: Mapping[str, float] = {"h": 3600, "d": 86400, "w": 7 * 86400}
+ROOT_VARIABLE = "EXECUTORCH_ROOT"  # names a checkout of ExecuTorch
 _QUANTITIES = {"cache_max": (BYTES, "10 GiB"), "runs_keep": (SECONDS, "30 d")}
 FvpPolicy = Literal["fail", "skip"]
 Factor = float  # above 0, at most MOST_FACTOR

@@ -16,19 +16,25 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 # ends, and then kills the group.
 _WATCHER = 'read -r group || exit; read -r _; kill -s KILL -- "-$group"'
 # Starts nothing before the watcher knows the group.
-_GATE = 'read -r _ || exit 1; exec "$@" </dev/null'
+_GATE = 'read -r _ || exit 1; exec "$@" <'
 
 
 class TiedProcess(subprocess.Popen[bytes]):
     """A program in a session of its own. Neither it nor its process group outlives this process,
-    whenever either is killed. Its stdin is empty. Always call ``end``.
+    whenever either is killed. Its stdin is ``input``, empty if None; a socket cannot be it. Always
+    call ``end``.
 
     A death signal (prctl(2), PR_SET_PDEATHSIG) would be too late if this process is killed before
     the child has asked for it, and bubblewrap asks for it only after it has made processes.
     """
 
     def __init__(
-        self, argv: Sequence[str | Path], descriptors: Sequence[int] = (), **options: Any
+        self,
+        argv: Sequence[str | Path],
+        descriptors: Sequence[int] = (),
+        *,
+        input: int | None = None,
+        **options: Any,
     ) -> None:
         """``options``: those of Popen. A missing program ends with 127, as in a shell."""
         self._watcher = subprocess.Popen(
@@ -40,14 +46,19 @@ class TiedProcess(subprocess.Popen[bytes]):
             start_new_session=True,
         )
         given = options.get("env") or os.environ
-        gate = _GATE if "PWD" in given else f"unset PWD; {_GATE}"  # which the shell sets
+        gate = "" if "PWD" in given else "unset PWD; "  # which the shell sets
+        given_input = None if input is None else os.dup(input)  # 0 is the gate's
+        # dash has no `<&12`
+        gate += _GATE + ("/dev/null" if given_input is None else f"/proc/self/fd/{given_input}")
         super().__init__(
             ["/bin/sh", "-c", gate, "sh", *argv],
             stdin=subprocess.PIPE,
-            pass_fds=tuple(descriptors),
+            pass_fds=(*descriptors, *(() if given_input is None else (given_input,))),
             start_new_session=True,
             **options,
         )
+        if given_input is not None:
+            os.close(given_input)
         assert self._watcher.stdin is not None
         assert self.stdin is not None
         with suppress(BrokenPipeError):  # killed already

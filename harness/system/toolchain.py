@@ -6,6 +6,7 @@ Nothing is executed at import. A program is asked for its version once in a proc
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from pathlib import Path
 from harness.core.errors import InfraError, ToolMissing
 from harness.system.call import CallFailed, call
 from harness.system.packages import how_to_get, install, purpose_of, with_its_kind
+from harness.system.settings import ROOT_VARIABLE, settings
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
@@ -74,8 +76,13 @@ SPECS = {
     )
 }
 # What an FVP calls itself, as in "Fast Models [11.27.42 (Dec  9 2024)]"; the 11.31 releases
-# may say it differently.
-_FVP_VERSION = r"Fast Models \[([0-9][^\s\]]*)"
+# may say it differently. A stand-in has no version of a model.
+_FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
+
+
+# Ours; Zephyr's (cmake/emu/armfvp.cmake).
+_FVP_VARIABLES = ("HIL_FVP_DIR", "ARMFVP_BIN_PATH")
+_FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,8 @@ def _install(spec: ToolSpec) -> str:
 
 
 def _fvp_hint(package: str) -> str:
+    if platform.machine() in ("aarch64", "arm64"):
+        package = package.replace("_Linux64.", "_Linux64_armv8l.")
     return (
         f"get {package} from {FVP_DOWNLOADS}, accept Arm's licence, and set HIL_FVP_DIR "
         "to the directory it was installed in"
@@ -130,7 +139,7 @@ def find(name: str) -> Tool | None:
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
+    version, note = _version(path, spec.version_arguments, spec.version_pattern, stamp(path))
     return Tool(name, path, version, note)
 
 
@@ -159,11 +168,18 @@ def locate(name: str) -> Path:
     return Path(found).absolute()
 
 
-def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool | None:
-    """An installed FVP: in ``$HIL_FVP_DIR``, on PATH, or where Arm's installers put it."""
-    named = [Path(item) for item in environ.get("HIL_FVP_DIR", "").split(os.pathsep) if item]
-    homes = [Path(environ["HOME"])] if environ.get("HOME") else []
-    usual = [p for home in (*homes, Path("/usr/local")) for p in sorted(home.glob("FVP*"))]
+def find_fvp(
+    executable: str, environ: Mapping[str, str] = os.environ, checkout: Path | None = None
+) -> Tool | None:
+    """An installed FVP: where a variable says (``_FVP_VARIABLES``), where ExecuTorch's setup puts
+    it in ``checkout`` or in the named one, on PATH, or where Arm's installers put it."""
+    words = (environ.get(name, "") for name in _FVP_VARIABLES)
+    named = [Path(item) for word in words for item in word.split(os.pathsep) if item]
+    for root in (checkout, environ.get(ROOT_VARIABLE), settings(environ=environ).executorch):
+        named += sorted(Path(root).glob("examples/arm/arm-scratch/FVP-*")) if root else []
+    homes = [environ["HOME"]] if environ.get("HOME") else []
+    places = [Path(place) for place in (*homes, *_FVP_PLACES)]
+    usual = [path for place in places for path in sorted(place.glob("[Ff][Vv][Pp]*"))]
     on_path = shutil.which(executable, path=environ.get("PATH"))
     candidates = (
         *_in_directories(executable, named),
@@ -172,7 +188,7 @@ def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool |
     )
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            version, note = _version(path, ("--version",), _FVP_VERSION, _stamp(path))
+            version, note = _version(path, ("--version",), _FVP_VERSION, stamp(path))
             return Tool(executable, path, version, note)
     return None
 
@@ -186,9 +202,11 @@ def _in_directories(executable: str, directories: Iterable[Path]) -> Iterator[Pa
 def require_fvp(executable: str, package: str, environ: Mapping[str, str] = os.environ) -> Tool:
     tool = find_fvp(executable, environ)
     if tool is None:
+        variables = ", ".join(f"${name}" for name in _FVP_VARIABLES)
+        places = ", ".join(f"{place}/FVP*" for place in ("~", *_FVP_PLACES))
         raise ToolMissing(
-            f"{executable} is not installed (looked in $HIL_FVP_DIR, on PATH, in ~/FVP* and "
-            "/usr/local/FVP*)",
+            f"{executable} is not installed (looked in {variables}, in examples/arm/arm-scratch of "
+            f"a named checkout of ExecuTorch, on PATH, in {places})",
             hint=_fvp_hint(package),
             tool=executable,
             package=package,
@@ -209,7 +227,7 @@ def toolchain_id(toolchain: str) -> str:
 
 def _newlib_version(compiler: Path) -> str:
     arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
-    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _stamp(compiler))
+    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', stamp(compiler))
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
@@ -242,7 +260,7 @@ def _has_libstdcxx(compiler: Path) -> bool:
 
 def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> str:
     """The version of a program that is in no list; "unknown" when it does not say."""
-    return _version(program, arguments, _NUMBERS, _stamp(program))[0]
+    return _version(program, arguments, _NUMBERS, stamp(program))[0]
 
 
 @lru_cache(maxsize=128)
@@ -256,7 +274,8 @@ def _version(
     return ("unknown", trouble) if match is None else (match[1], None)
 
 
-def _stamp(path: Path) -> str:
+def stamp(path: Path) -> str:
+    """Another one if another program is put in its place."""
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 

@@ -21,10 +21,16 @@ M = Mistake
 OWN_HISTORY = {"HIL_HISTORY": "sqlite:///nights.db"}
 MISTAKES: dict[str, Mistake] = {
     # verbs and options
-    "a verb that is none": M("rum host add", 2, "No such command 'rum'", "--help"),
-    "an option that is none": M("run host add --profil", 2, "No such option", "--profile"),
+    "a verb that is none": M("rum host add", 2, "has no command 'rum'", "--help"),
+    "an option that is none": M("run host add --profil", 2, "has no option --profil", "--profile"),
     "an option without its value": M("run host add --pte", 2, "requires an argument", "--pte"),
     "no arguments": M("run", 2, "Missing argument 'TARGET'", "--help"),
+    "target and model exchanged": M(
+        "run ds_cnn host",
+        2,
+        "ds_cnn is a model, where a target is wanted",
+        "the target comes first",
+    ),
     "no model": M("run host", 2, "no model was named", "`hil models` lists them"),
     "no reason": M("accept host/add", 2, "Missing option '--reason'", "--help"),
     "a factor that is none": M(

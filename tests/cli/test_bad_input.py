@@ -132,7 +132,7 @@ USAGE = {
         ("exec", "host", "none.pte", "--limit-factor", "0"),
         "not a number above 0",
     ),
-    "unknown verb": (("rum",), "No such command 'rum'"),
+    "unknown verb": (("rum",), "has no command 'rum'"),
 }
 
 

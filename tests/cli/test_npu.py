@@ -120,6 +120,15 @@ def test_estimates_of_a_model(hil: Hil, exported: Exported, tmp_path: Path) -> N
     assert stranger.json["hint"] == "name the model instead: hil npu stats MODEL --target TARGET"
 
 
+def test_delegates_have_the_number_that_verdicts_give_them(hil: Hil, exported: Exported) -> None:
+    """The file has the two of ds_cnn in the other order."""
+    exported("ds_cnn", "corstone-300-u55-128")
+    found = hil("npu", "stats", "ds_cnn", "--target", "corstone-300-u55-128", "--cycles", "--json")
+    macs = [each["macs"] for each in found.json["delegates"]]
+    assert macs == [each["summary"]["nn_macs"] for each in found.json["estimates"]]
+    assert macs == [2_656_000, 768]
+
+
 def test_reduce_leaves_the_smallest_wrong_program(
     hil: Hil, exported: Exported, tmp_path: Path
 ) -> None:

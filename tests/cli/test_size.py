@@ -13,12 +13,15 @@ from click.testing import CliRunner, Result
 
 from harness.cli.main import main
 from harness.config.case import RUNNER, Case
+from harness.config.matrix import default_models
 from harness.core.errors import ExportError, HarnessError
 from harness.run import accept
 from harness.run import gate as size_gate
 from harness.run.gate import Measured
 from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
+from tests.cli.conftest import Hil
+from tests.report.services import GitHub, running
 from tests.size.plan_samples import kernel, method, planned, program
 from tests.size.samples import sample_pte
 
@@ -128,7 +131,10 @@ def test_new_accept_grow_fail(
     assert "new, nothing accepted yet" in first.output
     assert call("accept", CASE.id, "--only", "size", "--reason", " ").exit_code == 2
     dry = call("accept", CASE.id, "--only", "size", "--reason", "first", "--dry-run")
+    assert dry.output.splitlines()[0] == f"{CASE.id}: new reference"
+    assert "  pte_bytes " in dry.output
     assert "not written" in dry.output
+    assert len(dry.output.splitlines()) < 10
     assert call("accept", CASE.id, "--only", "size", "--reason", "first").exit_code == 0
     accepted = tmp_path / "references" / CASE.target / "ds_cnn.json"
     assert json.loads(accepted.read_text())["history"][0]["why"] == "first"
@@ -200,6 +206,15 @@ def test_a_renamed_model_is_told_at_a_desk_and_red_in_ci(
     assert call("gate", CASE.id, "--strict", "--allow-new", "ds_cnn").exit_code == 0  # not asked
 
 
+def test_a_target_alone_is_its_runner_and_all_models(measured: list[Any]) -> None:
+    found = json.loads(call("gate", CASE.target, "--json").output)["gates"]
+    # the double measures one program, whichever is asked for
+    assert [len(gate["figures"]) for gate in found].count(1) == 1
+    assert len(found) == 1 + len(default_models())
+    assert call("gate", "corstone-30-m55").exit_code == 2
+    assert "corstone-300-m55" in call("gate", "corstone-30-m55").output
+
+
 def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:
     error: HarnessError = ExportError("the exporter died")
     measured[0] = error
@@ -208,3 +223,30 @@ def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:
     assert "could not be measured" in done.output
     assert "the exporter died" in done.output
     assert call("accept", CASE.id, "--only", "size", "--reason", "x").exit_code == 1
+
+
+def test_a_gate_comments_its_pull_request(hil: Hil, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program that nothing was accepted of: at a desk that is no failure."""
+    subject = "corstone-300-u55-128/add"
+    for name in ("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_REF", "CI_MERGE_REQUEST_IID", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    alone = hil("gate", subject, "--comment")
+    assert "no pull request, so no comment" in alone.err
+    monkeypatch.setenv("GITHUB_REF", "refs/pull/7/merge")
+    unknown = hil("gate", subject, "--comment", "--json")
+    assert unknown.code == 2
+    assert "set GITHUB_TOKEN" in unknown.json["hint"]
+    with running(GitHub()) as github:
+        assert isinstance(github, GitHub)
+        monkeypatch.setenv("GITHUB_TOKEN", "secret")
+        monkeypatch.setenv("GITHUB_REPOSITORY", "o/r")
+        monkeypatch.setenv("GITHUB_API_URL", github.url)
+        for done in ("posted", "updated"):
+            run = hil("gate", subject, "--comment", "--markdown")
+            assert f"comment {done}" in run.err
+        ((number, text),) = github.comments
+    assert number == 7
+    assert text.startswith("<!-- hil-gate -->")
+    assert "npu" in text
+    assert "SQNR in dB, worst output" in text
+    assert "| figure | measured |" in run.out

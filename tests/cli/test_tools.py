@@ -12,11 +12,12 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from harness.system import toolchain
 from harness.system.toolchain import FVP_DOWNLOADS
+from tools.doubles import install_double
 
 
-def shown(verb: str) -> tuple[dict[str, Any], str]:
+def shown(*verb: str) -> tuple[dict[str, Any], str]:
     """As data and as text."""
-    answers = [CliRunner().invoke(main, [verb, *words]).stdout for words in (["--json"], [])]
+    answers = [CliRunner().invoke(main, [*verb, *words]).stdout for words in (["--json"], [])]
     return json.loads(answers[0]), answers[1]
 
 
@@ -38,6 +39,25 @@ def test_what_went_wrong_with_a_version_reaches_the_reader(
     assert next(row["note"] for row in data["tools"] if row["path"] is None) is None
 
 
+def test_doctor_counts_what_can_run_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And sends nobody to the archive of an FVP that no target can use."""
+    name = "FVP_Corstone_SSE-320"
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("HIL_FVP_DIR", "")
+    data, out = shown("doctor")
+    able, every = data["targets"]["fvp"]
+    assert (able, every > 20) == (0, True)
+    assert "; FVP: none" in out
+    assert not any("Corstone_1000" in row["how_to_get"] for row in data["tools"])
+    install_double(tmp_path / "fvp", name, "passes", ())
+    monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path / "fvp"))
+    data, out = shown("doctor")
+    assert data["targets"]["fvp"][0] > 0
+    assert f"; FVP: {name} 11.27.42" in out
+
+
 def test_what_is_missing_is_told_once_and_within_80_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,10 +77,20 @@ def test_what_is_missing_is_told_once_and_within_80_columns(
     assert FVP_DOWNLOADS in out
 
 
+def test_targets_have_a_line_each_and_fit_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    data, text = shown("targets")
+    lines = text.splitlines()
+    names = [row["name"] for row in data["targets"]]
+    assert [line.split()[0] for line in lines[1 : len(names) + 1]] == names
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= len(names) + 3
+
+
 def test_a_target_s_lowerings_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could guess what may stand behind the @."""
     monkeypatch.setenv("COLUMNS", "300")
-    data, text = shown("targets")
+    data, text = shown("targets", "corstone-1000-a320")
     (row,) = (r for r in data["targets"] if r["name"] == "corstone-1000-a320")
     assert set(row["lowerings"]) == {
         "portable-fp32",
@@ -68,4 +98,4 @@ def test_a_target_s_lowerings_are_listed(monkeypatch: pytest.MonkeyPatch) -> Non
         "xnnpack-fp32",
         "xnnpack-int8",
     }
-    assert "lowering @xnnpack-int8: int8, XNNPACK: corstone-1000-a320" in text
+    assert "lowering @xnnpack-int8: int8, XNNPACK\n" in text

@@ -14,8 +14,11 @@ from harness.cli.main import main
 from harness.cli.run import run
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
+from harness.export.estimates import AREAS, Estimate, NpuCost, NpuOperator
 from harness.export.exporter import ExporterFacts
+from harness.export.program import CpuOperator, Delegation
 from harness.firmware.source import Arithmetic, CheckoutFacts, FirmwareChoice
+from harness.log.events import OpTicks
 from harness.run.directory import last_run, save_record
 from harness.run.pipeline import RunOptions
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord
@@ -48,6 +51,27 @@ def judged(cause: Cause) -> Judgement:
 
 def why(*words: str) -> Result:
     return CliRunner().invoke(main, ["why", *words])
+
+
+def test_the_npu_and_what_it_left_to_the_cpu_are_listed(home: Path) -> None:
+    operators = tuple(NpuOperator("Conv2D", "t", f"l{n}", 10 * n, 1) for n in range(1, 8))
+    summary = {"cycles_total": 280.0, "nn_macs": 7.0, "core_clock": 1e6, "cycles_npu": 280.0}
+    summary |= {f"{a}_{of}": 0.0 for a in AREAS for of in ("memory_used", "total_bytes")}
+    cost = NpuCost({}, (Estimate("ethos-u55-128", "c", "m", summary, operators),))
+    sort = CpuOperator("sort", "head", "net.py", 7, "Not included", (1,))
+    facts = ProgramFacts("p", "aa", "o", delegation=Delegation(2, (sort,)), npu_cost=cost)
+    one = replace(
+        record(), program=facts, first_ticks=(OpTicks(0, 0, "q", 10), OpTicks(0, 1, "sort", 30))
+    )
+    kept(home, "20260101-000000-add-aaaaaa", one)
+    said = why().output
+    assert "NPU       delegate 0: 280 cycles, 0.280 ms at 1 MHz" in said
+    assert "70 cycles: Conv2D of layer l7\n" in said
+    assert "30 cycles: 2 more (--json lists all)" in said
+    assert "on CPU    sort (layer head, net.py:7): 75 % of the CPU's instructions; Not incl" in said
+    told = json.loads(why("--json").output)
+    assert told["on_cpu"][0]["share"] == 0.75
+    assert told["npu_cost"]["estimates"][0]["operators"][0]["layer"] == "l1"
 
 
 def test_a_fault_has_its_lines_and_what_to_do(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,20 @@ def test_of_two_minima_the_larger_one_holds() -> None:
     assert Budgets().merged({}).least_accuracy == {}
 
 
-@pytest.mark.parametrize("said", ["min_sqnr_db: -1", "min_top1: 90", "slack_top1: .nan"])
+@pytest.mark.parametrize(
+    ("target", "model", "holds"),
+    [(None, None, None), (3, None, 3), (3, 2, 3), (3, 4, 4), ("all", 9, "all"), (1, "all", "all")],
+)
+def test_of_two_delegations_the_stricter_one_holds(
+    target: Any, model: Any, holds: int | str | None
+) -> None:
+    theirs = {} if model is None else {"delegated": model}
+    assert Budgets(delegated=target).merged(theirs).delegated == holds
+
+
+@pytest.mark.parametrize(
+    "said", ["delegated: some", "min_sqnr_db: -1", "min_top1: 90", "slack_top1: .nan"]
+)
 def test_an_accuracy_in_a_file_is_bounded(tmp_path: Path, said: str) -> None:
     (tmp_path / "m.yaml").write_text(f"budgets:\n  {said}\n")
     with pytest.raises(TargetError, match=r"m\.yaml:2: "):

@@ -77,3 +77,22 @@ def test_a_name_that_a_terminal_or_a_ci_system_would_obey_is_refused(name: str) 
         with pytest.raises(UsageError, match="has control characters") as caught:
             Case(*case)
         assert name not in str(caught.value)
+
+
+def test_a_model_outside_a_repository_is_shown_by_a_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its identity stays the whole path."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "sr.py").write_text("")
+    case = Case("corstone-300-m55", str(tmp_path / "nets" / "sr.py"))
+    monkeypatch.chdir(tmp_path)
+    assert case.title == "corstone-300-m55/nets/sr.py"
+    monkeypatch.chdir("/")
+    assert case.title.endswith("/nets/sr.py")
+    monkeypatch.chdir(tmp_path / "nets")
+    assert case.title == "corstone-300-m55/sr.py"
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert case.title == "corstone-300-m55/sr.py"
+    assert case.id == f"corstone-300-m55/{tmp_path}/nets/sr.py"

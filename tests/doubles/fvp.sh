@@ -8,6 +8,11 @@ if [ "$1" = --version ]; then
   exit 0
 fi
 
+if [ "$1" = --list-params ]; then
+  sed 's/.*/&=0  # (int, init-time) default = 0/' "$here/parameters"
+  exit 0
+fi
+
 elf= cwd=. line=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -48,6 +53,10 @@ pass() { loaded; outputs; say 600 'TEST: BundleIO index[0] Test_result: PASS'; c
 fault() {
   printf 'Hard fault. irq=-13, pc=0x00000000, lr=0x10000101, xpsr=0x61000003, sp=0x30007f00\n'
   printf '            cfsr=0x00020000 bfar=0x00000000 mmfar=0x00000000\n'
+}
+thrown() {
+  printf "terminate called after throwing an instance of 'sc_core::sc_report'\n"
+  printf '  what():  Error: simulation aborted\n'
 }
 limit() { printf '\nInfo: Simulation is stopping. Reason: CPU time has been exceeded.\n'; }
 exit_code() { printf 'Application exit code: %s.\n\004\nEXITTHESIM\n' "$1"; }
@@ -161,5 +170,39 @@ case $ending in
   unity_fails) loaded; outputs; printf '3 Tests 1 Failures 0 Ignored \nFAIL\n'; complete ;;
   terminal_escapes)
     loaded; printf '\033]52;c;aGk=\007\033P1$r\033\\\010\010\r::error::x\n##[group]y\n'; outputs; complete ;;
+  # It fails before the guest's first line, in words that are known or not.
+  parameter_absent) echo "ERROR: parameter 'mps3_board.uart9.out_file' does not exist" >&2; exit 1 ;;
+  parameter_of_instance) echo "In instance FVP_MPS3: unknown parameter 'cpu0.x'"; exit 1 ;;
+  checkout_failed) echo 'Failed to checkout: feature SystemC_Cortex-M55, result: -15'; exit 1 ;;
+  waits_for_licence) echo 'License checkout failed, trying again in 60 s'; exec sleep 600 ;;
+  exception) thrown; kill -ABRT $$ ;;
+  exception_told) thrown; echo 'Aborted (core dumped)'; exit 134 ;;
+  crashes_silently) kill -SEGV $$ ;;
+  killed_at_start) kill -KILL $$ ;;
+  only_terminals) banner | head -1 ;;
+  only_banner_exit_1) banner; exit 1 ;;
+  exits_0_silently) exit 0 ;;
+  exits_1_silently) exit 1 ;;
+  exits_126) echo "/bin/sh: 1: $0: Permission denied"; exit 126 ;;
+  unknown_error_number) echo 'Error: (E512) no such component'; exit 127 ;;
+  host_disk_full) echo 'fwrite failed: No space left on device'; exit 1 ;;
+  no_display) echo 'xterm: Xt error: Can'"'"'t open display: :0'; exit 1 ;;
+  traceback)
+    printf 'Traceback (most recent call last):\n  File "iris.py", line 3\nModuleNotFoundError: x\n'
+    exit 1 ;;
+  cannot_open_application) echo 'Error: cannot open application firmware.elf'; exit 1 ;;
+  floods_and_dies) yes 'Warning: something else' | head -c 300000; exit 1 ;;
+  limit_before_a_word) banner; limit ;;
+  # It fails while the guest runs.
+  exception_amid) loaded; thrown; kill -ABRT $$ ;;
+  licence_lost) loaded; echo 'Error: the license was lost: no heartbeat'; exit 1 ;;
+  component_error_amid) loaded; printf 'Error: FVP_MPS3: ethosu: bad access\n'; exit 1 ;;
+  exits_127_amid) loaded; exit 127 ;;
+  # It fails when the guest has ended.
+  exception_after) pass; thrown; kill -ABRT $$ ;;
+  killed_after) pass; kill -KILL $$ ;;
+  exits_1_after) pass; exit 1 ;;
+  licence_after) pass; echo 'License check-in failed: error -96'; exit 1 ;;
+  component_error_after) pass; echo 'Error: FVP_MPS3: mps3_board.uart0: cannot close file' ;;
   *) echo "no such ending: $ending" >&2; exit 99 ;;
 esac

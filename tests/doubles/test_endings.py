@@ -34,6 +34,20 @@ def test_ending_has_its_verdict(double: Double, ending: str) -> None:
     assert judge_again(Path(record.run_dir)).judgement == record.judgement
 
 
+@pytest.mark.parametrize("ending", ["parameter_absent", "exception", "checkout_failed"])
+def test_the_simulators_last_words_are_in_the_cause(double: Double, ending: str) -> None:
+    """No table knows them, so the reader gets them as they are."""
+    cause = double(ending).cause
+    assert cause is not None
+    words = {
+        "parameter_absent": "'mps3_board.uart9.out_file' does not exist",
+        "exception": "what():  Error: simulation aborted",
+        "checkout_failed": "feature SystemC_Cortex-M55, result: -15",
+    }
+    assert words[ending] in cause.text
+    assert "ended by itself" in cause.text
+
+
 def test_the_line_that_proves_it(double: Double) -> None:
     """The first cause is named with its line, not the assertion that followed from it."""
     record = double("allocator_too_small")
@@ -72,7 +86,7 @@ def test_files_outside_the_run_are_not_there(double: Double, tmp_path: Path) -> 
 
 
 def test_an_unknown_parameter_is_refused(double: Double, tmp_path: Path) -> None:
-    """As a model would: the double proves that we only pass parameters that exist."""
+    """As a model would, whatever it listed before: it is still no failure of the program."""
     double("passes")
     known = tmp_path / "fvp-passes" / "parameters"
     known.write_text(known.read_text().replace("mps3_board.uart0.out_file\n", ""))

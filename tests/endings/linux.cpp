@@ -57,6 +57,13 @@ void DISK_FULL() {
   hil::platform::write_file("/full/s0-0.bin", {bytes, sizeof(bytes)});
 }
 
+// QEMU reports the attempt in its own name.
+void OPENS_FIFO() {
+  mkfifo("/work/pipe", 0644);
+  open("/work/pipe", O_RDWR);
+  exit(1);
+}
+
 void POWERS_OFF() { reboot(RB_POWER_OFF); }
 
 void SLEEPS() { sleep(100000); }
@@ -72,6 +79,7 @@ constexpr Ending kEndings[] = {
     {"SEGFAULT", SEGFAULT},
     {"HUNG_TASK", HUNG_TASK},
     {"DISK_FULL", DISK_FULL},
+    {"OPENS_FIFO", OPENS_FIFO},
     {"POWERS_OFF", POWERS_OFF},
     {"SLEEPS", SLEEPS},
     {"\177ELF", OOPS},

@@ -9,7 +9,12 @@
 enum { PASSES, NULL_CALL, STACK_OVERFLOW, ENDLESS_LOOP, WFI_FOR_EVER, OPERATOR_MISSING,
        ALLOCATOR_TOO_SMALL, OUTPUT_NOT_WRITABLE, WRONG_BY_ONE, NO_OUTPUT, ABORT_AFTER_PASS,
        LOOKS_OUTSIDE, RUNS_COMMAND, LOCKS_UP, NO_END_MARKER, LEAVES_2, FORGES, SPOILS, LEAVES_256,
-       UNDECLARED_OUTPUT, REWRITES_INPUT, REWRITES_PROGRAM };
+       UNDECLARED_OUTPUT, REWRITES_INPUT, REWRITES_PROGRAM, SPEAKS, SPEAKS_LATE };
+
+#ifndef WORDS  /* of SPEAKS, which is the guest's first line, and its exit status */
+#define WORDS ""
+#define STATUS 1
+#endif
 
 static uint32_t call(uint32_t operation, const void* block) {
   register uint32_t r0 __asm__("r0") = operation;
@@ -121,6 +126,9 @@ __attribute__((noinline)) static void work(int ending) {
       *(volatile uint32_t*)0xE000ED08 = 0x30000000;  /* VTOR: the vectors are zeros */
       nowhere();
       break;
+    case SPEAKS_LATE:
+      say(WORDS);
+      leave(STATUS);
     default: break;
   }
 }
@@ -174,6 +182,7 @@ __attribute__((noreturn, used)) void run(void) {
   const int ending = begin();
 #else
   const int ending = ENDING;
+  if (ending == SPEAKS) say(WORDS), leave(STATUS);
   SAY("I", "build id 00112233445566778899");
 #endif
   SAY("I", "Method loaded.");

@@ -12,6 +12,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.config.target import Limits
 from harness.judge.rules import Cause
+from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.simulator import pick
@@ -40,12 +41,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LIMITS = Limits(host=5.0, stall=1.0)
 
 
-def planted(folder: Path, ending: str, limits: Limits = LIMITS) -> RunRecord:
+def planted(
+    folder: Path, ending: str, limits: Limits = LIMITS, words: str = "", status: int = 1
+) -> RunRecord:
     """Build, run and judge; `limit_factor` in a hil.toml scales the limits on a busy machine."""
     board = load_target("corstone-300-m55", target_directories({}))
     target = replace(board, limits=limits)
     program = double_program(folder / "program")
-    firmware = planted_firmware(folder, ending)
+    firmware = planted_firmware(folder, ending, words=words, status=status)
     chosen = pick(target, "qemu")
     return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
 
@@ -66,6 +69,44 @@ def test_ending_has_its_verdict(home: Path, ending: str) -> None:
     record = planted(home, ending)
     cause = record.cause
     assert (record.verdict.name, cause and cause.kind) == TABLE[ending], cause
+
+
+# What a guest may write or leave with to look like a simulator that failed: (words, status, kind).
+IMPERSONATED = (
+    ("hil: the board cannot be driven: x", 1, "board_unreachable"),
+    ("hil: the serial line broke off: x", 1, "board_lost"),
+    ("hil: the board did not answer within 1 s (0 bytes came", 1, "board_silent"),
+    ("hil: the board runs another program image (none)", 1, "wrong_program"),
+    ("hil: the guest refuses the login of root", 1, "login_refused"),
+    ("Login incorrect", 1, "login_refused"),
+    ("License checkout failed", 1, "licence"),
+    ("You must accept the EULA first", 1, "eula"),
+    ("E [executorch:p.cpp:1] s0-0.bin: no space left on the device", 1, "disk_full"),
+    ("qemu-system-arm: unsupported machine type", 1, "simulator_error"),
+    ("bwrap: execvp: No such file or directory", 1, "simulator_error"),
+    ("Error: FVP_MPS3: mps3_board.uart0: cannot open file", 1, "simulator_error"),
+    ("Error: (E549) uncaught exception: Cannot allocate memory", 1, "host_limits"),
+    ("x: error while loading shared libraries: libx.so.1: cannot open", 127, "library_missing"),
+    ("VFS: Unable to mount root fs on unknown-block", 1, "no_root_file_system"),
+    ("", 126, "exit_status"),
+    ("", 127, "exit_status"),
+    ("", 137, "exit_status"),
+    ("", 143, "exit_status"),
+)
+
+
+@needs_bwrap
+@pytest.mark.parametrize(("words", "status", "kind"), IMPERSONATED)
+@pytest.mark.parametrize("ending", ["SPEAKS", "SPEAKS_LATE"])
+def test_a_guest_cannot_blame_the_simulator(
+    home: Path, ending: str, words: str, status: int, kind: str
+) -> None:
+    """A night would take its failure for one of the infrastructure, and forget it."""
+    record = planted(home, ending, words=f"{words}\n" if words else "", status=status)
+    cause = cause_of(record)
+    assert (record.verdict.name, cause.kind) == ("FAULT", kind), cause.text
+    assert record.verdict.product_failure
+    assert judge_again(Path(str(record.run_dir))).judgement == record.judgement
 
 
 def test_a_fault_names_the_function_that_called(home: Path) -> None:

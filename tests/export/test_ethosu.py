@@ -184,9 +184,9 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
     """Planted: other weights in the second convolution of the TOSA graph."""
     original = lower.to_ethos_u
 
-    def planted(*args: object, **options: object) -> tuple[Any, dict[bytes, bytes]]:
-        edge, graphs = original(*args, **options)  # type: ignore[arg-type]
-        return edge, {blob: damaged(tosa) for blob, tosa in graphs.items()}
+    def planted(*args: object) -> tuple[Any, dict[bytes, bytes], Any]:
+        edge, graphs, estimates = original(*args)
+        return edge, {blob: damaged(tosa) for blob, tosa in graphs.items()}, estimates
 
     monkeypatch.setattr("harness.export.child.lower.to_ethos_u", planted)
     request, stages = ExportRequest(user_model(CONVOLUTIONS), U55), list[str]()

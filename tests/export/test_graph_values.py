@@ -54,6 +54,16 @@ def test_what_is_not_there(graph: GraphValues, other: Any) -> None:
     assert not graph.have(other, exactly=True)
 
 
+def test_one_wrong_element_of_many_is_no_last_bit(tmp_path: Path) -> None:
+    many = np.random.default_rng(5).standard_normal(100_000).astype(np.float32)
+    graph = GraphValues(tmp_path / write_values(tmp_path, [row_of(many)]))
+    noise = many * (1 + 3e-7 * np.random.default_rng(6).standard_normal(many.size))
+    assert graph.have(noise.astype(np.float32))
+    wrong = many.copy()
+    wrong[77_777] += 0.05
+    assert not graph.have(wrong)
+
+
 @pytest.mark.parametrize("target", ["cortex-m55", "ethos-u55-128"])
 def test_the_outputs_of_a_program_are_among_its_values(
     exported: Callable[..., Program], target: str

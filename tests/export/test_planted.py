@@ -114,6 +114,34 @@ def test_a_lost_relu_before_a_cat_is_found_with_its_issue(
     export([request], process=hil_export_process)[0].unwrap()
 
 
+RELU_OF_INT8 = """
+import torch
+torch.manual_seed(7)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(6, 4), torch.nn.Linear(6, 4)
+    def forward(self, x):
+        return torch.relu(torch.cat([self.first(x), self.second(x)], 1))
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.randn(8, 6),)
+"""
+
+
+def test_a_relu_of_int8_values_is_found_with_its_issue(
+    user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    """Another defect of ExecuTorch 1.5.1, and its way round."""
+    request = ExportRequest(user_model(RELU_OF_INT8), "cortex-m55")
+    error = export([request], process=hil_export_process)[0].error
+    assert isinstance(error, LoweringDiffers)
+    assert error.known == "activation-of-int8"
+    assert "18767" in error.message
+    instead = RELU_OF_INT8.replace("torch.relu(", "torch.nn.functional.relu6(")
+    request = ExportRequest(user_model(instead), "cortex-m55")
+    export([request], process=hil_export_process)[0].unwrap()
+
+
 @pytest.mark.parametrize("name", FAULTS["less_accurate"])
 def test_a_fault_of_the_quantiser_shows_in_the_accuracy(
     name: str,

@@ -63,3 +63,21 @@ def test_whole_numbers_stay_in_the_range_of_their_feature() -> None:
     drawn = _drawn(given, 50)
     assert set(drawn[..., 0].flatten().tolist()) == {0, 1}
     assert drawn[..., 1].max() > 3000
+
+
+def test_calibration_spans_a_small_input() -> None:
+    """Two scalars: each end of each is met, with both ends of the other, so that no input is
+    clipped. A large input is left as it was drawn, and so are integers."""
+    given = [(torch.tensor([0.3]), torch.tensor([[0.1, -0.2]]), torch.rand(32), torch.tensor([4]))]
+    ranges = samples.shipped_ranges(given[0][:3]) + samples.observed_ranges(given)[3:]
+    generator = np.random.default_rng(2)
+    drawn = [samples.draw(ranges, generator) for _ in range(16)]
+    spanned = samples.spanning(drawn, ranges)
+    assert len(spanned) == 16
+    corners = {(float(a), *map(float, b.flatten())) for a, b, _, _ in spanned[:8]}
+    assert len(corners) == 8
+    assert {abs(number) for corner in corners for number in corner} == {1.0}
+    for before, after in zip(drawn, spanned, strict=True):
+        assert torch.equal(before[2], after[2])
+        assert torch.equal(before[3], after[3])
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(drawn[8:], spanned[8:], strict=True))

@@ -16,7 +16,7 @@ import pytest
 
 from harness.config.models import ModelSource
 from harness.export.batch import export
-from harness.export.failures import DeadModelError, NothingDelegated, StageFailed
+from harness.export.failures import DeadModelError, LoweringDiffers, NothingDelegated, StageFailed
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from tests.late import Late
@@ -142,14 +142,17 @@ def test_no_network_is_blamed(
 ) -> None:
     """wav2letter's convolutions, whose values TOSA has as (1, 1, time, channels), and random
     ones."""
-    refused = []
+    refused, known = [], []
     for number, text in enumerate((IN_TIME, *map(_random_network, range(GRAPHS)))):
         request = ExportRequest(user_model(text, f"network{number}.py"), target)
         (result,) = export([request], process=hil_export_process)
         if isinstance(result.error, NothingDelegated | StageFailed | DeadModelError):
             refused.append(f"network {number}: {result.error}")
             continue
+        if isinstance(result.error, LoweringDiffers) and result.error.known:
+            known.append(f"network {number}: {result.error.known}")
+            continue
         result.unwrap()
     with capsys.disabled():
-        print("refused:", *refused, sep="\n") if refused else None
+        print("refused:", *refused, "known:", *known, sep="\n") if refused or known else None
     assert len(refused) <= 0.4 * GRAPHS

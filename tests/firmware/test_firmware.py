@@ -18,14 +18,16 @@ import pytest
 from harness.config.loading import load_target
 from harness.config.target import Qemu, Region, Target
 from harness.core.errors import BuildError, InfraError, LinkError, UsageError
-from harness.firmware.firmware import Firmware
+from harness.firmware.firmware import RUNNER, Firmware, described
 from harness.firmware.source import source_named
 from harness.firmware.sources import bundled as build_plan
 from harness.firmware.sources.bundled import build
 from harness.firmware.step import LinkFailed, StepFailed
+from harness.formats.elf_overlap import SectionsOverlap
 from harness.sim.simulator import pick
 from harness.system import paths, toolchain
 from tests.firmware.sealed import load_firmware
+from tests.formats.test_elf_overlap import linked
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
@@ -318,3 +320,9 @@ def test_environment_cannot_change_the_result(
     monkeypatch.setenv("CXXFLAGS", "-DKNOWN=5 --no-such-flag")
     monkeypatch.setenv("LDFLAGS", "--no-such-flag")
     assert isinstance(build(target), Firmware)
+
+
+def test_firmware_that_overwrites_itself_is_not_kept(tmp_path: Path) -> None:
+    linked(tmp_path, ram="0x31000000").rename(tmp_path / RUNNER)
+    with pytest.raises(SectionsOverlap, match=r"\.data .* lies over \.text"):
+        described(tmp_path, "corstone-300-m55", "gcc", {}, build_id="")

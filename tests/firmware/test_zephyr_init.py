@@ -19,83 +19,18 @@ from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.firmware.zephyr.examine import examine
 from harness.firmware.zephyr.init import MODULES, UPSTREAM, init, plan_init
 from harness.firmware.zephyr.workspace import find_workspace
-
-_REPOSITORIES = {name: "CMSIS_6" if name == "cmsis_6" else name for name in MODULES}
-_BUILD = """\
-from west.commands import WestCommand
-class Build(WestCommand):
-    def __init__(self):
-        super().__init__("build", "build", "")
-    def do_add_parser(self, adder):
-        return adder.add_parser(self.name)
-    def do_run(self, args, unknown):
-        pass
-"""
-_COMMANDS = """\
-west-commands:
-  - file: scripts/build.py
-    commands:
-      - {name: build, class: Build, help: build}
-"""
+from tests.firmware.zephyr_remote import commit, git, make_remote
 
 
 def _quiet(_message: str) -> None:
     pass
 
 
-def _git(folder: Path, *words: str) -> str:
-    name = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(
-        ["git", *name, "-C", str(folder), *words], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
-def _commit(folder: Path, files: dict[str, str]) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / ".git").exists():
-        _git(folder, "init", "-q")
-    for file, text in files.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(text)
-    _git(folder, "add", "-A")
-    _git(folder, "commit", "-q", "-m", "made")
-    return _git(folder, "rev-parse", "HEAD")
-
-
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What stands for GitHub: Zephyr with a tag, its modules by commit, and one nobody asks for,
     whose repository is not there. Each has a history."""
-    root = tmp_path_factory.mktemp("remote")
-    rows = ["    - {name: hal_unneeded, path: modules/hal/unneeded, revision: main}"]
-    for name, repository in _REPOSITORIES.items():
-        _commit(root / repository, {"old": "old"})
-        commit = _commit(root / repository, {"README": name})
-        _commit(root / repository, {"README": "newer than the manifest says"})
-        rows.append(
-            f"    - {{name: {name}, repo-path: {repository}, path: modules/{name}, "
-            f"revision: {commit}}}"
-        )
-    west = [
-        *("manifest:", "  defaults: {remote: upstream}", "  remotes:"),
-        *(f"    - {{name: upstream, url-base: {UPSTREAM}}}", "  projects:", *rows),
-        *("  self:", "    path: zephyr", "    west-commands: scripts/west-commands.yml", ""),
-    ]
-    _commit(root / "zephyr", {"old": "old"})
-    _commit(
-        root / "zephyr",
-        {
-            "west.yml": "\n".join(west),
-            "VERSION": "VERSION_MAJOR = 4\nVERSION_MINOR = 1\nPATCHLEVEL = 0\nEXTRAVERSION =\n",
-            "share/zephyr-package/cmake/ZephyrConfig.cmake": "",
-            "scripts/west-commands.yml": _COMMANDS,
-            "scripts/build.py": _BUILD,
-            "scripts/requirements-base.txt": "# nothing to fetch\n",
-        },
-    )
-    _git(root / "zephyr", "tag", "v4.1.0")
-    return root
+    return make_remote(tmp_path_factory.mktemp("remote"))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +61,7 @@ def _environ(base: Path) -> dict[str, str]:
 
 def test_a_workspace_has_the_modules_needed_without_history_and_no_others(made: Path) -> None:
     for folder in ("zephyr", *(f"modules/{name}" for name in MODULES)):
-        assert _git(made / folder, "rev-list", "--count", "HEAD") == "1", folder
+        assert git(made / folder, "rev-list", "--count", "HEAD") == "1", folder
     assert (made / "modules/cmsis_6/README").read_text() == "cmsis_6"
     assert not (made / "modules/hal/unneeded").exists()
 
@@ -252,11 +187,11 @@ def test_a_remote_without_that_release(
 
 def test_a_remote_whose_zephyr_is_none(tmp_path: Path, west_environment: None) -> None:
     root = tmp_path / "remote"
-    _commit(
+    commit(
         root / "zephyr",
         {"west.yml": "manifest: {}\n", "scripts/west-commands.yml": "west-commands: []\n"},
     )
-    _git(root / "zephyr", "tag", "v4.1.0")
+    git(root / "zephyr", "tag", "v4.1.0")
     plan = plan_init(tmp_path / "ws", "4.1.0", root.as_uri(), packages=False)
     with pytest.raises(InfraError, match="is not Zephyr") as caught:
         init(plan, _quiet)
@@ -294,7 +229,7 @@ def test_the_doctor_of_no_zephyr_an_old_one_and_no_workspace(
 ) -> None:
     assert "hil zephyr init" in _missing(tmp_path)["zephyr"]
     alone = tmp_path / "alone"
-    _git(tmp_path, "clone", "-q", str(remote / "zephyr"), str(alone))
+    git(tmp_path, "clone", "-q", str(remote / "zephyr"), str(alone))
     (alone / "VERSION").write_text("VERSION_MAJOR = 3\nVERSION_MINOR = 7\nPATCHLEVEL = 0\n")
     missing = _missing(alone)
     assert "3.7.0 is too old" in missing["zephyr"]

@@ -46,6 +46,18 @@ LOGS = {
     ),
     "fault": (LOADED + HARD_FAULT + "EXITTHESIM\n", "FAULT", "hard_fault", 3),
     "fault and yet an end": (HARD_FAULT + LOADED + PASS + END, "FAULT", "hard_fault", 1),
+    "the C library prints zu": (
+        "I [executorch:main.cpp:zu \x02\x03()] zu\n" * 3,
+        "NO_VERDICT",
+        "format_unknown",
+        1,
+    ),
+    "an NPU that cannot read its commands": (
+        LOADED + "E: NPU status=0x00000804, qread=0, cmd_end_reached=0 (ethosu_device.c:202)\n",
+        "FAULT",
+        "npu_driver_error",
+        3,
+    ),
     "no licence": ("Error: license checkout failed\n", "INFRA", "licence", 1),
     "empty": ("", "NO_VERDICT", "empty_log", None),
     "not a runner's": ("hello\nworld\n", "NO_VERDICT", "no_runner_line", 2),
@@ -157,3 +169,9 @@ def test_several_runs_that_completed_in_part() -> None:
         judge_log(parse_console((good + ended + LOADED + ended).encode())).verdict
         is Verdict.COMPLETED
     )
+
+
+def test_a_bus_abort_of_the_npu_is_in_the_cause() -> None:
+    judged = judge_log(parse_console(LOGS["an NPU that cannot read its commands"][0].encode()))
+    assert judged.cause is not None
+    assert judged.cause.text.endswith("a bus abort on its AXI interface M1 while reading a command")

@@ -13,7 +13,8 @@ import pytest
 from harness.config.budgets import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
-from harness.export.program import OutputAccuracy
+from harness.export.estimates import Estimate, NpuCost, NpuOperator
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
@@ -90,6 +91,12 @@ def test_in_ci_a_case_that_was_never_accepted_is_no_pass(reference: Reference | 
     assert verdict(outputs=Outputs((OFF_BY_ONE,)), expectation=wrong).verdict is Verdict.MISMATCH
 
 
+def driven(line: str) -> dict[str, object]:
+    """The harness drives the guest or the board, and ended the run with this line."""
+    ending = Ending(Stop.EXITED, 1, None, 0.2, problem=line)
+    return {"log": line.encode() + b"\n" + GOOD_LOG, "ending": ending}
+
+
 CAUSES = {
     "an error line before a good end": (
         {"log": b"E [executorch:x.cpp:1 f()] something broke\n" + GOOD_LOG},
@@ -146,19 +153,19 @@ CAUSES = {
         3,
     ),
     "a guest that refused the login": (
-        {"log": b"hil: the guest refuses the login of root\n" + GOOD_LOG},
+        driven("hil: the guest refuses the login of root"),
         "INFRA",
         "login_refused",
         1,
     ),
     "a guest that never came to its login": (
-        {"log": b"hil: the guest did not come to its login prompt within 120 s\n" + GOOD_LOG},
+        driven("hil: the guest did not come to its login prompt within 120 s"),
         "HANG",
         "guest_silent",
         1,
     ),
     "a guest without the run's files": (
-        {"log": b"hil: the guest has no directory /work\n" + GOOD_LOG},
+        driven("hil: the guest has no directory /work"),
         "INFRA",
         "no_root_file_system",
         1,
@@ -167,53 +174,51 @@ CAUSES = {
         {
             "log": b"E [executorch:posix.cpp:77 write_file()] s0-0.bin: no space left on the "
             b"device\n"
-            b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n"
+            b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n",
+            "ending": Ending(Stop.EXITED, 1, None, 0.2, disk_full=True),
         },
         "INFRA",
         "disk_full",
         1,
     ),
     "a board whose power stays off": (
-        {"log": b"hil: the board cannot be driven: its power stays off\n" + GOOD_LOG},
+        driven("hil: the board cannot be driven: its power stays off"),
         "INFRA",
         "board_unreachable",
         1,
     ),
     "a board whose cable was pulled": (
-        {
-            "log": b"hil: the serial line broke off: Input/output error; is it in place?\n"
-            + GOOD_LOG
-        },
+        driven("hil: the serial line broke off: Input/output error; is it in place?"),
         "INFRA",
         "board_lost",
         1,
     ),
     "a board that does not answer": (
-        {"log": b"hil: the board did not answer within 30 s (0 bytes came)\n" + GOOD_LOG},
+        driven("hil: the board did not answer within 30 s (0 bytes came)"),
         "NO_VERDICT",
         "board_silent",
         1,
     ),
     "a board that stops": (
-        {"log": b"hil: the board said nothing for 20 s\n" + GOOD_LOG},
+        driven("hil: the board said nothing for 20 s"),
         "HANG",
         "guest_silent",
         1,
     ),
     "a board that starts again": (
-        {"log": b"hil: the board began again after frame 7; look at it\n" + GOOD_LOG},
+        driven("hil: the board began again after frame 7; look at it"),
         "FAULT",
         "board_restarted",
         1,
     ),
     "a serial line that is damaged twice": (
-        {"log": b"hil: the board's console was damaged twice, frame 3 at byte 9: x\n" + GOOD_LOG},
+        driven("hil: the board's console was damaged twice, frame 3 at byte 9: x"),
         "NO_VERDICT",
         "console_damaged",
         1,
     ),
     "a board with another program": (
-        {"log": b"hil: the board runs another program image (none)\n" + GOOD_LOG},
+        driven("hil: the board runs another program image (none)"),
         "NO_VERDICT",
         "wrong_program",
         1,
@@ -239,7 +244,13 @@ CAUSES = {
         None,
     ),
     "no end marker": ({"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 2),
-    "empty log": ({"log": b""}, "NO_VERDICT", "wrong_firmware", None),
+    "empty log": ({"log": b""}, "INFRA", "not_started", None),
+    "empty log of a guest that was started": (
+        {"log": b"", "ending": Ending(Stop.EXITED, 0, None, 0.2, began=True)},
+        "NO_VERDICT",
+        "wrong_firmware",
+        None,
+    ),
     "an output that was not written": (
         {"outputs": Outputs((EXACT,), missing=("s1-0.bin",))},
         "NO_VERDICT",
@@ -317,6 +328,15 @@ CAUSES = {
         },
         "OVER_BUDGET",
         "accuracy",
+        None,
+    ),
+    "an operator on the CPU that the budget wants on the NPU": (
+        {
+            "delegation": Delegation(3, (CpuOperator("sort", "", None, None, "no rule"),)),
+            "expectation": expecting(budgets=Budgets(delegated="all")),
+        },
+        "OVER_BUDGET",
+        "not_delegated",
         None,
     ),
     "an accuracy below the accepted one, though the program is another": (
@@ -478,6 +498,42 @@ def test_what_is_over_its_limit_is_said_before_what_was_not_measured() -> None:
     assert result.cause is not None
     assert result.cause.text == "pte_bytes is 1000 bytes, 1 over its limit of 999"
     assert result.cause.facts == {"metrics": ["pte_bytes"]}
+
+
+def npu(cycles: int, vela: str = "5.1.0") -> NpuCost:
+    operator = NpuOperator("Conv2D", "t", "body.0", cycles, 1)
+    estimate = Estimate("ethos-u55-128", "c", "m", {"cycles_total": float(cycles)}, (operator,))
+    return NpuCost({"ethos-u-vela": vela}, (estimate,))
+
+
+def test_a_slower_npu_is_over_budget_with_the_layer_and_what_changed() -> None:
+    accepted = replace(REFERENCE, npu_cost=npu(1000))
+    accepted = replace(accepted, program={**REFERENCE.program, "npu_cycles_estimated": 1000})
+    metrics = {**GOOD["metrics"], "npu_cycles_estimated": 8000}
+    result = verdict(
+        metrics=metrics, npu_cost=npu(8000, "5.2.0"), expectation=expecting(reference=accepted)
+    )
+    assert result.verdict is Verdict.OVER_BUDGET
+    assert result.cause is not None
+    assert result.cause.text == (
+        "npu_cycles_estimated grew from 1000 to 8000 cycles (+7000, allowed up to 1256); Conv2D of "
+        "layer body.0: 1,000 to 8,000 cycles; what changed: ethos-u-vela 5.1.0 to 5.2.0"
+    )
+    within = {**metrics, "npu_cycles_estimated": 1256}
+    assert verdict(metrics=within, expectation=expecting(reference=accepted)).passed
+    gone = verdict(expectation=expecting(reference=accepted))
+    assert gone.cause is not None
+    assert gone.cause.kind == "not_measured"
+
+
+def test_more_instructions_of_the_cpu_are_over_budget() -> None:
+    firmware = {"gcc 12": {"elf_text": 10_000, "cpu_instructions": 100_000}}
+    accepted = expecting(reference=replace(REFERENCE, firmware=firmware))
+    more = verdict(metrics={**GOOD["metrics"], "cpu_instructions": 100_501}, expectation=accepted)
+    assert more.cause is not None
+    assert "grew from 100000 to 100501 instructions" in more.cause.text
+    same = {**GOOD["metrics"], "cpu_instructions": 100_500}
+    assert verdict(metrics=same, expectation=accepted).passed
 
 
 def test_growth_is_told_largest_first_with_its_figures() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import UsageError
-from harness.link.check import Checked, check
+from harness.core.errors import NotThere, UsageError
+from harness.formats.elf_overlap import SectionsOverlap
+from harness.link.check import Checked, check, require_no_overlap
+from tests.formats.test_elf_overlap import linked
 from tests.link.plants import _FILES, Plant, Project
 
 HOOK = "arm_ethos_io_memcpy"
@@ -84,3 +86,18 @@ def test_without_a_build_directory_nothing_is_proven(folder: Path, tmp_path: Pat
     checked = check(_build(folder), ["core_allocate"], lambda _m: None)
     assert not checked.holds
     assert "not proven overridable" in checked.text()
+
+
+def test_a_program_that_overwrites_itself_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SectionsOverlap, match=r"\.data .* lies over \.text"):
+        require_no_overlap(linked(tmp_path, ram="0x31000000"))
+
+
+def test_a_whole_build_is_looked_at(folder: Path) -> None:
+    programs = require_no_overlap(_build(folder))
+    assert [Path(program).name for program in programs] == ["runner.elf"]
+
+
+def test_what_is_not_there_is_not_fine(tmp_path: Path) -> None:
+    with pytest.raises(NotThere):
+        require_no_overlap(tmp_path / "gone.elf")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.log.events import Kind
-from harness.log.matches import ERROR_NAMES, named_code
+from harness.log.matches import ERROR_NAMES, named_code, npu_status
 from harness.log.parser import parse_console
 from tests.log.lines import log
 
@@ -70,3 +70,24 @@ def test_an_npu_s_status_of_zero_is_no_failure() -> None:
     assert parse_console(log("mid 2025", said.format("00000000"))).failures == ()
     (failure,) = parse_console(log("mid 2025", said.format("00000104"))).failures
     assert (failure.kind, failure.facts["qread"]) == (Kind.NPU_ERROR, "12")
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        (0x00000020, ""),  # the end of the commands was reached
+        (0x00000804, "a bus abort on its AXI interface M1 while reading a command"),
+        (0x00002004, "a bus abort on its AXI interface M0 while reading weights"),
+        (0x00008004, "a bus abort on its AXI interface M0 while writing an output"),
+        (0x0000F004, "a bus abort on its AXI interface M0 while using its channel 15"),
+        (
+            0xFFFF0180,
+            "weights that cannot be decompressed and an ECC fault of its memory",
+        ),
+        (0x00000210, "a command that it does not know and a branch that leads out of the commands"),
+    ],
+)
+def test_the_status_of_an_npu_in_words(status: int, meaning: str) -> None:
+    said = f"E: NPU status=0x{status:08x}, qread=0, cmd_end_reached=0 (ethosu_device_u85.c:177)"
+    (failure,) = parse_console(f"{said}\n".encode()).failures
+    assert failure.facts.get("meaning", "") == meaning == npu_status(status)

@@ -228,6 +228,19 @@ def test_a_sample_of_the_npu_cases_says_so(
     assert "corstone-300-u55-128/linear" in said or "-m" in arguments
 
 
+def test_a_session_without_an_ethos_u_is_told_nothing_of_them(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.hil_cases(models=["add"], npu=False)
+        def test_model(hil_case): pass
+        """
+    )
+    result = pytester.runpytest_inprocess("--collect-only")
+    assert "corstone-300-m55/add" in result.stdout.str()
+    assert "Ethos-U" not in result.stdout.str()
+
+
 def test_a_memory_mode_in_a_users_own_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

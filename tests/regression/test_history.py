@@ -21,11 +21,12 @@ from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.export.checkout import find_exporter
 from harness.export.exporter import ExporterChoice
-from harness.firmware.source import ROOT_VARIABLE, FirmwareChoice, choose, source_named
+from harness.firmware.source import FirmwareChoice, choose, source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.suites.suites import SUITES, check_core
 from harness.system.git import GitFailed, Worktree, borrowed, git
+from harness.system.settings import ROOT_VARIABLE
 from tests.suites.test_runner import compiled
 
 SCRATCH_AHEAD_OF_TIME = "b581615fa86dd2357d866064427a0b93b2ad947f"  # pull request 19636

@@ -34,18 +34,30 @@ class GitHub(Service):
     """The issues of o/r, for whoever has the token."""
 
     issues: list[dict[str, Any]] = field(default_factory=list)
-    comments: list[tuple[int, str]] = field(default_factory=list)
+    comments: list[tuple[int, str]] = field(default_factory=list)  # a comment's id is its place
 
     def answer(self, method: str, path: str, body: Any, token: str) -> tuple[int, Any]:
         if token != "Bearer secret":
             return 401, {"message": "Bad credentials"}
         parts = urlsplit(path)
+        if comment := re.fullmatch(r"/repos/o/r/issues/comments/(\d+)", parts.path):
+            place = int(comment[1])
+            self.comments[place] = (self.comments[place][0], body["body"])
+            return 200, {}
         match = re.fullmatch(r"/repos/o/r/issues(?:/(\d+)(/comments)?)?", parts.path)
         if match is None:
             return 404, {"message": "Not Found"}
         number, comments = match.groups()
         if method == "GET":
             asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            if comments:
+                size, page = int(asked["per_page"]), int(asked["page"])
+                there = [
+                    {"id": place, "body": text}
+                    for place, (issue, text) in enumerate(self.comments)
+                    if issue == int(number)
+                ]
+                return 200, there[size * (page - 1) : size * page]
             found = [
                 each
                 for each in self.issues

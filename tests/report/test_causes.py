@@ -31,3 +31,45 @@ def test_nothing_is_explained_that_is_none() -> None:
 def test_a_cause_of_its_own_has_its_verdicts_advice() -> None:
     assert advice(Verdict.INFRA, "worktree_busy") == (Verdict.INFRA.meaning, Verdict.INFRA.do)
     assert advice(Verdict.PASS, None).do == "nothing"
+
+
+_VERBS = [
+    "ask",
+    "avoid",
+    "build",
+    "change",
+    "check",
+    "compare",
+    "correct",
+    "do",
+    "export",
+    "find",
+    "flash",
+    "free",
+    "give",
+    "install",
+    "keep",
+    "let",
+    "link",
+    "look",
+    "make",
+    "plug",
+    "put",
+    "quantise",
+    "read",
+    "report",
+    "run",
+    "see",
+    "set",
+    "start",
+    "switch",
+    "take",
+    "use",
+]
+
+
+def test_what_to_do_begins_with_a_verb() -> None:
+    """A reader can follow it where it stands: it refers to no other row."""
+    advised = {**{kind: each.do for kind, each in causes().items()}, **{v: v.do for v in Verdict}}
+    assert {kind for kind, do in advised.items() if do.split()[0] not in _VERBS} == {Verdict.PASS}
+    assert not [kind for kind, do in advised.items() if "as above" in do]

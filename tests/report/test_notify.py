@@ -10,7 +10,7 @@ import pytest
 
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
-from harness.report.notify import NotDelivered, announce, message_of, send
+from harness.report.notify import Issues, NotDelivered, announce, message_of, send
 from tests.report.page.nights import EVIL, M55, U85, compared
 
 from .services import GitHub, Service, running
@@ -86,3 +86,20 @@ def test_issues_and_message_together(page: Comparison, chat: Service) -> None:
         lines = list(announce(page, FollowUp(issues=True), job))
     assert lines == ["issues: 7 opened, 0 updated, 0 closed, 0 left"]
     assert EVIL not in str(github.received)
+
+
+def test_the_table_of_a_gate_is_one_comment_that_is_updated() -> None:
+    """Among more comments than a page of GitHub's has, and never another pull request's."""
+    with running(GitHub()) as github:
+        assert isinstance(github, GitHub)
+        github.comments += [(7, f"talk {number}") for number in range(150)]
+        github.comments.append((8, "<!-- hil-gate -->\nof another one"))
+        issues = Issues(github.url, "o/r", "secret")
+        assert issues.comment_once(7, "<!-- hil-gate -->", "first") == "posted"
+        assert issues.comment_once(7, "<!-- hil-gate -->", "second") == "updated"
+        ours = [text for number, text in github.comments if number == 7 and "hil-gate" in text]
+        assert ours == ["<!-- hil-gate -->\nsecond"]
+        assert github.comments[150] == (8, "<!-- hil-gate -->\nof another one")
+        github.fails = 403
+        with pytest.raises(NotDelivered, match="pull-requests: write"):
+            issues.comment_once(7, "<!-- hil-gate -->", "third")

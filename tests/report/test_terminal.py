@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from harness.config.case import Case
 from harness.config.models import find_model
+from harness.core.errors import BuildError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
+from harness.export.estimates import Estimate, NpuCost, NpuOperator
 from harness.export.failures import LoweringDiffers
-from harness.export.program import OutputAccuracy, Witnessed
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy, Witnessed
 from harness.export.request import ExportRequest
-from harness.report.terminal import fault_details, fault_place, print_records
+from harness.log.events import OpTicks
+from harness.report.safe_console import Terminal
+from harness.report.terminal import (
+    fault_details,
+    fault_place,
+    print_profile,
+    print_records,
+    write_profile,
+)
 from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.run.test_record import record
 
@@ -45,6 +58,69 @@ def test_function_and_source_line_of_a_fault(facts: dict[str, str], place: str) 
     """Of the caller, where the CPU jumped to nowhere: pc = 0 is no source line."""
     lines = shown("HardFault", facts)
     assert lines[lines.index("  HardFault") + 1] == f"  {place}"
+
+
+def test_the_estimate_of_the_npu_has_a_column_that_says_whose_it_is() -> None:
+    console = Console(record=True, width=120)
+    slow = replace(record(), metrics={"npu_cycles_estimated": 108_145})
+    print_records(console, [slow, record()])
+    title, heads, *rows = console.export_text().splitlines()
+    assert "npu kcyc estimated by Vela" in title
+    assert heads.endswith("npu kcyc")
+    assert [row.split()[-1] for row in rows[:2]] == ["108.1", "-"]
+    plain = Console(record=True, width=120)
+    print_records(plain, [record()])
+    assert "npu kcyc" not in plain.export_text()
+
+
+def profiled(layers: int) -> RunRecord:
+    operators = tuple(
+        NpuOperator("Conv2D", "t", f"l{n}", 100 - n, 1) for n in range(layers) for _ in range(2)
+    )
+    cost = NpuCost({}, (Estimate("ethos-u55-128", "c", "m", {"cycles_total": 1.0}, operators),))
+    pool = CpuOperator("avg_pool2d", "pool", None, None, "", (2,), (1,))
+    facts = ProgramFacts("p", "aa", "o", delegation=Delegation(1, (pool,)), npu_cost=cost)
+    names = ("EthosUBackend", "cortex_m::dequantize_per_tensor.out", "aten::avg_pool2d.out")
+    ticks = tuple(OpTicks(0, n, name, 10 * n + 10) for n, name in enumerate(names))
+    return replace(record(), program=replace(facts, layers=("", "", "pool")), first_ticks=ticks)
+
+
+def test_a_profile_has_the_layers_that_matter_in_two_columns() -> None:
+    console = Console(record=True, width=80)
+    print_profile(console, [profiled(2)])
+    text = console.export_text()
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[1] == ["layer", "operator", "instructions", "share", "npu", "cycles", "share"]
+    assert ["l0", "Conv2D", "x2", "200", "50.3%"] in lines
+    assert ["pool", "avg_pool2d", "30", "50.0%"] in lines
+    assert ["pool", "dequantize_per_tensor", "20", "33.3%"] in lines
+    assert ["delegate", "0", "EthosUBackend", "10", "16.7%"] in lines
+    assert "Vela's estimate" in text
+
+
+def test_a_long_profile_is_cut_and_json_is_not() -> None:
+    console = Console(record=True, width=80)
+    print_profile(console, [profiled(40)])
+    assert "28 more rows: --json has all" in console.export_text()
+    assert len(profiled(40).summary()["profile"]) == 43
+    print_profile(console, [record()])
+    assert console.export_text() == "", "nothing was counted"
+
+
+def test_a_profile_is_drawn_with_every_layer(tmp_path: Path) -> None:
+    file = tmp_path / "profile.html"
+    evil = NpuOperator("<script>", "t", "l", 1, 1)
+    one = profiled(40)
+    assert one.program is not None
+    assert one.program.npu_cost is not None
+    (estimate,) = one.program.npu_cost.estimates
+    more = replace(estimate, operators=(*estimate.operators, evil))
+    cost = replace(one.program.npu_cost, estimates=(more,))
+    write_profile(file, [replace(one, program=replace(one.program, npu_cost=cost))])
+    page = file.read_text()
+    assert page.count("<tr>") == 45
+    assert "l39" in page
+    assert "<script>" not in page
 
 
 def test_a_place_that_the_cause_names_is_not_repeated() -> None:
@@ -105,21 +181,60 @@ def test_a_low_accuracy_stands_out(sqnr_db: float, bold: bool) -> None:
     assert (f"\x1b[1;33m{sqnr_db:.3g}" in console.export_text(styles=True)) == bold
 
 
-def test_names_of_models_are_whole_at_80_columns() -> None:
-    """With every column, and the widest verdict in the table."""
-    figures = {
-        "pte_bytes": 53_600,
-        "elf_text": 103_856,
-        "method_allocator_planned": 20_464,
-        "stack_high_water": 3328,
-        "ticks_set0": 134_157_700,
-    }
-    console = Console(record=True, width=80)
-    print_records(
-        console, [replace(accurate(24.0), metrics=figures), record(verdict="EXPORT_ERROR")]
-    )
-    rows = [line.split()[0] for line in console.export_text().splitlines()[2:4]]
-    assert rows == ["ds_cnn", "ds_cnn"]
+FIGURES = {
+    "pte_bytes": 53_600,
+    "elf_text": 103_856,
+    "method_allocator_planned": 20_464,
+    "stack_high_water": 3328,
+    "ticks_set0": 134_157_700,
+}
+
+
+def rows_at(width: int | None, *models: str) -> list[str]:
+    """The heads and the rows, the second of the widest verdict."""
+    console = Console(record=True, width=width) if width else Terminal(file=StringIO(), record=True)
+    wide = record(verdict="EXPORT_ERROR")
+    runs = [replace(accurate(24.0), metrics=FIGURES), wide]
+    cases = [Case("corstone-300-m55", model) for model in models]
+    print_records(console, [replace(r, case=c) for r, c in zip(runs, cases, strict=True)])
+    return [line.rstrip() for line in console.export_text().splitlines()[1:4]]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_names_and_verdicts_are_whole_at_every_width(width: int) -> None:
+    """Figures are left out from the right, whole ones."""
+    heads, *rows = rows_at(width, "ds_cnn", "resnet8")
+    assert [row.split()[0] for row in rows] == ["ds_cnn", "resnet8"]
+    assert ["PASS" in rows[0], "FAIL EXPORT_ERROR" in rows[1]] == [True, True]
+    assert max(map(len, rows)) <= width
+    assert (heads.split()[-1] == "instr") == (width >= 80)
+    numbers = ["53600", "103856", "20464", "3328", "134157700"]
+    assert set(rows[0].split()[5:]) <= set(numbers)
+
+
+def test_a_long_name_is_cut_at_its_left() -> None:
+    long = f"{'deep/' * 20}classifier_of_birds.py"
+    name = rows_at(60, long, "ds_cnn")[1].split()[0]
+    assert name.startswith("\N{HORIZONTAL ELLIPSIS}")
+    assert name.endswith("_of_birds.py")
+
+
+def test_a_pipe_folds_and_leaves_out_nothing() -> None:
+    folder = "a_folder_of_a_long_name/" * 8
+    heads, first, _ = rows_at(None, f"{folder}mine.py", "ds_cnn")
+    assert first.startswith(f"{folder}mine.py PASS") or f"{folder}mine.py  PASS" in first
+    assert heads.split()[-1] == "instr"
+
+
+def test_a_note_of_all_runs_is_said_without_their_names() -> None:
+    def notes(*runs: RunRecord) -> list[str]:
+        console = Console(record=True, width=200)
+        print_records(console, runs)
+        return [x for x in console.export_text().splitlines() if x.startswith("note: no reference")]
+
+    noted = replace(record(), judgement=Judgement(Verdict.PASS, None, ("no reference",)))
+    assert notes(noted, noted) == ["note: no reference"]
+    assert notes(noted, record()) == ["note: no reference (ds_cnn)"]
 
 
 def test_a_lowering_that_differs_is_told_whole() -> None:
@@ -137,3 +252,15 @@ def test_a_lowering_that_differs_is_told_whole() -> None:
     shown = console.export_text()
     assert "computes add (layer stage.add, mine.py:12) otherwise than the quantised model" in shown
     assert "`layout: explicit` in the model's YAML file helps" in shown
+
+
+def test_what_stops_a_build_is_printed_once() -> None:
+    """A Kconfig failure is that of every model of the target."""
+    console = Console(record=True, width=100)
+    error = BuildError("CONFIG_EXECUTORCH was set to y and got n", hint="add the module")
+    records = [failed_record(Case("a-board", name), "now", error) for name in ("one", "two")]
+    print_records(console, [*records, failed_record(Case("a-board", "x"), "now", BuildError("y"))])
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert sum("CONFIG_EXECUTORCH" in line for line in lines) == 1
+    assert any(line.startswith("a-board/one, a-board/two: FAIL BUILD_ERROR") for line in lines)
+    assert any(line.startswith("a-board/x: FAIL BUILD_ERROR") for line in lines)

@@ -204,7 +204,8 @@ def test_a_runner_is_built_and_measured(plants: Plants, tmp_path: Path, only: An
 
 def test_a_dry_run_writes_nothing(plants: Plants, tmp_path: Path) -> None:
     proposal = accept(dry_run=True)
-    assert '+  "pte_bytes": 1000' in proposal.text()
+    assert '+  "pte_bytes": 1000' in proposal.change
+    assert "pte_bytes 1,000" in proposal.text()
     assert "not written (--dry-run)" in proposal.text()
     assert not (tmp_path / "references").exists()
 

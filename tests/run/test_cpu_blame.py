@@ -14,11 +14,17 @@ from typing import Any
 
 import pytest
 
+from harness.config.models import find_model
+from harness.core.judgement import Reason
+from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.program import Program
+from harness.export.request import ExportRequest
 from harness.firmware.source import source_named
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.judge.executorch_defects import ProgramDefect
-from harness.run.cut_runs import CutRuns, Found, blame_on_cpu
+from harness.run.cpu_blame import Found, blame_on_cpu
+from harness.run.cut_runs import CutRuns
 
 ADD = "cortex_m::quantized_add.out"
 
@@ -64,7 +70,7 @@ Blamed = Callable[..., Found]
 
 @pytest.fixture
 def blamed(monkeypatch: pytest.MonkeyPatch) -> Blamed:
-    monkeypatch.setattr("harness.export.graph_values.GraphValues", Graph)
+    monkeypatch.setattr("harness.run.cpu_blame.GraphValues", Graph)
 
     def get(runner: Runner, source: str = "bundled", pte: Path | None = None) -> Found:
         monkeypatch.setattr(CutRuns, "results", lambda runs, step: runner.results(runs, step))
@@ -73,7 +79,8 @@ def blamed(monkeypatch: pytest.MonkeyPatch) -> Blamed:
         firmware: Any = SimpleNamespace(source=source_named(source))
         chosen: Any = None
         program = runner.program
-        return blame_on_cpu(CutRuns(chosen, firmware, program, pte or program.pte_path, 0))
+        runs = CutRuns(chosen, firmware, program, pte or program.pte_path, 0)
+        return blame_on_cpu(runs, program.outputs[0].name)
 
     return get
 
@@ -160,7 +167,7 @@ def test_a_known_defect(planted: Runner, blamed: Blamed, monkeypatch: pytest.Mon
 
     def named(defect: str, number: int, source: str = "bundled", read: int = 0) -> str | None:
         found = ProgramDefect(defect, number, ADD, "[2] in order [0]")
-        monkeypatch.setattr("harness.run.cut_runs.defects_in", lambda _: (found,))
+        monkeypatch.setattr("harness.run.cpu_blame.defects_in", lambda _: (found,))
         _, blame = blamed(replace_(planted, read=read), source)
         assert blame is not None
         name: str | None = blame.facts.get("defect")
@@ -194,4 +201,92 @@ def test_a_program_that_cannot_be_cut(planted: Runner, blamed: Blamed, tmp_path:
     (tmp_path / "no.pte").write_bytes(bytes(64))
     place, blame = blamed(planted, pte=tmp_path / "no.pte")
     assert place.startswith("not found: ")
+    assert blame is None
+
+
+ROUNDING = """
+import torch
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv1d(3, 4, 3)
+    def forward(self, x):
+        y = self.conv(x)
+        return y + y
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.arange(24.0).reshape(1, 3, 8) / 24,)
+"""
+FLOAT, QUANTISE = "aten::convolution.out", "cortex_m::quantize_per_tensor.out"
+
+
+@dataclass
+class Rounding(Runner):
+    """A float convolution whose last bits differ (bytes of 2), before a quantisation that gives
+    ``quantised``; what follows is wrong as well."""
+
+    quantised: int = 0
+
+    def results(self, runs: CutRuns, step: Instruction) -> tuple[bytes, ...] | None:
+        first = [s.number for s in self.steps if s.operator == FLOAT][-1]
+        if step.number < first:
+            filled = 0
+        elif step.operator == FLOAT:
+            filled = 2
+        else:
+            filled = self.quantised if step.operator == QUANTISE else 1
+        return tuple(bytes([filled % 256]) * runs.spec(number).nbytes for number in step.values)
+
+    def values(
+        self, runs: CutRuns, after: Instruction, numbers: Sequence[int]
+    ) -> tuple[bytes, ...]:
+        return self.results(runs, replace(after, values=tuple(numbers))) or ()
+
+
+@pytest.fixture
+def rounding(
+    hil_export_process: ExportProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Rounding:
+    """A number that is no value of the graph is wrong, as 1 is in the other tests."""
+    (tmp_path / "rounding.py").write_text(ROUNDING)
+    request = ExportRequest(find_model(str(tmp_path / "rounding.py")), "cortex-m55")
+    (result,) = export([request], process=hil_export_process)
+    monkeypatch.setattr(Graph, "have", lambda _, value, exactly=False: _known(value, exactly))
+    return Rounding(result.unwrap())
+
+
+def _known(value: Any, exactly: bool) -> bool:
+    raw = value.view("u1")
+    return not raw.any() or ((raw == 2).all() and not exactly)
+
+
+def _zero_point(runner: Rounding) -> int:
+    """To which the float of four bytes of 2, 9.5e-38, is rounded."""
+    call = [step for step in runner.steps if step.operator == QUANTISE][-1]
+    value = CuttableProgram(runner.program.pte_path).values[call.arguments[2]].get("val")
+    assert value is not None
+    number: int = value.get("int_val")
+    return number
+
+
+def test_last_bits_of_floats_that_a_quantisation_rounds(rounding: Rounding, blamed: Blamed) -> None:
+    rounding.quantised = _zero_point(rounding)
+    place, blame = blamed(rounding)
+    convolution = rounding.first(FLOAT)
+    assert place.startswith(f"instruction {convolution + 1} ({QUANTISE}), after {FLOAT}")
+    assert blame is not None
+    assert blame.reason is Reason.FLOAT_ROUNDING
+    assert blame.text.startswith(
+        f"no operator's: instruction {convolution} ({FLOAT}) adds floats up in another order than "
+        f"the oracle, and instruction {convolution + 1} ({QUANTISE}) rounds what comes"
+    )
+    assert blame.facts["operator"] == FLOAT
+    assert blame.facts["rounded_by"] == QUANTISE
+
+
+def test_a_wrong_quantisation_of_such_floats_is_not_called_rounding(
+    rounding: Rounding, blamed: Blamed
+) -> None:
+    rounding.quantised = _zero_point(rounding) + 1
+    place, blame = blamed(rounding)
+    assert place.endswith("what it reads differs in the last bits of floats")
     assert blame is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,16 @@ import pytest
 from harness.config.budgets import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
-from harness.export.program import OutputAccuracy
-from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
+from harness.export.estimates import Estimate, NpuCost, NpuOperator
+from harness.export.program import CpuOperator, Delegation, OutputAccuracy
+from harness.judge.reference import (
+    ANY_TOOLCHAIN,
+    Acceptance,
+    Reference,
+    from_fields,
+    propose,
+    render,
+)
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
 from harness.run import gate as gates
@@ -86,6 +95,44 @@ def test_a_lost_accuracy_fails_with_how_much_and_how_to_accept_it() -> None:
     below = held(now, before, Budgets(min_sqnr_db=30))
     assert "a hard limit cannot be accepted" in below.message()
     assert "accept it with" not in below.message()
+
+
+def test_a_slower_npu_fails_with_the_layer() -> None:
+    def cost(cycles: int) -> NpuCost:
+        operator = NpuOperator("Conv2D", "t", "body.0", cycles, 1)
+        summary = {"cycles_total": float(cycles), "nn_macs": 1.0}
+        return NpuCost({}, (Estimate("ethos-u55-128", "c", "m", summary, (operator,)),))
+
+    def at(cycles: int) -> Measured:
+        now = program(1000)
+        figures = {**now.figures, "npu_cycles_estimated": cycles}
+        return replace(now, figures=figures, npu_cost=cost(cycles))
+
+    before = at(1000)
+    acceptance = Acceptance(
+        ANY_TOOLCHAIN, "r", "w", ("program",), before.figures, npu_cost=before.npu_cost
+    )
+    kept = from_fields(json.loads(render(propose(None, acceptance))))
+    assert kept.npu_cost is not None
+    assert kept.npu_cost.estimates[0].summary == {"cycles_total": 1000}, "short in the file"
+    assert not held(at(1256), kept).failed
+    gate = held(at(1257), kept)
+    assert "npu_cycles_estimated grew from 1000 to 1257 cycles" in gate.message()
+    assert "  Conv2D of layer body.0: 1,000 to 1,257 cycles" in gate.message()
+    assert "--only size" in gate.message()
+
+
+def test_an_operator_on_the_cpu_fails_where_the_budget_wants_it_on_the_npu() -> None:
+    sort = CpuOperator("sort", "", "net.py", 7, "Not included")
+    now = replace(program(1000), delegation=Delegation(3, (sort,)))
+    assert not held(now, accepted(program(1000))).failed
+    gate = held(now, accepted(program(1000)), Budgets(delegated="all"))
+    assert gate.failed
+    assert "the NPU has 3 of 4 operators" in gate.message()
+    assert "sort (net.py:7): Not included" in gate.message()
+    assert "a hard limit cannot be accepted" in gate.message()
+    assert gate.summary()["undelegated"]["npu"] == 3
+    assert "- ❌ t/m: the NPU has 3 of 4" in summary([gate])
 
 
 def test_small_steps_are_caught() -> None:

@@ -48,7 +48,7 @@ def serve(monitor: Monitor, *answers: object) -> threading.Thread:
 
 @pytest.fixture
 def monitor() -> Iterator[Monitor]:
-    with closing(Monitor()) as monitor:
+    with closing(Monitor(starts_guest=False)) as monitor:
         yield monitor
 
 

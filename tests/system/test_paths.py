@@ -4,6 +4,9 @@ where ExecuTorch's wheel is not installed."""
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +18,7 @@ from harness.core.errors import ToolMissing
 from harness.formats.schema import PTE, load_schema
 from harness.system import paths
 from harness.system.files import DiskError, disk_errors
-from harness.system.paths import state_dir
+from harness.system.paths import install_command, state_dir
 
 NOBODY = 65534
 
@@ -114,7 +117,18 @@ def test_without_executorch_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(ToolMissing, match="the schemas of its files are in it") as caught:
         load_schema(PTE)
-    assert "executorch-hil[export]" in str(caught.value.hint)
+    assert "executorch[ethos-u]==" in str(caught.value.hint)
+
+
+def test_what_an_extra_needs_is_installed_into_this_environment() -> None:
+    """pip takes the line as it is. The project itself is on no index."""
+    python, *words = shlex.split(install_command("board"))
+    assert python == sys.executable
+    assert words[:3] == ["-m", "pip", "install"]
+    assert words[3].startswith("labgrid>=")
+    assert "executorch-hil" not in install_command("nightly")
+    asked = [*words, "--dry-run", "--quiet", "--no-index"]  # what is there satisfies it
+    subprocess.run([python, *asked], check=True, stdout=subprocess.DEVNULL, timeout=120)
 
 
 def test_how_hil_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

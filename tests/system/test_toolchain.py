@@ -9,6 +9,7 @@ import pytest
 
 from harness.core.errors import InfraError, ToolMissing
 from harness.system import toolchain
+from harness.system.settings import ROOT_VARIABLE
 
 
 @pytest.fixture
@@ -117,6 +118,37 @@ def test_named_fvp_directory_comes_first(tmp_path: Path) -> None:
     assert (found := toolchain.find_fvp(name, environ)) is not None
     assert found.version == "1.0.0"
     assert toolchain.find_fvp("FVP_Y", environ) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "variable"),
+    [
+        ("bin", "ARMFVP_BIN_PATH"),
+        ("examples/arm/arm-scratch/FVP-corstone320/models/Linux64_armv8l_GCC-9.3", ROOT_VARIABLE),
+        ("FVP_Corstone_SSE-320/models/Linux64_GCC-9.3", "HOME"),
+    ],
+)
+def test_an_fvp_is_found_where_others_put_it(tmp_path: Path, place: str, variable: str) -> None:
+    """Zephyr's variable, the folder that ExecuTorch's setup.sh makes, and the home directory."""
+    model = tmp_path / place / "FVP_X"
+    model.parent.mkdir(parents=True)
+    model.write_text("#!/bin/sh\necho 'Fast Models [11.27.25 (Dec  9 2024)]'\n")
+    model.chmod(0o755)
+    given = model.parent if variable == "ARMFVP_BIN_PATH" else tmp_path
+    found = toolchain.find_fvp("FVP_X", {variable: str(given)})
+    assert found is not None
+    assert found.path == model
+    assert toolchain.find_fvp("FVP_X", {}) is None
+    checkout = tmp_path if variable == ROOT_VARIABLE else None
+    assert (toolchain.find_fvp("FVP_X", {}, checkout) is None) == (checkout is None)
+
+
+def test_an_arm_host_is_told_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(ToolMissing) as caught:
+        toolchain.require_fvp("FVP_X", "FVP_X_11.27_42_Linux64.tgz", {})
+    assert "get FVP_X_11.27_42_Linux64_armv8l.tgz" in str(caught.value.hint)
+    assert "$ARMFVP_BIN_PATH" in caught.value.message
 
 
 def test_inspection_lists_what_is_missing(fake: Path) -> None:

@@ -28,8 +28,8 @@ from torch.utils import _pytree as pytree
 
 from harness.core.errors import ExportError
 from harness.export.child.by_design import Kernels, undilated
-from harness.export.child.lower import sources_of
-from harness.export.child.program_values import ProgramValue
+from harness.export.child.partition import sources_of
+from harness.export.child.program_values import ProgramValue, tensor_name
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import (
     Array,
@@ -107,6 +107,7 @@ class _Instrumented:
     """A TOSA graph that gives its 8- and 16-bit values as well, after its own outputs."""
 
     tosa: bytes
+    names: tuple[str, ...]
     outputs: int
 
     @classmethod
@@ -115,7 +116,7 @@ class _Instrumented:
         own = [tensor.name for tensor in graph.outputs]
         inner = [t.name for t in computed(graph) if t.dtype in ("int8", "int16")]
         names = [*own, *(name for name in inner if name not in own)]
-        return cls(with_outputs(tosa, names), len(own))
+        return cls(with_outputs(tosa, names), tuple(names), len(own))
 
     def run(self, inputs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """The outputs, and the other values."""
@@ -143,6 +144,7 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         self._computed: list[ProgramValue] = []
         self._calls: list[DelegateCall] = []
         self._values: set[Row] = set()
+        self._tensors: dict[torch.fx.Node, str] = {}  # what a getitem takes of a delegate
 
     def run_sample(self, sample: Sample) -> ProgramRun:
         with torch.no_grad():
@@ -152,13 +154,18 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
+        if n.target is executorch_call_delegate:
+            call = self._calls[-1].delegate
+            names = self._graphs[bytes(self.fetch_attr(n.args[0].target).processed_bytes)].names
+            self._tensors |= {user: tensor_name(call, names[user.args[1]]) for user in n.users}
         # A kernel's scratch buffer is uninitialised memory.
         if n.op == "call_function" and n.target is not memory.alloc:
             leaves = pytree.tree_leaves(result)
             arrays = [t.contiguous().numpy() for t in leaves if isinstance(t, torch.Tensor)]
             self._values |= {row_of(array) for array in arrays}
             source = self._sources.get(n.name, "")
-            self._computed += [ProgramValue(a, source) for a in arrays if a.dtype.kind == "i"]
+            name = self._tensors.get(n, "")
+            self._computed += [ProgramValue(a, source, name) for a in arrays if a.dtype.kind == "i"]
         return result
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -169,8 +176,10 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             return self._kernels(target, args, kwargs, result)
         lowered, *tensors = args
         inputs = tuple(t.permute(t.dim_order()).contiguous().numpy() for t in tensors)
-        outputs, inner = self._graphs[bytes(lowered.processed_bytes)].run(inputs)
-        self._computed += map(ProgramValue, inner)
+        graph, call = self._graphs[bytes(lowered.processed_bytes)], len(self._calls)
+        outputs, inner = graph.run(inputs)
+        names = (tensor_name(call, name) for name in graph.names[graph.outputs :])
+        self._computed += [ProgramValue(v, name=n) for v, n in zip(inner, names, strict=True)]
         self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
         results = [n.meta["val"] for n in output_node.args[0]]

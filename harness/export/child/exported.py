@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import read_graph
+from harness.export.estimates import Estimate
 from harness.export.failures import UnsupportedTensor
 from harness.export.graph_values import Row, write_values
 from harness.export.program import (
     DTYPES,
     Delegate,
+    Delegation,
     InputSet,
     OracleAgreement,
     Origin,
@@ -44,6 +46,7 @@ class RawDelegate:
     blob: bytes
     tosa: bytes
     calls: tuple[DelegateCall, ...]
+    estimate: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class LoweredModel:
     ``python_outputs``: by Python's definitions, if these differ. ``output_scales``: one LSB of each
     output that the program does not dequantise. ``intermediates``: a row for each value that the
     graph computes, if it was run. ``program``: the serialised one, where it was needed before.
-    ``evaluated``: outputs of the float model and of the program, to measure the accuracy."""
+    ``evaluated``: outputs of the float model and of the program, to measure the accuracy.
+    ``delegation``: reads the serialised program for what an NPU does not run."""
 
     edge: EdgeProgramManager
     oracle: str
@@ -67,6 +71,7 @@ class LoweredModel:
     program: ExecutorchProgramManager | None = None
     witness: Witnessed | None = None
     evaluated: tuple[Sequence[Sample], Sequence[Sample]] = ((), ())
+    delegation: Callable[[ExecutorchProgramManager], Delegation] | None = None
     origins: dict[str, Origin] = field(default_factory=dict)
 
 
@@ -88,6 +93,7 @@ class Serialised:
     outputs: tuple[TensorSpec, ...]
     operators: tuple[str, ...]
     layers: tuple[str, ...]
+    delegation: Delegation | None
 
     def raw_sets(self, inputs: Sequence[Sample], lowered: LoweredModel) -> tuple[RawSet, ...]:
         """Inputs and expected outputs in the layout of the method."""
@@ -126,6 +132,7 @@ def serialise(lowered: LoweredModel) -> Serialised:
         outputs=tuple(replace(o, scale=step) if o.scale is None else o for o, step in steps),
         operators=tuple(_operator_name(operator) for operator in plan.operators),
         layers=_layers(program, sum(len(chain.instructions) for chain in plan.chains)),
+        delegation=None if lowered.delegation is None else lowered.delegation(program),
     )
 
 
@@ -214,6 +221,7 @@ def write_program(
         sets=tuple(_write_set(directory, f"set{i}", s) for i, s in enumerate(sets)),
         operators=serialised.operators,
         layers=serialised.layers,
+        delegation=serialised.delegation,
         origins=lowered.origins,
         versions=versions,
         system_config=npu.system_config,
@@ -270,4 +278,5 @@ def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position
             )
             for number, call in enumerate(delegate.calls)
         ),
+        estimate=delegate.estimate,
     )

@@ -23,11 +23,11 @@ the expected outputs, as floats. No runtime adds floats in PyTorch's order, so t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
 import numpy as np
@@ -58,8 +58,10 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from harness.config.models import CalibrationType, Layout, Quantization
 from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
+from harness.export.child.partition import sources_of
 from harness.export.child.samples import Sample
-from harness.export.request import CpuLowering, ExportRequest, NpuOptions
+from harness.export.estimates import Estimate, read_estimate
+from harness.export.request import CpuLowering, NpuOptions
 from harness.system.files import DiskError, disk_full
 
 if TYPE_CHECKING:  # older checkouts have no such name
@@ -67,7 +69,6 @@ if TYPE_CHECKING:  # older checkouts have no such name
 
 # Vela's further flags for ExecuTorch's ``--direct_drive``.
 _DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _STEPS_OF_INT8 = 255
 _ULPS = 8  # of float32: sums in another order, layer upon layer
 
@@ -185,33 +186,6 @@ def cortex_m_stages(
     yield f"ExecuTorch's {last}", None
 
 
-def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
-    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
-    none. torch keeps them in ``from_node``."""
-    places = {node.name: number for number, node in enumerate(origin.nodes)}
-
-    def names(sources: Sequence[Any]) -> Iterator[str]:
-        for source in sources:
-            if source.graph_id == id(origin) and source.name in places:
-                yield source.name
-            yield from names(source.from_node)
-
-    return {
-        n.name: max(names(n.meta.get("from_node") or ()), key=places.__getitem__, default="")
-        for n in graph.nodes
-    }
-
-
-def user_place(request: ExportRequest, trace: str) -> tuple[str | None, int | None]:
-    """The innermost line of the user's folder, else of any file that is not installed."""
-    frames = [(Path(file), int(line)) for file, line in _FRAME.findall(trace)]
-    home = None if request.model.file is None else request.model.file.parent
-    own = [f for f in frames if home is not None and f[0].is_relative_to(home)]
-    others = [f for f in frames if "site-packages" not in f[0].parts]
-    file, line = next(iter((own or others)[::-1]), (None, None))
-    return (None if file is None else file.name), line
-
-
 def edge_config() -> EdgeCompileConfig:
     """ExecuTorch's own configuration since its pull request 21826 (August 2026). Before that,
     ``aot_arm_compiler.py`` of a checkout has the same values inline."""
@@ -239,38 +213,46 @@ def to_ethos_u(
     quantised: torch.fx.GraphModule,
     example: Sample,
     partitioner: Partitioner,
+    options: NpuOptions,
     on_vela: Callable[[], None],
-    *,
-    direct_drive: bool = False,
-) -> tuple[EdgeProgramManager, dict[bytes, bytes]]:
-    """The edge program, and the TOSA graphs compiled by Vela, by the resulting blob. ``on_vela`` is
-    called when Vela begins with one."""
-    with _recorded(on_vela) as graphs:
+) -> tuple[EdgeProgramManager, dict[bytes, bytes], dict[bytes, Estimate | None]]:
+    """The edge program; the TOSA graphs compiled by Vela, and its estimates, by the resulting blob.
+    ``on_vela`` is called when Vela begins with one."""
+    with _recorded(options, on_vela) as (graphs, estimates):
         edge = _to_edge_with(partitioner, quantised, example)
-    if not direct_drive:
+    if not options.direct_drive:
         edge = edge.transform([ReplaceQuantNodesPass()])
-    return edge, graphs
+    return edge, graphs, estimates
 
 
 @contextmanager
-def _recorded(on_vela: Callable[[], None]) -> Iterator[dict[bytes, bytes]]:
+def _recorded(
+    options: NpuOptions, on_vela: Callable[[], None]
+) -> Iterator[tuple[dict[bytes, bytes], dict[bytes, Estimate | None]]]:
     """Records Vela's inputs and outputs.
 
-    ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
-    compiled into the program, which would be different every time.
+    ExecuTorch can dump the TOSA graphs into a directory, but the directory of a compile spec is
+    compiled into the program, which would be different every time. Here the spec is already in the
+    program, and only Vela's call still reads it.
     """
     graphs: dict[bytes, bytes] = {}
+    estimates: dict[bytes, Estimate | None] = {}
     original = EthosUBackend._compile_tosa_flatbuffer
 
     def record(tosa: bytes, spec: EthosUCompileSpec) -> VelaCompileResult:
         on_vela()
-        result = original(tosa, spec)
-        graphs[stream_of(result)] = bytes(tosa)
+        with TemporaryDirectory() as folder:
+            spec.dump_intermediate_artifacts_to(folder)
+            spec.compiler_flags.append("--verbose-performance")
+            result = original(tosa, spec)
+            blob = stream_of(result)
+            graphs[blob] = bytes(tosa)
+            estimates[blob] = read_estimate(Path(folder) / "output", "out", options)
         return result
 
     EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
     try:
-        yield graphs
+        yield graphs, estimates
     finally:
         EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
 

@@ -18,14 +18,20 @@ _MOST_CLAIMS = 8  # for a value whose operators have no names in the program
 @dataclass(frozen=True)
 class ProgramValue:
     """What the program computes. ``source``: the last node of the quantised model that its operator
-    was made from, by name; "" for values of a TOSA graph."""
+    was made from, by name; "" for values of a TOSA graph, whose
+    ``name`` is that of the delegate and the tensor (``tensor_name``)."""
 
     value: Array
     source: str = ""
+    name: str = ""
 
     @property
     def kind(self) -> tuple[str, int]:
         return str(self.value.dtype), self.value.size
+
+
+def tensor_name(delegate: int, tensor: str) -> str:
+    return f"{delegate}:{tensor}"
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,9 @@ class Candidates:
             self._by_kind.setdefault(value.kind, []).append(number)
         self._ordered: dict[int, Array] = {}
         self._orders: dict[int, dict[tuple[int, ...], None]] = {}
+
+    def name(self, number: int) -> str:
+        return self._values[number].name
 
     def partner(
         self, region: Region, value: torch.Tensor, within: torch.Tensor | int

@@ -16,6 +16,8 @@ import torch
 Array = npt.NDArray[Any]
 _FEATURES_SPAN = 1 / 8  # of the whole input's interval
 _SEEN = 8  # elements of a feature; of fewer the interval is not known
+_FEW = 16  # elements of an input; so few random numbers do not span its interval
+_ENDS = 3  # elements whose ends are combined
 Sample = tuple[torch.Tensor, ...]  # one value for each input of a model
 
 
@@ -80,6 +82,28 @@ def draw(
     Noise of one distribution would look alike to a network that averages its features.
     """
     return tuple(_draw_one(item, generator, whole_range) for item in ranges)
+
+
+def spanning(samples: Sequence[Sample], ranges: Sequence[InputRange]) -> tuple[Sample, ...]:
+    """``samples`` for calibration. In the first of them each element of a small input is at an end
+    of its interval, in all combinations of neighbours: a quantiser that saw less of the interval
+    would clip the input sets."""
+    corners = [
+        tuple(
+            _at_ends(item, tensor, number, place)
+            for place, (item, tensor) in enumerate(zip(ranges, sample, strict=True))
+        )
+        for number, sample in enumerate(samples[: 2**_ENDS])
+    ]
+    return (*corners, *samples[2**_ENDS :])
+
+
+def _at_ends(item: InputRange, drawn: torch.Tensor, number: int, place: int) -> torch.Tensor:
+    if not item.dtype.is_floating_point or drawn.numel() >= _FEW:
+        return drawn
+    bits = (np.arange(drawn.numel()).reshape(item.shape) + place) % _ENDS
+    high = number >> bits & 1
+    return torch.from_numpy(np.asarray(np.where(high, item.high, item.low))).to(item.dtype)
 
 
 def _draw_one(item: InputRange, generator: np.random.Generator, whole_range: bool) -> torch.Tensor:

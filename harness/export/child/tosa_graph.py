@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,26 @@ def computed(graph: Graph) -> list[TensorSpec]:
             reached.update(operator.outputs)
             tensors += [graph.tensors[name] for name in operator.outputs if name in graph.tensors]
     return tensors
+
+
+def nearest(graph: Graph, labels: Mapping[str, str], tensor: str) -> str:
+    """The label of a tensor; of one without, that of the first labelled one that is computed from
+    it, else of the last that it is computed from; "" where there is none."""
+    later: set[str] = {tensor}
+    if tensor in labels:
+        return labels[tensor]
+    for operator in graph.operators:
+        if later.intersection(operator.inputs):
+            later.update(operator.outputs)
+            if found := [labels[name] for name in operator.outputs if name in labels]:
+                return found[0]
+    earlier: set[str] = {tensor}
+    for operator in graph.operators[::-1]:
+        if earlier.intersection(operator.outputs):
+            earlier.update(operator.inputs)
+            if found := [labels[name] for name in operator.inputs if name in labels]:
+                return found[0]
+    return ""
 
 
 def with_outputs(tosa: bytes, names: Sequence[str]) -> bytes:

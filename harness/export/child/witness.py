@@ -26,6 +26,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from harness.export.child.bounds import Quantiser, Region, bound
+from harness.export.child.partition import layer_of
 from harness.export.child.program_values import Candidates, Claim, ProgramValue
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array
@@ -66,22 +67,32 @@ class Differs(Exception):
         super().__init__(self.regions[0].main.name)
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """``layers``: of the model, by the name of the program's value that it computes."""
+
+    witnessed: Witnessed
+    layers: Mapping[str, str]
+
+
 def require_agreement(
     quantised: torch.fx.GraphModule,
     samples: Sequence[Sample],
     values: Sequence[Sequence[ProgramValue]],
     outputs: Sequence[Sample],
-) -> Witnessed:
+) -> Agreement:
     """``values`` and ``outputs``: the program's, for each sample. Raises Differs."""
     seen = [
         _check(quantised, number, sample, ours, results)
         for number, (sample, ours, results) in enumerate(zip(samples, values, outputs, strict=True))
     ]
-    return Witnessed(
-        max((s.values for s in seen), default=0),
-        min((s.paired for s in seen), default=0),
-        max((s.worst for s in seen), default=0),
+    counts = [each.witnessed for each in seen]
+    witnessed = Witnessed(
+        max((s.values for s in counts), default=0),
+        min((s.paired for s in counts), default=0),
+        max((s.worst for s in counts), default=0),
     )
+    return Agreement(witnessed, seen[0].layers if seen else {})
 
 
 def _check(
@@ -90,7 +101,7 @@ def _check(
     sample: Sample,
     values: Sequence[ProgramValue],
     outputs: Sample,
-) -> Witnessed:
+) -> Agreement:
     """Once more without the claims that turn out to be other operators' values."""
     others: set[int] = set()
     while True:
@@ -106,7 +117,7 @@ def _check(
             continue
         if differs is not None or witness.accused:
             raise differs or next(iter(witness.accused.values()))
-        return witnessed
+        return Agreement(witnessed, witness.layers)
 
 
 class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
@@ -119,6 +130,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
     ) -> None:
         super().__init__(quantised, garbage_collect_values=False)
         self.paired: set[int] = set()  # values of the program
+        self.layers: dict[str, str] = {}  # as of Agreement
         self.accused: dict[int, Differs] = {}  # by the value that was computed instead
         self._number = number
         self._candidates = candidates
@@ -155,6 +167,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         slack = max((_steps(copy, value) for copy in noisy), default=0)
         if (partner := self._candidates.partner(region, value, within + slack)) is not None:
             self.paired.add(partner.number)
+            self.layers.setdefault(self._candidates.name(partner.number), layer_of(region.main))
             self._worst = max(self._worst, 0 if slack else _steps(partner.value, value))
             return partner.value
         for wrong, claim in self._claims(region) if region.computes else ():

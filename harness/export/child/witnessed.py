@@ -13,11 +13,10 @@ from executorch.exir import EdgeProgramManager
 
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import ProgramRun, run_program
-from harness.export.child.lower import user_place
+from harness.export.child.partition import layer_of, place
 from harness.export.child.samples import Sample
-from harness.export.child.witness import Differs, require_agreement
+from harness.export.child.witness import Agreement, Differs, require_agreement
 from harness.export.failures import LoweringDiffers
-from harness.export.program import Witnessed
 from harness.export.request import ExportRequest
 from harness.firmware.source import Arithmetic
 
@@ -35,18 +34,17 @@ def require_witness(
     runs: Sequence[ProgramRun],
     stages: Stages,
     other: Other | None = None,
-) -> Witnessed:
+) -> Agreement:
     """``runs``: of the lowered program. Raises LoweringDiffers."""
     try:
         return _compared(quantised, sets, runs)
     except Differs as differs:
         main = differs.regions[0].main
-        stack = [*main.meta.get("nn_module_stack", {}).values()]
         raise LoweringDiffers(
             request,
             [" and ".join(region.titles) for region in differs.regions],
-            stack[-1][0] if stack else "",
-            user_place(request, main.meta.get("stack_trace") or ""),
+            layer_of(main),
+            place(main, request.home),
             (differs.lsb, differs.within, differs.element, differs.input_set),
             _made_by(quantised, sets, stages(differs.regions[0].node_names)),
             _what_helps(other),
@@ -55,7 +53,7 @@ def require_witness(
 
 def _compared(
     quantised: torch.fx.GraphModule, sets: Sequence[Sample], runs: Sequence[ProgramRun]
-) -> Witnessed:
+) -> Agreement:
     return require_agreement(
         quantised, sets, [run.computed for run in runs], [run.outputs for run in runs]
     )

@@ -29,8 +29,9 @@ from harness.export.child.exported import (
     serialise,
     write_program,
 )
-from harness.export.child.origins import AskedPartitioner, culprit_of, origins_of
+from harness.export.child.origins import culprit_of, origins_of
 from harness.export.child.own_runtime import run_with_runtime
+from harness.export.child.partition import Lines, ReportingPartitioner
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -39,10 +40,13 @@ from harness.export.child.samples import (
     in_layout_of,
     observed_ranges,
     shipped_ranges,
+    spanning,
 )
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
+from harness.export.child.tosa_graph import nearest, read_graph
 from harness.export.child.witnessed import require_witness
+from harness.export.estimates import Estimate
 from harness.export.failures import DeadModelError, FileRaised, NothingDelegated, StageFailed
 from harness.export.graph_values import Row
 from harness.export.request import LOWERINGS, CpuLowering, ExportRequest, is_ethos_u
@@ -172,16 +176,15 @@ def _prepare(
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
         randomise_weights(model.module, ranges, generator)
-        calibration = tuple(
-            draw(ranges, generator, whole_range=n == 0) for n in range(CALIBRATION_SAMPLES)
-        )
+        drawn = [draw(ranges, generator, whole_range=n == 0) for n in range(CALIBRATION_SAMPLES)]
+        calibration = spanning(drawn, ranges)
         sets = [draw(ranges, generator, whole_range=n == 0) for n in range(INPUT_SETS)]
         return calibration, sets, ()
     own = model.evaluation or model.calibration
     ranges = observed_ranges([model.examples, *model.calibration])
     calibration = model.calibration or (
         model.examples,
-        *(draw(ranges, generator) for _ in range(CALIBRATION_SAMPLES - 1)),
+        *spanning([draw(ranges, generator) for _ in range(CALIBRATION_SAMPLES - 1)], ranges),
     )
     others = [sample for sample in own if not equal(sample, model.examples)]
     sets = [model.examples, *others[: INPUT_SETS - 2]]
@@ -216,7 +219,7 @@ def _cortex_m(work: _Work) -> LoweredModel:
         config = lower.target_config(request.compile_target)
         other = partial(_explicitly, work) if request.layout is Layout.CHANNELS_LAST else None
         sets = lowered.work.sets
-        witness = require_witness(
+        agreement = require_witness(
             request,
             lowered.quantised,
             sets,
@@ -233,7 +236,7 @@ def _cortex_m(work: _Work) -> LoweredModel:
         python_outputs=python_outputs,
         not_reproducible=lowered.why,
         intermediates=_values(runs),
-        witness=witness,
+        witness=agreement.witnessed,
         evaluated=_evaluated(lowered, runs, {}),
         origins=origins_of(lowered.edge, lowered.quantised, request, {}),
     )
@@ -344,7 +347,7 @@ def _cpu(work: _Work) -> LoweredModel:
             runs = [replace(r, computed=v.computed) for r, v in zip(runs, values, strict=True)]
     with stage("compare with the quantised model"):
         stages = partial(_cpu_stages, quantised, work.sets[0], lowering)
-        witness = require_witness(request, quantised, work.sets, runs, stages)
+        agreement = require_witness(request, quantised, work.sets, runs, stages)
     return LoweredModel(
         edge,
         f"ExecuTorch's runtime on this machine (executorch {work.versions['executorch']})",
@@ -353,7 +356,7 @@ def _cpu(work: _Work) -> LoweredModel:
         output_scales=lower.output_steps(quantised, computed),
         not_reproducible=why,
         program=program,
-        witness=witness,
+        witness=agreement.witnessed,
         evaluated=(real, computed) if lowering.quantised else ((), ()),
         origins=origins_of(edge, quantised, request, {}),
     )
@@ -374,39 +377,38 @@ def _ethos_u(work: _Work) -> LoweredModel:
     sets = work.sets
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
+        lines = Lines.of(captured.graph, request.home)
         real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
         quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
     with stage("lower"):
-        partitioner = AskedPartitioner(spec)
-        edge, graphs = lower.to_ethos_u(
-            quantised,
-            sets[0],
-            partitioner,
-            partial(stage.announce, "Vela"),
-            direct_drive=options.direct_drive,
+        partitioner = ReportingPartitioner(spec, quantised.graph, lines)
+        edge, graphs, estimates = lower.to_ethos_u(
+            quantised, sets[0], partitioner, options, partial(stage.announce, "Vela")
         )
     if not delegates(edge):
-        raise NothingDelegated(request.model.name, request.compile_target)
+        left = partitioner.refused()
+        raise NothingDelegated(request.model.name, request.compile_target, left)
     lowered = _Quantised(work, quantised, edge, real, why)
     with stage("compute the expected outputs"):
         runs, python_outputs, by_design = _both_ways(request, lowered, graphs)
     with stage("compare with the quantised model"):
         stages = partial(_ethos_u_stages, quantised, sets[0])
-        witness = require_witness(request, quantised, sets, runs, stages)
+        agreement = require_witness(request, quantised, sets, runs, stages)
     return LoweredModel(
         edge,
         f"TOSA reference model (tosa-tools {work.versions['tosa-tools']})",
         [run.outputs for run in runs],
         lowered.cross_checks(),
-        tuple(_raw_delegates(edge, graphs, runs)),
+        tuple(_raw_delegates(edge, graphs, runs, estimates, agreement.layers)),
         by_design,
         python_outputs,
         not_reproducible=why,
         intermediates=_values(runs),
-        witness=witness,
+        witness=agreement.witnessed,
         evaluated=_evaluated(lowered, runs, graphs),
+        delegation=partitioner.delegation,
         origins=origins_of(edge, quantised, request, partitioner.rules),
     )
 
@@ -419,11 +421,22 @@ def _ethos_u_stages(
 
 
 def _raw_delegates(
-    edge: EdgeProgramManager, graphs: Mapping[bytes, bytes], runs: Sequence[ProgramRun]
+    edge: EdgeProgramManager,
+    graphs: Mapping[bytes, bytes],
+    runs: Sequence[ProgramRun],
+    estimates: Mapping[bytes, Estimate | None],
+    layers: Mapping[str, str],
 ) -> Iterator[RawDelegate]:
+    """``layers``: as of Agreement."""
     for number, module in enumerate(delegates(edge)):
         blob = bytes(module.processed_bytes)
-        yield RawDelegate(blob, graphs[blob], tuple(run.calls[number] for run in runs))
+        parts = {name.partition(":"): layer for name, layer in layers.items()}
+        own = {name: layer for (n, _, name), layer in parts.items() if n == str(number)}
+        estimate = estimates[blob]
+        if estimate is not None:
+            estimate = estimate.with_layers(partial(nearest, read_graph(graphs[blob]), own))
+        calls = tuple(run.calls[number] for run in runs)
+        yield RawDelegate(blob, graphs[blob], calls, estimate)
 
 
 @contextmanager

@@ -86,6 +86,7 @@ class Part:
     identity: str
     difference: str = ""
     note: str = ""
+    edited: tuple[str, ...] = ()  # names below ``folder``
 
 
 class PartMissing(BuildError):
@@ -186,7 +187,7 @@ def _part(spec: PartSpec, folder: Path, checkout: Path) -> Part:
         return Part(spec.name, folder, there.identity)
     difference = f"{spec.name} {shown(there.commit, edited=there.dirty)}"
     note = f"{spec.what} {' and '.join(reasons)}"
-    return Part(spec.name, folder, there.identity, difference, note)
+    return Part(spec.name, folder, there.identity, difference, note, there.edited)
 
 
 def part_files(part: Part) -> list[Path]:
@@ -251,6 +252,12 @@ class Checkout:
     @property
     def notes(self) -> tuple[str, ...]:
         return tuple(part.note for part in self.parts.values() if part.note)
+
+    @property
+    def edited(self) -> tuple[str, ...]:
+        """The files that are not as in their commit; those of a part begin with its name."""
+        inside = (f"{part.name}/{name}" for part in self.parts.values() for name in part.edited)
+        return (*self.revision.edited, *inside)
 
     @property
     def differences(self) -> tuple[str, ...]:

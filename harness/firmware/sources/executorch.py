@@ -27,12 +27,15 @@ from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
 from harness.firmware.step import ccache, launchers, ninja, products, run_step, take
+from harness.formats.linker_map import read_map
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.git import shown
 from harness.system.locks import in_use
 from harness.system.progress import Progress, silent
 
 _WARNING = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
+_UNITS = (".c", ".cc", ".cpp", ".s", ".S")
+_MOST_EDITS = 4  # named in a note
 # Files that compilers report to ninja as read.
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".s", ".S")
 # The build ignores texts, the exporter's Python beside the C++, and of backends for other machines
@@ -61,6 +64,9 @@ class CheckoutRunner(FirmwareSource):
     def key(self, request: BuildRequest) -> str:
         return _plan(request).key()
 
+    def check(self, request: BuildRequest) -> None:
+        _plan(request)
+
     def tree(self, request: BuildRequest) -> Path:
         return _tree(_plan(request)).folder
 
@@ -72,7 +78,8 @@ class CheckoutRunner(FirmwareSource):
         # Equal content may have been built in another checkout.
         notes = () if firmware.checkout is None else firmware.checkout.notes
         warnings = tuple(note for note in notes if _WARNING.search(note))
-        return replace(firmware, checkout=_facts(plan, warnings))
+        checkout = _facts(plan, (*_edits(plan.checkout, firmware), *warnings))
+        return replace(firmware, checkout=checkout)
 
     def schema_root(self, checkout: Path | None) -> Path:
         assert checkout is not None, "its firmware is built from a checkout"
@@ -113,7 +120,28 @@ def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
         platform="sdk" if plan.platform is None else "hil",
         notes=(*plan.notes, *warnings),
         parts=there.differences,
+        edited=there.edited,
     )
+
+
+def _edits(checkout: Checkout, firmware: Firmware) -> tuple[str, ...]:
+    """A note that names the edited files, and those of them that the program has nothing of."""
+    if not checkout.edited:
+        return ()
+    objects = {piece.file.rstrip(")").rpartition("/")[2] for piece in read_map(firmware.map).pieces}
+    members = {name.rpartition("(")[2] for name in objects}
+    compiled = [name for name in checkout.edited if name.endswith(_UNITS)]
+    unused = [name for name in compiled if not _objects_of(name) & members]
+    shown = ", ".join(checkout.edited[:_MOST_EDITS])
+    more = len(checkout.edited) - _MOST_EDITS
+    text = f"edited: {shown}" + (f" and {more} more" if more > 0 else "")
+    return (text + (f"; not in this ELF: {', '.join(unused[:_MOST_EDITS])}" if unused else ""),)
+
+
+def _objects_of(source: str) -> set[str]:
+    """The names that CMake gives the object of a source."""
+    name = source.rpartition("/")[2]
+    return {f"{name}.obj", f"{name}.o"}
 
 
 def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progress) -> Firmware:

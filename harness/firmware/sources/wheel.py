@@ -31,6 +31,7 @@ from harness.formats.elf import read_elf
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors, sha256_of
+from harness.system.paths import install_command
 from harness.system.progress import Progress, silent
 
 _LAYOUT = 3  # raise it when what a directory of the cache holds changes
@@ -106,7 +107,7 @@ def _wanted(archive: zipfile.ZipFile, wheel: str) -> list[str]:
         if not any(name.startswith(wanted) for name in members):
             raise InfraError(
                 f"{wheel} has no {wanted}, and no program can be linked with it",
-                hint="the pinned version has it: pip install 'executorch-hil[export]'",
+                hint=f"the pinned version has it: {install_command('export')}",
                 kind="wheel_lacks",
                 wheel=wheel,
                 missing=wanted,
@@ -148,12 +149,7 @@ class WheelPlan:
 
 def make_plan(target: Target) -> WheelPlan:
     """Raises UsageError (no Linux), ToolMissing, and what ``runtime_wheel`` does."""
-    if target.port != "linux":
-        raise UsageError(
-            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
-            hint="a target whose name begins with corstone-1000-; or another --firmware",
-            target=target.name,
-        )
+    require_linux(target)
     identity = toolchain.toolchain_id(target.toolchain)
     options = {
         "HIL_CPU": target.cpu,
@@ -161,6 +157,16 @@ def make_plan(target: Target) -> WheelPlan:
         "CMAKE_BUILD_TYPE": "Release",
     }
     return WheelPlan(runtime_wheel(), identity, options)
+
+
+def require_linux(target: Target) -> None:
+    """Raises UsageError."""
+    if target.port != "linux":
+        raise UsageError(
+            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
+            hint="a target whose name begins with corstone-1000-; or another --firmware",
+            target=target.name,
+        )
 
 
 class Wheel(FirmwareSource):
@@ -178,6 +184,9 @@ class Wheel(FirmwareSource):
 
     def key(self, request: BuildRequest) -> str:
         return make_plan(request.target).key()
+
+    def check(self, request: BuildRequest) -> None:
+        require_linux(request.target)
 
     def tree(self, request: BuildRequest) -> Path:
         return paths.cache_dir("firmware") / self.key(request) / "build"

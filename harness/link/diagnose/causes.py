@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.config.schema import Data
@@ -18,17 +16,17 @@ from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.trial import Trial, told
-from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
+from harness.link.diagnose.zephyr import ZephyrBuild
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
-from harness.system.files import text_of
 
 _WORD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<default>[^}]*))?\}")
 _OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
 _OPTION = re.compile(r"\bCONFIG_[A-Z0-9_]+")
 # What a linker writes: never the file that was built for another machine.
 _OUTPUT = re.compile(r"(?i)\.(?:elf|axf|out|exe)$|(?:^|[/\\])[^./\\]+$")
+_HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|inc)$")
 _OBJECT = re.compile(r"\.(?:o|obj|a|lib|lo)$|\)$")
 
 
@@ -41,6 +39,7 @@ class _Sentences(Data):
     fix: str
     cause_kind: LinkCause | None = None
     where: Mapping[str, str] = field(default_factory=dict)
+    tries: str = ""  # words for the link that are the fix
 
     def fits(self, kind: FailureKind, words: Mapping[str, str]) -> bool:
         return kind is self.kind and all(
@@ -48,7 +47,7 @@ class _Sentences(Data):
         )
 
 
-def from_message(failure: Failure) -> Failure:
+def from_message(failure: Failure, trial: Trial | None = None) -> Failure:
     """Adds the cause and fix for this kind of message; no cause if only the symbol shows it."""
     words = _words(failure)
     rows = read_facts(_Sentences, Path(__file__).with_name("sentences.yaml"))
@@ -59,8 +58,12 @@ def from_message(failure: Failure) -> Failure:
         failure,
         cause_kind=failure.cause_kind or row.cause_kind,
         cause=_filled(row.cause, words),
-        fix=_filled(row.fix, words),
+        fix=told(_filled(row.fix, words), _tried(row, failure, trial)),
     )
+
+
+def _tried(row: _Sentences, failure: Failure, trial: Trial | None) -> str | None:
+    return trial.result(failure, row.tries.split()) if trial is not None and row.tries else None
 
 
 def _words(failure: Failure) -> dict[str, str]:
@@ -275,97 +278,6 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
         and path.name in ends
         and any("(" not in file or name.endswith(file.rsplit("/", 1)[-1]) for file in files)
     )
-
-
-_ASSERT = re.compile(r"\bASSERT\s*\((?P<condition>.+?),\s*\"(?P<text>[^\"]+)\"\s*\)", re.DOTALL)
-_HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|inc)$")
-_INCLUDED = re.compile(r'#include\s+"([^"]+)"')
-_INIT = re.compile(r"\.z_init_(?P<given>[A-Z]\w*?)_\d+_$")
-_LEVEL = re.compile(r"(?:EARLY|PRE_KERNEL_[12]|POST_KERNEL|APPLICATION|SMP)\d+")
-
-
-def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
-    """Zephyr asserts that each SYS_INIT has a known level and a numeric priority. Names the object
-    that has another: include/zephyr/init.h writes both into the name of its section."""
-    for unit in index.units if "initialization levels" in failure.text else ():
-        found = (m["given"] for s in unit.object.sections if (m := _INIT.match(s.name)))
-        given = next((name for name in found if not _LEVEL.fullmatch(name)), None)
-        if given is not None:
-            return replace(
-                failure,
-                kind=FailureKind.ASSERTION,
-                cause=f"{unit.name} has a SYS_INIT or a device with level and priority {given}, "
-                "which are no level of Zephyr and a number behind it.",
-                fix=f"Correct level and priority ({given}) of the SYS_INIT or DEVICE_DT_DEFINE in "
-                f"{unit.name}: EARLY, PRE_KERNEL_1, PRE_KERNEL_2, POST_KERNEL or APPLICATION, and "
-                "a number or a macro that is defined as one (CONFIG_..._INIT_PRIORITY).",
-            )
-    return None
-
-
-def explain_assertion(failure: Failure, index: LinkIndex) -> Failure:
-    """Adds the condition that does not hold, and its place in the linker script."""
-    failure = from_message(failure)
-    if levels := _bad_level(failure, index):
-        return levels
-    for script in index.call.scripts:
-        text = text_of(script)
-        for assertion in _ASSERT.finditer(text):
-            if assertion["text"] in failure.text:
-                condition = " ".join(assertion["condition"].split())
-                place = _fragment_with(assertion[0], script) or _line_of(
-                    script, text, assertion.start()
-                )
-                failure = from_message(replace(failure, kind=FailureKind.ASSERTION))
-                return replace(
-                    failure,
-                    cause=f"{failure.cause} {place} asserts `{condition}`, which does not hold.",
-                    fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
-                    f"correct the assertion in {place}.",
-                )
-    return failure
-
-
-def _fragment_with(statement: str, script: Path) -> str | None:
-    """The file and line that a statement of Zephyr's generated linker script comes from: a file
-    that zephyr_linker_sources() names, relative to Zephyr's folder of headers."""
-    zephyr = zephyr_build(script.parent.parent)
-    if zephyr is None:
-        return None
-    for snippets in sorted((script.parent / "include" / "generated").glob("snippets-*.ld")):
-        for name in _INCLUDED.findall(text_of(snippets)):
-            fragment = Path(os.path.normpath(zephyr.base / "include" / name))
-            text = text_of(fragment)
-            if (offset := text.find(statement)) >= 0:
-                return _line_of(fragment, text, offset)
-    return None
-
-
-_THROWN = re.compile(r"/DISCARD/\s*:\s*\{(?P<inside>[^}]*)\}")
-
-
-def explain_discarded(failure: Failure, index: LinkIndex) -> Failure:
-    """Adds the place in the linker script that throws the section away."""
-    failure = from_message(failure)
-    section = failure.sections[0] if failure.sections else ""
-    for script in index.call.scripts:
-        text = text_of(script)
-        for block in _THROWN.finditer(text):
-            for pattern in re.finditer(r"[\w.*$\[\]-]+", block["inside"]):
-                if pattern[0].strip("*") and fnmatchcase(section, pattern[0]):
-                    place = _line_of(script, text, block.start("inside") + pattern.start())
-                    return replace(
-                        failure,
-                        cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
-                        f"linker script throws away ({place}).",
-                        fix=f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the "
-                        f"section: KEEP(*({section})) in an output section.",
-                    )
-    return failure
-
-
-def _line_of(file: Path, text: str, offset: int) -> str:
-    return f"{file}:{text.count(chr(10), 0, offset) + 1}"
 
 
 def explain_overflow(

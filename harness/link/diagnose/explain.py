@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from harness.link.build_failure import (
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
 from harness.link.diagnose.kconfig import RefusedOption, refused_options
+from harness.link.diagnose.script import explain_assertion, explain_discarded, lost_constructors
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.trial import Trial, without_repeats
 from harness.link.diagnose.undefined import explain_undefined
@@ -174,7 +176,18 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
         if not rules.is_file() or made.search(text_of(rules)):
             stopped = None
     unfinished = pending.next_step if stopped is None else None
-    return Explanation(str(build), (), None, True, stopped, unfinished or None)
+    lost = () if stopped or unfinished else _lost_constructors(build, progress)
+    return Explanation(str(build), lost, None, True, stopped, unfinished or None)
+
+
+def _lost_constructors(build: Path, progress: Progress) -> tuple[Failure, ...]:
+    found: dict[str, Failure] = {}
+    for command in link_commands(build):
+        progress(f"looking what the link of {command.output} throws away")
+        with suppress(InfraError):
+            if lost := lost_constructors(linker_call(command)):
+                found.setdefault(lost.cause, lost)
+    return tuple(found.values())
 
 
 _MISSING = re.compile(r"(?P<file>[^\s:/]+): No such file or directory")
@@ -200,15 +213,15 @@ def explain_failure(
     if failure.kind is FailureKind.DUPLICATE_SYMBOL:
         return causes.explain_duplicate(failure, index, tree)
     if failure.kind is FailureKind.DISCARDED_SECTION:
-        return causes.explain_discarded(failure, index)
+        return explain_discarded(failure, index, trial)
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         return causes.explain_architecture(failure, index, trial)
     if failure.kind is FailureKind.REGION_OVERFLOW and (link_map := _map_of(index)):
         scripts = [*map(text_of, index.call.scripts)]
         return causes.explain_overflow(failure, link_map, scripts, tree.zephyr if tree else None)
     if failure.kind in (FailureKind.ASSERTION, FailureKind.UNKNOWN):  # ld prints its text alone
-        return causes.explain_assertion(failure, index)
-    explained = causes.from_message(failure)
+        return explain_assertion(failure, index, trial)
+    explained = causes.from_message(failure, trial)
     if failure.kind is FailureKind.UNDEFINED_SYMBOL and not explained.cause:
         return explain_undefined(failure, index, tree, refused, trial)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol and tree is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,15 +27,33 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A change of a linker script: its new text, and what is new in it."""
+
+    script: Path
+    text: str
+    shown: str
+
+    def words(self, argv: Sequence[str], directory: Path, made: Path) -> list[str]:
+        """A command with the new script, written to ``made``."""
+        made.write_text(self.text)
+        names = {str(self.script), os.path.relpath(self.script, directory)}
+        ends = re.compile(f"(?:^|(?<=[=,T]))(?:{'|'.join(map(re.escape, names))})$")
+        return [ends.sub(str(made).replace("\\", r"\\"), word) for word in argv]
+
+
+@dataclass(frozen=True)
 class Trial:
     """``failures``: of the link as it stands. ``build``: the build directory."""
 
     command: BuildCommand
     failures: tuple[Failure, ...]
     build: Path
-    _left: dict[tuple[str, ...], tuple[Failure, ...] | None] = field(default_factory=dict)
+    _left: dict[object, tuple[Failure, ...] | None] = field(default_factory=dict)
 
-    def result(self, failure: Failure, change: Sequence[str]) -> str | None:
+    def result(
+        self, failure: Failure, change: Sequence[str], edit: Edit | None = None
+    ) -> str | None:
         """What the link gives with the change, as a sentence; None where it gets no further.
 
         It gets further if the failure is gone and no more failures remain than there were. The
@@ -41,16 +61,16 @@ class Trial:
         trials: "".
         """
         change = tuple(change)
-        if change not in self._left and len(self._left) >= _MOST_TRIALS:
+        if (change, edit) not in self._left and len(self._left) >= _MOST_TRIALS:
             return ""
-        if change not in self._left:
-            self._left[change] = self._remaining(change)
-        left = self._left[change]
+        if (change, edit) not in self._left:
+            self._left[change, edit] = self._remaining(change, edit)
+        left = self._left[change, edit]
         if left is None or key(failure) in map(key, left) or len(left) > len(self.failures):
             return None
-        if any(each.subject in change for each in left):  # the change brings its own failure
-            return None
-        shown = _shown(change)
+        if any(each.subject in (failure.subject, *change) for each in left):
+            return None  # by another kind's name, or what the change brings itself
+        shown = _shown(change, edit)
         if not left:
             return f"Tried: {shown} {LINKS}"
         names = ", ".join(each.subject for each in left[:_MOST_SHOWN])
@@ -65,11 +85,13 @@ class Trial:
         step = next(filter(None, steps), None)
         return tuple(w for w in step.argv if w.startswith(_MACHINE)) if step is not None else ()
 
-    def _remaining(self, change: tuple[str, ...]) -> tuple[Failure, ...] | None:
+    def _remaining(self, change: tuple[str, ...], edit: Edit | None) -> tuple[Failure, ...] | None:
         """The failures of the link with the change; None if it could not be done."""
         with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
             try:
                 argv = list(self._argv(change, Path(scratch)))
+                if edit is not None:
+                    argv = edit.words(argv, self.command.directory, Path(scratch) / "edited.ld")
                 text, status = run(argv, self.command.directory)
             except InfraError:
                 return None
@@ -95,10 +117,12 @@ class Trial:
         yield from (w for w in change if w != GROUP and not w.startswith((COMPILE, WITHOUT)))
 
 
-def _shown(change: Sequence[str]) -> str:
+def _shown(change: Sequence[str], edit: Edit | None) -> str:
     gone = [word.removeprefix(WITHOUT) for word in change if word.startswith(WITHOUT)]
     more = (word for word in change if not word.startswith(WITHOUT))
     added = [_SHOWN.get(word, word.removeprefix(COMPILE)) for word in more]
+    if edit is not None:
+        added.append(f"{'and ' if added else ''}{edit.shown}")
     parts = (("without", gone), ("with", added))
     return " and ".join(f"{how} {' '.join(words)}" for how, words in parts if words)
 

@@ -120,7 +120,8 @@ class Row:
     model's file, the name of one of the catalogue; ``model_commit``: the last one of that file.
     ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is.
     ``accuracy``: of the program, the least accurate outputs; ``witness``: as in Program.
-    ``output``: digest of all outputs. ``owner``: named by the suite; ``quarantined``: why a failure
+    ``on_cpu``: what an NPU left to the CPU, the most expensive first. ``output``: digest of
+    all outputs. ``owner``: named by the suite; ``quarantined``: why a failure
     does not count this night, "" if it does. ``run_dir``: of the evidence, on ``identity.host``.
     ``suite`` and ``origin``: of its night.
     """
@@ -150,6 +151,7 @@ class Row:
     blame: Blame | None = None
     accuracy: tuple[OutputAccuracy, ...] = ()
     witness: Witnessed | None = None
+    on_cpu: tuple[str, ...] = ()
     output: str = ""
     excerpt: Excerpt | None = None
     identity: Identity = Identity()

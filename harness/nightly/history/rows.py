@@ -16,7 +16,6 @@ from harness.core.errors import HarnessError
 from harness.core.safe_text import plain
 from harness.core.verdict import Verdict
 from harness.export.exporter import exporter_label
-from harness.export.program import load_program
 from harness.export.request import exporter_versions
 from harness.firmware.source import label
 from harness.judge.evidence import Expectation
@@ -35,6 +34,7 @@ _MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
 _MOST_OPERATORS = 100
 _MOST_OUTPUTS = 4
+_MOST_LEFT = 4  # operators on the CPU
 
 
 def case_name(case: Case, source: str) -> str:
@@ -60,7 +60,7 @@ def row_of(
         verdict_text=record.verdict_text,
         cause=cause and replace(cause, text=_short(cause.text), facts=_small(cause.facts)),
         notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
-        metrics={**record.metrics, **(_npu_estimate(record) if "npu" in night.alarms else {})},
+        metrics=record.metrics,
         worst_lsb=record.worst_lsb,
         seconds={**record.seconds, "total": round(seconds, 3)},
         operators=() if record.program is None else record.program.operators,
@@ -72,6 +72,7 @@ def row_of(
         blame=record.blame,
         accuracy=tuple(sorted(record.accuracy, key=lambda a: a.sqnr_db)[:_MOST_OUTPUTS]),
         witness=None if record.program is None else record.program.witness,
+        on_cpu=tuple(_short(o.describe(), _MOST_NOTE) for o in record.on_cpu[:_MOST_LEFT]),
         output=_digest(record.output_sha256) if record.output_sha256 else "",
         excerpt=_excerpt(record),
         identity=_identity(record, harness, versions.get("executorch", "")),
@@ -81,20 +82,6 @@ def row_of(
         suite=night.suite,
         origin=night.origin,
     )
-
-
-def _npu_estimate(record: RunRecord) -> dict[str, int]:
-    """Vela's, which compiles again: only for a suite that has an alarm for it."""
-    program = None if record.program is None else load_program(Path(record.program.pte).parent)
-    if program is None or not program.delegates:
-        return {}
-    from harness.export.estimates import estimates_of  # with numpy: 0.1 s
-
-    try:
-        cycles = sum(each.summary["cycles_total"] for each in estimates_of(program))
-    except HarnessError:  # another Vela's stream: not known
-        return {}
-    return {"npu_cycles_estimated": round(cycles)}
 
 
 def _outline(record: RunRecord) -> tuple[str, ...]:

@@ -45,6 +45,9 @@ class Hooks(Companion):
     driver. ``npu``, ``counted``: None for hooks that are not wanted.
     """
 
+    starts_guest = True
+    began = False
+
     def __init__(
         self,
         calls: HostCalls,
@@ -85,7 +88,7 @@ class Hooks(Companion):
 
     def _serve(self) -> int | None:
         """The program's own exit status; None when QEMU ended in another way."""
-        stub, counter, driver = Stub(self._near), None, None
+        stub, counter, driver = Stub(self._near, self._begins), None, None
         if self._counted is not None:
             counter = InstructionCounter(stub, self._counted, self._write_line)
         loop = HookLoop(stub, self._calls, self._heap, counter)
@@ -100,6 +103,9 @@ class Hooks(Companion):
             stub.kill()  # the program waits for an answer that will not come
             raise
         return None
+
+    def _begins(self) -> None:
+        self.began = True
 
     def _write_line(self, text: str) -> None:
         """Writes to the console. Dropped if the pipe is full or the reader has ended."""

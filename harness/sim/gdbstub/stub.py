@@ -6,6 +6,7 @@ Source: "Debugging with GDB", appendix E; QEMU docs, "GDB usage".
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 
 from harness.core.errors import InfraError
@@ -33,11 +34,13 @@ class StubError(InfraError):
 
 
 class Stub:
-    """A connection over ``near``; the core is stopped at first."""
+    """A connection over ``near``; the core is stopped at first. ``resumes`` is called before it
+    runs."""
 
-    def __init__(self, near: socket.socket) -> None:
+    def __init__(self, near: socket.socket, resumes: Callable[[], object] = lambda: None) -> None:
         self._near = near
         self._received = b""
+        self._resumes = resumes
 
     def open(self) -> None:
         """Reads the target description: only then does QEMU return single registers."""
@@ -52,6 +55,7 @@ class Stub:
 
     def resume(self) -> None:
         """Runs to the next breakpoint. Raises TargetEnded when the program ends before it."""
+        self._resumes()
         self._run("c")
 
     def step_over(self, address: int) -> None:

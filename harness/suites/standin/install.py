@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from harness.core.errors import UsageError
+from harness.sim.fvp import STANDIN_MARK
 from harness.suites.standin.command_line import model_names
 from harness.system import paths
 from harness.system.files import disk_errors
 
-_MARK = "stand-in of executorch-hil"
 _SCRIPT = """\
 #!/bin/sh
 # {name}: {mark}, on top of QEMU. This is not an Arm model.
@@ -32,7 +32,7 @@ def install(directory: Path) -> tuple[Path, ...]:
         directory.mkdir(parents=True, exist_ok=True)
         for name in model_names():
             path = directory / name
-            if path.exists() and _MARK not in path.read_text("utf-8", "replace")[:400]:
+            if path.exists() and STANDIN_MARK not in path.read_text("utf-8", "replace")[:400]:
                 raise UsageError(
                     f"{path} exists and is not a stand-in",
                     hint="it may be a real FVP; choose another directory",
@@ -41,7 +41,7 @@ def install(directory: Path) -> tuple[Path, ...]:
             path.write_text(
                 _SCRIPT.format(
                     name=name,
-                    mark=_MARK,
+                    mark=STANDIN_MARK,
                     home=shlex.quote(str(paths.state_dir())),
                     python=shlex.quote(sys.executable),
                     code=shlex.quote(start_code(name)),

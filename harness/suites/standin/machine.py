@@ -8,12 +8,15 @@ to, and Errata in, the ABI for the Arm Architecture" (Arm's abi-aa).
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import MalformedFile
-from harness.formats.elf import EM_ARM, MAGIC, ElfFile
+from harness.formats.elf import EM_ARM, MAGIC, STT_FUNC, ElfFile
+from harness.formats.elf_overlap import overlaps
 from harness.sim.companion import MEMORY
 from harness.sim.gdbstub.host_calls import HostCalls, host_calls_of
 from harness.suites.standin import StandinError
@@ -26,6 +29,10 @@ _K, _M = 1 << 10, 1 << 20
 _SECURE = 0x1000_0000  # bit 28 of an address selects the Secure alias
 _V6M_TO_V8M = (11, 12, 13, 16, 17, 21)  # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M base/main, v8.1-M
 _V7 = 10  # v7-M has the profile "M"
+# PACG Rd, Rn, Rm: FB6n Fd0m; AUTG Ra, Rn, Rm: FB5n aF0m; BXAUT Ra, Rn, Rm: FB5n aF1m.
+_PAC_INSTRUCTION = re.compile(
+    rb"(?s)(?=[\x60-\x6f]\xfb[\0-\x0f][\xf0-\xff]|[\x50-\x5f]\xfb[\0-\x1f].)"
+)
 _CPU_NAME, _CPU_ARCH, _CPU_PROFILE, _PAC = 5, 6, 7, 50  # build attributes
 
 
@@ -38,6 +45,12 @@ _ALIASED = (  # also at its Secure address
     (0x2800_0000, 8 * _M),  # QSPI
 )
 _REGIONS = (*_ALIASED, *((origin + _SECURE, size) for origin, size in _ALIASED), (DDR, DDR_BYTES))
+
+
+def _memory(address: int) -> int:
+    """The address without the alias that its region has."""
+    plain = address & ~_SECURE
+    return plain if any(start <= plain < start + room for start, room in _ALIASED) else address
 
 
 def in_memory(address: int, size: int) -> bool:
@@ -60,8 +73,12 @@ class Application:
         ):
             cpu = tags.get(_CPU_NAME) or "another architecture"
             yield f"it is for {cpu}, and the core here is a Cortex-M55"
-        if int(tags.get(_PAC, 0)) > 1:
-            yield "it uses pointer-authentication instructions, which a Cortex-M55 does not have"
+        if int(tags.get(_PAC, 0)) > 1 and (place := _pointer_authentication(self.elf)):
+            yield (
+                f"it has a pointer-authentication instruction in {place}, which a Cortex-M55 does "
+                "not have"
+            )
+        yield from map(str, overlaps(self.elf, _memory))
         segments = [segment for segment in self.elf.segments if segment.size]
         for segment in segments:
             for address in sorted({segment.load, segment.run}):
@@ -93,6 +110,30 @@ class Application:
                     s.code and s.run <= reset < s.run + s.size for s in self.elf.segments
                 )
         return False
+
+
+def _pointer_authentication(elf: ElfFile) -> str:
+    """The place of the first PACG, AUTG or BXAUT, or "". PAC, AUT, PACBTI and BTI are hints: NOPs
+    to a core without them. (Armv8-M Architecture Reference Manual, C2.4; the three lie where SMMLA
+    and SMMLS with a program counter would, which nothing else is.)"""
+    functions = sorted((elf.address(s), s.name) for s in elf.symbols if s.type == STT_FUNC)
+    for segment in elf.segments:
+        code = elf.data[segment.offset : segment.offset + segment.file_size]
+        for found in _PAC_INSTRUCTION.finditer(code) if segment.code else ():
+            address = segment.run + found.start()
+            before = bisect_right(functions, (address, "\xff")) - 1
+            start, name = functions[before] if before >= 0 else (address, "")
+            if address % 2 == 0 and _begins_instruction(code, start - segment.run, found.start()):
+                return f"{name or 'its code'} (0x{address:08x})"
+    return ""
+
+
+def _begins_instruction(code: bytes, offset: int, wanted: int) -> bool:
+    """Whether an instruction begins at ``wanted``, from the function's begin on: a first half-word
+    of 0b11101, 0b11110 or 0b11111 has a second one."""
+    while 0 <= offset < wanted:
+        offset += 4 if code[offset + 1] >= 0xE8 else 2
+    return offset == wanted
 
 
 def read_application(path: Path) -> Application:

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import signal
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, suppress
@@ -19,6 +20,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from threading import Lock
 
+from harness.formats.elf import STT_FUNC
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.sim.companion import ModelledNpu, NpuRunner, served
 from harness.sim.fvp import FEATURES_FILE
@@ -51,6 +53,8 @@ _QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|prlimit|sh|qemu): 
 
 def main(name: str, argv: Sequence[str]) -> int:
     """Runs the command of the model ``name``. Returns the exit status."""
+    if sys.stdin is None or stat.S_ISSOCK(os.fstat(0).st_mode):  # else another file may become 0
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         model = load_fvp_model(name)
         request = parse(argv, name, model.cpu)
@@ -100,6 +104,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     application = _application(model, request, settings)
     for data in request.data:
         machine.check_data(data)
+    _check_npu_arguments(model, settings)
     cwd = _directory(model, settings)
     _warn(model, request, settings, application.calls)
     record_in = os.environ.get(RECORD)
@@ -111,7 +116,11 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
         with (
             uarts_of(model, settings, console.write) as uarts,
             _companion(model, settings, application.calls, cwd) as (runner, beside),
-            closing(ModelWatch(launch, (*uarts, *beside), console.write, request.limits)) as watch,
+            closing(
+                ModelWatch(
+                    launch, (*uarts, *beside), console.write, request.limits, timed=_timed(request)
+                )
+            ) as watch,
             suppress(KeyboardInterrupt),  # as with the models, an interrupt stops the simulation
         ):
             process = run_process(launch, cwd, Path(os.devnull), _bounds(request), watch)
@@ -119,6 +128,11 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
         if recorder is not None:
             recorder.copy_files()
     _check_service(runner)
+    if watch.halted is not None:
+        _note(
+            f"the program stands still at {_place(application, watch.halted)}, a branch to itself "
+            "with no interrupt enabled; a real model would stand there until its limit"
+        )
     status = 0 if process is None else _exit_status(model, process, console, cwd)
     if "--quiet" not in request.flags:
         exceeded = _exceeded(process, watch)
@@ -146,6 +160,18 @@ def _companion(
     return served(npu, calls, heap or HeapInfo(), cwd)
 
 
+def _timed(request: Request) -> bool:
+    """Whether simulated time is asked for."""
+    return bool({"--simlimit", "--cyclelimit", "--stat"} & {*request.limits, *request.flags})
+
+
+def _place(application: Application, address: int) -> str:
+    elf = application.elf
+    functions = [s for s in elf.symbols if s.type == STT_FUNC and elf.address(s) <= address]
+    name = max(functions, key=elf.address).name if functions else "its code"
+    return f"{name} (0x{address:08x})"
+
+
 def _remove_stale(cwd: Path) -> None:
     """Removes the FIFOs of a run that was killed."""
     for path in (cwd / REQUEST_FIFO, cwd / ANSWER_FIFO):
@@ -161,7 +187,6 @@ def _launch(model: Model, request: Request, settings: Settings, application: App
     qemu = toolchain.locate(machine.QEMU)
     installed = qemu.resolve().parent.parent
     cpu = request.limits.get("--cpulimit")
-    timed = {"--simlimit", "--cyclelimit", "--stat"} & {*request.limits, *request.flags}
     return Launch(
         machine.argv(
             str(qemu),
@@ -174,7 +199,8 @@ def _launch(model: Model, request: Request, settings: Settings, application: App
             *(application.path, *(data.file for data in request.data)),
             *(installed / "lib", installed / "share" / "qemu"),
         ),
-        has_monitor=bool(timed),
+        input=0,  # what a script types: the guest reads it through semihosting
+        has_monitor=True,
         memory_bytes=machine.MEMORY_LIMIT,
         cpu_seconds=None if cpu is None else max(1, math.ceil(cpu)),
     )
@@ -205,6 +231,17 @@ def _application(model: Model, request: Request, settings: Settings) -> Applicat
             + "; ".join(dict.fromkeys(objections))
         )
     return application
+
+
+def _check_npu_arguments(model: Model, settings: Settings) -> None:
+    """Raises StandinError for a file that a script would look for and not find."""
+    given = settings.text(f"{model.npu}.extra_args")
+    if "--pmu-trace" in given:
+        raise StandinError(
+            f"{model.npu}.extra_args='{given}': there is no PMU trace, because the stand-in's NPU "
+            "has no time",
+            hint="leave --pmu-trace (--trace_file of run_fvp.sh) out, or run this on the FVP",
+        )
 
 
 def _check_place(application: Path) -> None:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import Thread
+from time import monotonic
 
-from harness.sim.monitor import words_of
+from harness.sim.monitor import Monitor, cpu_state, words_of
 from harness.sim.simulator import Companion, Launch
 from harness.sim.simulator_process import GuestWatch
 from harness.suites.standin.command_line import Model, Settings
@@ -26,6 +27,10 @@ _EOT = b"\x04"
 _READ = 65536
 _COUNTERS = (0x4930_2014, 0x5930_2014)
 _HERTZ = 100
+_SIMULATED = ("--simlimit", "--cyclelimit")
+_LOOK_SECONDS = 1.0  # of wall time
+_BRANCH_TO_ITSELF = (b"\xfe\xe7", b"\xff\xf7\xfe\xbf")  # B ., narrow and wide
+_TICKINT = 2
 
 Sink = Callable[[bytes], object]
 
@@ -117,11 +122,13 @@ def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[C
 
 
 class ModelWatch(GuestWatch):
-    """Ends the simulation at a UART's stop text, or at a limit of simulated time.
+    """Ends the simulation at a UART's stop text, at a limit of simulated time, or when the program
+    can never go on, at which a model would stand until a limit.
 
-    ``limits``: the models' options with their values, in seconds or instructions.
-    ``exceeded``: the limit that ended it. ``simulated_seconds``: at the last poll, if a limit needs
-    them.
+    ``limits``: the models' options with their values, in seconds or instructions. ``timed``:
+    whether simulated time is asked for.
+    ``exceeded``: the limit that ended it. ``simulated_seconds``: at the last poll, if ``timed``.
+    ``halted``: the address of the branch to itself that the core never leaves.
     """
 
     def __init__(
@@ -130,21 +137,48 @@ class ModelWatch(GuestWatch):
         companions: Sequence[Companion],
         console: Sink,
         limits: Mapping[str, float],
+        *,
+        timed: bool,
     ) -> None:
         super().__init__(launch, companions, console)
         self._limits = limits
+        self._timed = timed
+        self._stood_at: int | None = None
+        self._next_look = monotonic() + _LOOK_SECONDS
+        self.halted: int | None = None
         self.exceeded: str | None = None
         self.simulated_seconds = 0.0
 
     def fatal(self) -> bool:
         if any(isinstance(uart, Uart) and uart.stopped for uart in self.companions):
             return True
-        if self.monitor is not None and self.exceeded is None:
+        if self.monitor is not None and self.halted is None and monotonic() > self._next_look:
+            self._next_look = monotonic() + _LOOK_SECONDS
+            before, self._stood_at = self._stood_at, self._stands_at(self.monitor)
+            if before is not None and before == self._stood_at:
+                self.halted = before
+                given = (limit for limit in _SIMULATED if limit in self._limits)
+                self.exceeded = next(given, "--timelimit")
+        if self.monitor is not None and self._timed and self.exceeded is None:
             for address in _COUNTERS:
                 for ticks in words_of(self.monitor.ask(f"x /1wx 0x{address:x}")):
                     self.simulated_seconds = max(self.simulated_seconds, ticks / _HERTZ)
             cycles = self.simulated_seconds * 1e9 / NANOSECONDS_PER_INSTRUCTION
-            for limit, value in (("--simlimit", self.simulated_seconds), ("--cyclelimit", cycles)):
+            for limit, value in zip(_SIMULATED, (self.simulated_seconds, cycles), strict=True):
                 if value >= self._limits.get(limit, math.inf):
                     self.exceeded = self.exceeded or limit
         return self.exceeded is not None
+
+    @staticmethod
+    def _stands_at(monitor: Monitor) -> int | None:
+        """The core's place, if it is a branch to itself and no interrupt is enabled that could take
+        the core away from there (Armv8-M Architecture Reference Manual: SYST_CSR, NVIC_ISER)."""
+        state = cpu_state(monitor)
+        if state is None:
+            return None
+        pc = state.registers["pc"]
+        code = b"".join(word.to_bytes(4, "little") for word in monitor.memory(pc & ~3, 2))
+        if not code[pc & 2 :].startswith(_BRANCH_TO_ITSELF):
+            return None
+        timer, enabled = monitor.memory(0xE000_E010, 1), monitor.memory(0xE000_E100, 16)
+        return pc if timer and enabled and not timer[0] & _TICKINT and not any(enabled) else None

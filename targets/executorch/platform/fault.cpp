@@ -3,23 +3,13 @@
 // library, whose state may be what the fault has destroyed, and has a stack of its own.
 #include <cstdint>
 
+#include "console.h"
+
 namespace {
 
 struct Frame {  // what the core pushes on exception entry
   uint32_t r0, r1, r2, r3, r12, lr, pc, xpsr;
 };
-
-// Arm "Semihosting for AArch32 and AArch64"
-constexpr uint32_t kWrite0 = 0x04;
-constexpr uint32_t kExitExtended = 0x20;
-constexpr uint32_t kApplicationExit = 0x20026;  // ADP_Stopped_ApplicationExit
-
-uint32_t semihosting(uint32_t operation, const void* argument) {
-  register uint32_t r0 __asm__("r0") = operation;
-  register const void* r1 __asm__("r1") = argument;
-  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-  return r0;
-}
 
 /// A line that grows and is never longer than it may be.
 class Line {
@@ -41,7 +31,7 @@ class Line {
     put(static_cast<char>('0' + size % 10));
     return *this;
   }
-  void write() { semihosting(kWrite0, text_); }
+  void write() const { hil::console_write(text_); }
 
  private:
   void put(char one) {
@@ -71,10 +61,7 @@ alignas(8) uint8_t hil_fault_stack[1024];
   line.text("\n            cfsr=").hex(fault_register(kCfsr));
   line.text(" bfar=").hex(fault_register(kBfar)).text(" mmfar=").hex(fault_register(kMmfar));
   line.text("\n").write();
-  const uint32_t status[2] = {kApplicationExit, 1};
-  semihosting(kExitExtended, status);
-  for (;;) {
-  }
+  hil::console_exit(1);
 }
 
 __attribute__((naked, used)) void Fault_Handler() {
@@ -82,11 +69,13 @@ __attribute__((naked, used)) void Fault_Handler() {
       ".syntax unified            \n"
       "mov r0, sp                 \n"  // frame
       "mrs r1, ipsr               \n"
+#if __ARM_ARCH >= 8 && !defined(__ARM_ARCH_8M_BASE__)
       "movs r2, #0                \n"
       "msr msplim, r2             \n"
+#endif
       "ldr r2, =hil_fault_stack + 1024 \n"
       "mov sp, r2                 \n"
-      "b hil_report_fault         \n");
+      "bl hil_report_fault        \n");
 }
 
 }  // extern "C"

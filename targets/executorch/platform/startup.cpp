@@ -1,6 +1,7 @@
-// Reset to newlib's crt0 on the Cortex-M55 of QEMU's mps3-an547, for a program linked with
+// Reset to newlib's crt0 on the Cortex-M55 of QEMU's mps3-an547, for a program compiled for it or for
+// an older core (v6-M, v7E-M, which have no stack limit) and linked with
 // ExecuTorch's Corstone linker scripts: they give the tables of what to copy and to clear, and the
-// symbols of the stack. crt0 does the rest: .bss, semihosting, arguments, constructors, main.
+// symbols of the stack. crt0 does the rest: .bss, semihosting, arguments, constructors, main, exit.
 #include <cstdint>
 
 extern "C" {
@@ -57,9 +58,11 @@ __attribute__((naked, used)) void Reset_Handler() {
       "dsb                        \n"
       "isb                        \n"
 #endif
+#if __ARM_ARCH >= 8 && !defined(__ARM_ARCH_8M_BASE__)
       "ldr r0, =__StackLimit      \n"
       "msr msplim, r0             \n"
-      "b hil_start                \n");
+#endif
+      "bl hil_start               \n");  // v6-M has no branch that reaches as far
 }
 
 /// One count per instruction: under "-icount shift=5" one takes 32 ns, and the scale, in 8.24 fixed

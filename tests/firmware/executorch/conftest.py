@@ -13,8 +13,9 @@ from harness.config.loading import load_target
 from harness.core.simulator_name import SimulatorName
 from harness.firmware.executorch.checkout import Checkout, find_checkout
 from harness.firmware.executorch.plan import CheckoutPlan, make_plan
-from harness.firmware.source import ROOT_VARIABLE, choose
+from harness.firmware.source import choose
 from harness.sim.simulator import pick
+from harness.system.settings import ROOT_VARIABLE
 from tests.firmware.executorch.small import PARTS, copied_checkout, git, small_checkout
 
 WITHOUT = f"${ROOT_VARIABLE} is not set: only the small checkout of this folder was built"

@@ -369,6 +369,17 @@ def test_a_runner_that_counts_cycles_without_asking_for_a_counter(small: Source)
         built(small)
 
 
+def test_edited_files_are_named_and_those_that_the_program_lacks(small: Source) -> None:
+    with (small.root / CHECKS).open("a") as file:
+        file.write("// edited\n")
+    (small.root / CHECKS).with_name("op_unused.cpp").write_text("int unused() { return 1; }\n")
+    firmware = built(small)
+    assert firmware.checkout is not None
+    new = "backends/cortex_m/ops/op_unused.cpp"
+    assert firmware.checkout.edited == (str(CHECKS), new)
+    assert f"edited: {CHECKS}, {new}; not in this ELF: {new}" in noted(firmware)
+
+
 def noted(firmware: Firmware) -> tuple[str, ...]:
     assert firmware.checkout is not None
     return firmware.checkout.notes

@@ -66,7 +66,7 @@ def test_a_wheel_without_its_runtime_is_refused(shelf: Path, left_out: str) -> N
     with pytest.raises(InfraError) as e:
         runtime_wheel()
     assert left_out.startswith(e.value.missing)
-    assert "executorch-hil[export]" in str(e.value.hint)
+    assert "executorch[ethos-u]==" in str(e.value.hint)
 
 
 def test_one_that_was_not_unpacked_to_its_end_is_fetched_again(shelf: Path) -> None:

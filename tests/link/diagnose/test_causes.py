@@ -18,7 +18,6 @@ from harness.link.command import LinkerCall
 from harness.link.diagnose.causes import (
     attributes,
     difference,
-    explain_assertion,
     explain_overflow,
 )
 from harness.link.diagnose.explain import diagnose, explain_failure, explain_lines
@@ -464,21 +463,6 @@ def test_separators_of_thousands(text: str, region: str, missing: int) -> None:
     assert (failure.region, failure.bytes) == (region, missing)
 
 
-def test_an_assertion_is_told_with_its_condition(tmp_path: Path) -> None:
-    script = tmp_path / "board.ld"
-    script.write_text(
-        'SECTIONS {\n .text : { *(.text) }\n}\nASSERT(SIZEOF(.text) < 0x10, "text is too large")\n'
-    )
-    text = "arm-none-eabi-ld: text is too large"
-    (failure,) = parse(f"{text}\ncollect2: error: ld returned 1 exit status\n").failures
-    assert failure.kind == "unknown"  # until the script is read: ld prints the text alone
-    call = LinkerCall(("ld", "-T", str(script)), tmp_path)
-    explained = explain_assertion(failure, LinkIndex(call, ()))
-    assert explained.kind == "assertion"
-    assert f"{script}:4 asserts `SIZEOF(.text) < 0x10`" in explained.cause
-    assert f"{script}:4" in explained.fix
-
-
 def _application(tmp_path: Path, **sources: str) -> Path:
     """A build directory with a failed link of libapp.a, as CMake's Makefiles leave one."""
     gcc = "arm-none-eabi-gcc -mcpu=cortex-m55"
@@ -559,36 +543,3 @@ def test_an_initialisation_level_that_is_none_is_told_with_its_object(tmp_path: 
     failure = _explained(build)
     assert "(APPLICATIONMETER_PRIO) of the SYS_INIT or DEVICE_DT_DEFINE in" in failure.fix
     assert "libapp.a(main.o)" in failure.fix
-
-
-@needs_gcc
-def test_an_assertion_of_ones_own_is_found_in_its_fragment(tmp_path: Path) -> None:
-    """Not in the linker script that Zephyr makes of it in the build directory."""
-    zephyr, build = tmp_path / "ws" / "zephyr", tmp_path / "build"
-    generated = build / "zephyr" / "include" / "generated"
-    generated.mkdir(parents=True)
-    (zephyr / "include").mkdir(parents=True)
-    statement = 'ASSERT(SIZEOF(.text) < 1, "too large")'
-    (tmp_path / "meter.ld").write_text(f"\n{statement}\n")
-    (generated / "snippets-sections.ld").write_text(
-        '/* Sort key: "default" */#include "../../../meter.ld"\n'
-    )
-    (build / "zephyr" / ".config").write_text("CONFIG_X=y\n")
-    (build / "CMakeCache.txt").write_text(
-        f"Zephyr_DIR:PATH={zephyr}/share/zephyr-package/cmake\n"
-        f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}\n"
-    )
-    script = build / "zephyr" / "linker.cmd"
-    script.write_text(f"SECTIONS {{}}\n\n{statement}\n")
-    (failure,) = parse("ld: too large\ncollect2: error: ld returned 1 exit status\n").failures
-    explained = explain_assertion(
-        failure, LinkIndex(LinkerCall(("ld", "-T", str(script)), build), ())
-    )
-    assert f"{tmp_path}/meter.ld:2 asserts" in explained.cause
-    (tmp_path / "meter.ld").write_text("")
-    assert (
-        f"{script}:3"
-        in explain_assertion(
-            failure, LinkIndex(LinkerCall(("ld", "-T", str(script)), build), ())
-        ).fix
-    )

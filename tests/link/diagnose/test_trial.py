@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.link.diagnose.explain import Explanation, explain
+from harness.link.failure import FailureKind
 from tests.link.diagnose.test_causes import needs_gcc
 
-_MACHINE = "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard"
-_CMAKE = """\
+MACHINE = "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard"
+CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR arm)
@@ -37,8 +38,9 @@ class Case:
     files: Mapping[str, str]
     both: str
     in_fix: str
-    options: str = f"{_MACHINE} -nostdlib"
+    options: str = f"{MACHINE} -nostdlib"
     libraries: str = ""
+    in_archive: str = ""  # the source that is one of a library
     not_told: str = "It was never told."
 
 
@@ -47,7 +49,7 @@ CASES = {
         {"main.c": "#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(3); }\n"},
         "newlib's system calls",
         "Tried: with --specs=nosys.specs the program links.",
-        options=_MACHINE,
+        options=MACHINE,
         not_told="gloss",
     ),
     "a guarded static variable": Case(
@@ -103,7 +105,7 @@ CASES = {
     "a link that is called for another core": Case(
         {"main.c": '#include <stdlib.h>\nint main(void) { return (int)atof("1"); }\n'},
         "was built for another machine",
-        f"Tried: with {_MACHINE} the program links.",
+        f"Tried: with {MACHINE} the program links.",
         options="--specs=nosys.specs",
         not_told="Rebuild",
     ),
@@ -146,8 +148,69 @@ CASES = {
             "  /DISCARD/ : { *(registry) *(.ARM.*) } }\n",
         },
         "throws away",
-        "Take registry out of /DISCARD/ at",
-        options=f"{_MACHINE} -nostdlib -T ${{CMAKE_SOURCE_DIR}}/app.ld",
+        "Tried: with registry : { KEEP(*(registry)) } the program links.",
+        options=f"{MACHINE} -nostdlib -T ${{CMAKE_SOURCE_DIR}}/app.ld",
+    ),
+    "a warning that is fatal, and what names it": Case(
+        {
+            "main.c": "int volatile n = 1;\nint main(void) { return n; }\n",
+            "app.ld": "SECTIONS { .all : { *(.text*) *(.data*) *(.bss*) } }\n",
+        },
+        "takes warnings for errors",
+        "Tried: with -Wl,--no-warn-rwx-segments the program links.",
+        options=f"{MACHINE} -nostdlib -Wl,--fatal-warnings,--warn-rwx-segments "
+        "-T ${CMAKE_SOURCE_DIR}/app.ld",
+    ),
+    "another warning that is fatal": Case(
+        {
+            "main.c": "void gets_(void);\nint main(void) { gets_(); return 0; }\n",
+            "g.c": 'char w[] __attribute__((section(".gnu.warning.gets_"))) = "never use gets_";\n'
+            "void gets_(void) {}\n",
+        },
+        "takes warnings for errors",
+        "Tried: with -Wl,--no-fatal-warnings the program links.",
+        options=f"{MACHINE} -nostdlib -Wl,--fatal-warnings",
+    ),
+    "an entry that nothing defines": Case(
+        {"main.c": "int main(void) { return 0; }\n"},
+        "is to begin at Reset_Handler",
+        "Correct the name of the entry",
+        options=f"{MACHINE} -nostdlib -Wl,--fatal-warnings",
+        libraries="-Wl,-e,Reset_Handler",
+    ),
+    "a section with a C name that --gc-sections takes": Case(
+        {
+            "main.c": "extern int __start_kernels, __stop_kernels;\n"
+            "int main(void) { return &__stop_kernels - &__start_kernels; }\n",
+            "k.c": '__attribute__((section("kernels"), used)) static int n = 1;\n',
+        },
+        "--gc-sections took it",
+        "Tried: with -Wl,-z,nostart-stop-gc the program links.",
+        options=f"{MACHINE} -nostdlib -Wl,--gc-sections -Wl,-z,start-stop-gc",
+    ),
+    "a registry that is empty without KEEP": Case(
+        {
+            "main.c": "int main(void) { return 0; }\n",
+            "k.c": '__attribute__((section(".kernels"), used)) static int n = 1;\n',
+            "app.ld": "SECTIONS { .text : { *(.text*) }\n"
+            "  .registry : { kernels_begin = .; *(SORT(.kernels*)) kernels_end = .; } }\n"
+            'ASSERT(kernels_end > kernels_begin, "no kernel is registered")\n',
+        },
+        "no kernel is registered",
+        "Tried: with KEEP(*(SORT(.kernels*))) the program links.",
+        options=f"{MACHINE} -nostdlib -Wl,--gc-sections -T ${{CMAKE_SOURCE_DIR}}/app.ld",
+    ),
+    "a registry whose archive is not linked whole": Case(
+        {
+            "main.c": "int main(void) { return 0; }\n",
+            "k.c": '__attribute__((section(".kernels"), used)) static int n = 1;\n',
+            "app.ld": "SECTIONS { .text : { *(.text*) } .registry : { *(.kernels) } }\n"
+            'ASSERT(SIZEOF(.registry) >= 4, "no kernel is registered")\n',
+        },
+        "no kernel is registered",
+        "-Wl,--whole-archive",
+        options=f"{MACHINE} -nostdlib -Wl,--gc-sections -T ${{CMAKE_SOURCE_DIR}}/app.ld",
+        in_archive="k.c",
     ),
     "a name that differs in capitals": Case(
         {
@@ -169,10 +232,15 @@ def answers(
     source, build = tmp_path / "source", tmp_path / "source" / "build"
     source.mkdir()
     words = {
-        "sources": " ".join(n for n in case.files if not n.endswith((".h", ".ld"))),
-        "machine": _MACHINE,
+        "sources": " ".join(
+            n for n in case.files if not n.endswith((".h", ".ld")) and n != case.in_archive
+        ),
+        "machine": MACHINE,
     }
-    text = _CMAKE.format(**words, options=case.options, libraries=case.libraries)
+    libraries = f"archived {case.libraries}" if case.in_archive else case.libraries
+    text = CMAKE.format(**words, options=case.options, libraries=libraries)
+    if case.in_archive:
+        text += f"add_library(archived STATIC {case.in_archive})\n"
     for name, content in {"CMakeLists.txt": text, **case.files}.items():
         (source / name).write_text(content)
     subprocess.run(
@@ -193,7 +261,7 @@ def test_log_and_directory_do_not_contradict_each_other(
     said, found = from_log.failures[0], from_directory.failures[0]
     assert case.both in said.cause, said.cause
     assert case.both in found.cause, found.cause
-    assert said.kind == found.kind
+    assert said.kind in (found.kind, FailureKind.UNKNOWN)  # only the script shows an ASSERT
     assert case.in_fix in found.fix, found.fix
     assert case.not_told not in found.fix
     assert len(from_directory.failures) == 1, "messages of one cause are one failure"

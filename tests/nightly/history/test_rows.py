@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.config.models import find_model
 from harness.core.errors import InfraError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.export.batch import export
-from harness.export.estimates import estimates_of
-from harness.export.process import ExportProcess
 from harness.export.program import OutputAccuracy, Witnessed
-from harness.export.request import ExportRequest
 from harness.nightly.history.model import Excerpt, Planned, Row
 from harness.nightly.history.rows import case_name, row_of, target_digest
 from harness.run.record import ProgramFacts, RunRecord, failed_record
@@ -92,28 +87,6 @@ def test_the_program_and_its_model_are_kept_to_tell_drift(tmp_path: Path) -> Non
     pte.write_bytes(b"no program")
     model.unlink()
     assert (kept(record).outline, kept(record).model_source) == ((), "")
-
-
-def test_the_estimate_of_the_npu_is_kept_for_a_suite_with_an_alarm_for_it(
-    hil_export_process: ExportProcess, tmp_path: Path
-) -> None:
-    """Vela compiles again for it; what it cannot estimate is not known, and costs no row."""
-    request = ExportRequest(find_model("linear"), "ethos-u55-128")
-    program = export([request], process=hil_export_process)[0].unwrap()
-    (estimate,) = estimates_of(program)
-    facts = ProgramFacts(str(program.pte_path), "aa", "oracle")
-    record = RunRecord(CASE, "2026", Judgement(Verdict.PASS), program=facts)
-    planned = Planned(CASE.id)
-
-    def metrics(record: RunRecord, **alarms: float) -> dict[str, int]:
-        of = night(1, alarms=alarms)
-        return row_of(record, of, planned, attempt=1, seconds=1.0, harness="h").metrics
-
-    assert metrics(record) == {}
-    cycles = round(estimate.summary["cycles_total"])
-    assert metrics(record, npu=0.05) == {"npu_cycles_estimated": cycles}
-    gone = replace(record, program=replace(facts, pte=str(tmp_path / "no.pte")))
-    assert metrics(gone, npu=0.05) == {}
 
 
 def test_a_case_that_ended_before_it_ran_has_a_row() -> None:

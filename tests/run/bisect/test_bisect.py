@@ -42,7 +42,7 @@ def test_it_says_how_far_it_is(searched: Searches) -> None:
     there = searched(*["PASS"] * 4, *["FAULT"] * 3)
     there.run("c0", "HEAD")
     assert any(line.startswith("Bisecting: ") and "left to test" in line for line in there.progress)
-    assert any(line.endswith("is bad (FAULT)") for line in there.progress)
+    assert any(" fails: FAULT" in line for line in there.progress)
 
 
 @pytest.mark.parametrize("undecided", ["BUILD_ERROR", "LINK_ERROR", "EXPORT_ERROR"])

@@ -33,7 +33,7 @@ from harness.sim.board import SIMULATOR, what_board_lacks
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
-from harness.system.paths import state_dir
+from harness.system.paths import install_command, state_dir
 from harness.system.process import Stop
 from harness.system.settings import in_ci
 from tests.firmware.executorch.small import edit
@@ -296,7 +296,7 @@ def test_labgrid_is_an_extra(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("sys.path", [])
     with pytest.raises(ToolMissing) as error:
         SIMULATOR.require(bench.target())
-    assert error.value.hint == 'pip install "executorch-hil[board]"'
+    assert error.value.hint == install_command("board")
 
 
 def test_figures_of_a_board_are_accepted_by_themselves(bench: Bench) -> None:
@@ -342,10 +342,10 @@ def test_a_status_that_wait_cannot_show_is_no_success(
     (tmp_path / "job.json").write_text("{}")
     board = SimpleNamespace(target=SimpleNamespace(cleanup=lambda: None))
     monkeypatch.setattr("harness.sim.lab.checked", lambda *_: None)
-    monkeypatch.setattr("harness.sim.lab.Board", lambda _job: board)
+    monkeypatch.setattr("harness.sim.lab.Board", lambda *_: board)
     monkeypatch.setattr("harness.sim.lab.run", lambda *_: said)
     before = signal.getsignal(signal.SIGALRM)
     try:
-        assert lab.main(str(tmp_path / "job.json")) == seen
+        assert lab.main(str(tmp_path / "job.json"), "1") == seen
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -44,6 +44,9 @@ static void leave(void) {
 }
 
 void reset(void) {
+#ifdef INSTRUCTION
+  __asm__ volatile(".inst.w " INSTRUCTION);
+#endif
 #if defined(SAY_COMMAND_LINE)
   static char line[1024];
   const u32 block[2] = {(u32)line, sizeof line};
@@ -69,10 +72,21 @@ void reset(void) {
 #if defined(ALSO)
   semihosting(0x04, ALSO);
 #endif
+#elif defined(SERVES)  // an inference for each line that is typed
+  static char byte[1];
+  const u32 in[3] = {(u32) ":tt", 0, 3};
+  const u32 read[3] = {(u32)semihosting(0x01, in), (u32)byte, 1};
+  while (semihosting(0x06, read) == 0)
+    if (byte[0] == '\n') semihosting(0x04, "SERVER_INFERENCE_DONE\n");
 #elif defined(LOCK_UP)
   *(volatile u32*)0xF0000000 = 1;
 #else
   uart(TEXT);
+#endif
+#if defined(TICKS)
+  __asm__ volatile("cpsid i");            // it has no handler
+  *(volatile u32*)0xE000E014 = 0xFFFFFF;  // SYST_RVR
+  *(volatile u32*)0xE000E010 = 7;         // SYST_CSR: enable, interrupt, processor clock
 #endif
 #if defined(LOOP)
   for (;;) {

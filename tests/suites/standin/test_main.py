@@ -330,6 +330,20 @@ def test_an_exception_is_a_sentence(
     assert "Traceback" not in done.stderr
 
 
+def test_a_program_that_never_goes_on_ends_at_once(fvp: Fvp, guest: Guest) -> None:
+    """ExecuTorch's runner without semihosting stands in _exit: its script waits for 600 s."""
+    done = fvp("-a", guest(LOOP=1), *UART0, "--timelimit", 50)
+    assert done.returncode == 0
+    assert "hello\nInfo: Simulation is stopping. Reason: CPU time has been exceeded." in done.stdout
+    assert "the program stands still at reset (0x1000" in done.stderr
+
+
+def test_a_program_that_a_timer_can_wake_is_waited_for(fvp: Fvp, guest: Guest) -> None:
+    done = fvp("-a", guest(LOOP=1, TICKS=1), *UART0, "--timelimit", 6)
+    assert "Reason: CPU time has been exceeded" in done.stdout
+    assert "stands still" not in done.stderr
+
+
 class TestCorstone320:
     """Exactly what can run does, and the rest is refused with the reason."""
 
@@ -366,10 +380,26 @@ class TestCorstone320:
         done = fvp("-a", guest(code=0x11000000), model=U55)
         assert "it has no vector table at 0x00000000 or 0x10000000" in done.stderr
 
-    def test_pointer_authentication_is_refused(self, fvp: Fvp, guest: Guest) -> None:
-        elf = guest(ATTRIBUTE='"50, 2"')  # Tag_PAC_extension
+    @pytest.mark.parametrize("instruction", ["0xfb6cf00e", "0xfb50ef0c", "0xfb50ef1c"])
+    def test_pointer_authentication_is_refused(
+        self, fvp: Fvp, guest: Guest, instruction: str
+    ) -> None:
+        """PACG, AUTG, BXAUT (Armv8.1-M): undefined instructions on a Cortex-M55."""
+        elf = guest(ATTRIBUTE='"50, 2"', INSTRUCTION=f'"{instruction}"')  # Tag_PAC_extension
         done = fvp("-a", elf, *self.itcm, model=SSE_320)
-        assert "pointer-authentication" in done.stderr
+        assert "pointer-authentication instruction in reset (0x1000" in done.stderr
+
+    def test_the_tag_alone_is_not_refused(self, fvp: Fvp, guest: Guest) -> None:
+        """Every object for a Cortex-M85 has the tag. PACBTI is a NOP to an older core."""
+        elf = guest(ATTRIBUTE='"50, 2"', INSTRUCTION='"0xf3af800d"')
+        done = fvp("-a", elf, *self.itcm, *self.enable, *self.uart, model=SSE_320)
+        assert "hello" in done.stdout
+
+    def test_two_regions_over_one_memory_are_refused(self, fvp: Fvp, guest: Guest) -> None:
+        """Through the Non-secure alias, in which no linker sees it."""
+        done = fvp("-a", guest(data=0x00000100, SAY_COMMAND_LINE=1), model=U55)
+        assert ".bss (0x00000100-0x000004ff) lies over .text (0x10000100-" in done.stderr
+        assert "bytes from 0x00000100 are cleared over it" in done.stderr
 
 
 def test_another_architecture_is_refused(fvp: Fvp, guest: Guest) -> None:

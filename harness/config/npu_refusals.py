@@ -1,0 +1,33 @@
+"""Ways round a rule that keeps an operator off an Ethos-U; ``npu_refusals.yaml`` has the fields."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harness.config.schema import Data, Text, checked_document
+from harness.config.strict_yaml import read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal(Data):
+    why: Text
+    instead: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Refusals(Data):
+    refusals: dict[Text, Refusal]
+
+
+@cache
+def refusals() -> dict[str, Refusal]:
+    file = Path(__file__).with_name("npu_refusals.yaml")
+    return checked_document(_Refusals, read(file)).refusals
+
+
+def way_round(why: str) -> str:
+    """Of the first row that fits the partitioner's reason, or ""."""
+    return next((each.instead for each in refusals().values() if re.search(each.why, why)), "")

@@ -1,0 +1,193 @@
+"""Which operators of a model an Ethos-U gets, and why the others stay on the CPU.
+
+The reasons are ExecuTorch's own: each check of its partitioner reports one for a node that it
+refuses (``WhyNoPartitionReporter``). ``_tag_module`` is where the partitioner hands a reporter to
+the checks (1.5.1); nothing else of it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.exir import ExecutorchProgramManager
+from executorch.exir.backend.utils import WhyNoPartitionReporter
+
+from harness.export.child.bounds import operator_name
+from harness.export.program import CpuOperator, Delegation
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_COMPILERS = {"torch", "torchao", "backends", "exir"}  # folders of torch's and ExecuTorch's files
+_CONVERSIONS = ("quantize_per_", "dequantize_per_")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """``source``: its name in the quantised model; ``operator``: as ``schema_name`` has it;
+    ``why``: the reason, "" for one of the NPU."""
+
+    source: str
+    operator: str
+    on_npu: bool
+    why: str
+
+
+class _Reasons(WhyNoPartitionReporter):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: dict[torch.fx.Node, str] = {}
+
+    def report_reject(self, node: torch.fx.Node, reason: str) -> None:
+        self.first.setdefault(node, " ".join(reason.split()))
+        super().report_reject(node, reason)
+
+
+class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
+    """Remembers what it left to the CPU. ``quantised``: the model that is partitioned; ``lines``:
+    those of the model that ``lines_of`` found before it was quantised."""
+
+    def __init__(self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: Lines) -> None:
+        super().__init__(spec)
+        self._quantised = quantised
+        self._lines = lines
+        self._nodes: tuple[_Node, ...] = ()
+
+    def _tag_module(self, module: Any, program: Any, reporter: Any, *rest: Any) -> set[str]:
+        """Called again for the body of each loop or branch, with the same reporter."""
+        reasons = reporter if isinstance(reporter, _Reasons) else _Reasons()
+        tags: set[str] = super()._tag_module(module, program, reasons, *rest)
+        sources = sources_of(module.graph, self._quantised)
+        self._nodes = tuple(
+            _Node(
+                sources[n.name],
+                schema_name(n),
+                "delegation_tag" in n.meta,
+                reasons.first.get(n, ""),
+            )
+            for n in module.graph.nodes
+            if schema_name(n) and not _is_conversion(n)
+        )
+        return tags
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The first reason for each operator that is left, by its name in the schema."""
+        left = [each for each in self._nodes if each.why]
+        return {each.operator: each.why for each in reversed(left)}
+
+    def refused(self) -> tuple[CpuOperator, ...]:
+        """Those without instructions: of a program that was not made."""
+        nodes = {node.name: node for node in self._quantised.nodes}
+        return tuple(
+            self._described(nodes[each.source], each.why)
+            for each in self._nodes
+            if not each.on_npu and each.source in nodes
+        )
+
+    def delegation(self, program: ExecutorchProgramManager) -> Delegation:
+        """Of the finished program: an operator that a later pass removed is on neither side."""
+        graph = program.exported_program().graph
+        sources, nodes = (
+            sources_of(graph, self._quantised),
+            {n.name: n for n in self._quantised.nodes},
+        )
+        reasons = {each.source: each.why for each in self._nodes if not each.on_npu}
+        of_source: dict[str, list[torch.fx.Node]] = {}
+        for node in graph.nodes:
+            if _number(node) is not None and not _is_conversion(node):
+                of_source.setdefault(sources[node.name] or node.name, []).append(node)
+        on_cpu = []
+        for source, made in of_source.items():
+            described = self._described(nodes.get(source, made[0]), reasons.get(source, ""))
+            near = {n for node in made for n in _neighbours(node) if _is_conversion(n)}
+            on_cpu.append(described.with_instructions(_numbers(made), _numbers(near)))
+        return Delegation(sum(each.on_npu for each in self._nodes), tuple(on_cpu))
+
+    def _described(self, node: torch.fx.Node, why: str) -> CpuOperator:
+        """A node that a pass has replaced has only the lines of the pass."""
+        name, layer = operator_name(node), layer_of(node)
+        file, line = place(node, self._lines.home)
+        if file is None:
+            file, line = self._lines.calls.get((layer, name), (None, None))
+        return CpuOperator(name, layer, file, line, why)
+
+
+Place = tuple[str | None, int | None]  # file and line
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Where a model calls its operators, by layer and operator. ``home``: as of ``place``."""
+
+    home: Path | None
+    calls: dict[tuple[str, str], Place]
+
+    @classmethod
+    def of(cls, captured: torch.fx.Graph, home: Path | None) -> Lines:
+        nodes = [n for n in captured.nodes if n.op == "call_function"]
+        return cls(home, {(layer_of(n), operator_name(n)): place(n, home) for n in nodes})
+
+
+def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
+    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
+    none. torch keeps them in ``from_node``."""
+    places = {node.name: number for number, node in enumerate(origin.nodes)}
+
+    def names(sources: Iterable[Any]) -> Iterator[str]:
+        for source in sources:
+            if source.graph_id == id(origin) and source.name in places:
+                yield source.name
+            yield from names(source.from_node)
+
+    return {
+        n.name: max(names(n.meta.get("from_node") or ()), key=places.__getitem__, default="")
+        for n in graph.nodes
+    }
+
+
+def schema_name(node: torch.fx.Node) -> str:
+    """The operator's name without overload; "" for what is no operator."""
+    schema = getattr(node.target, "_schema", None)
+    return "" if node.op != "call_function" or schema is None else str(schema.name)
+
+
+def layer_of(node: torch.fx.Node) -> str:
+    """The path of its module, "" for the model's own forward."""
+    stack = [*node.meta.get("nn_module_stack", {}).values()]
+    return str(stack[-1][0]) if stack else ""
+
+
+def place(node: torch.fx.Node, home: Path | None) -> Place:
+    """File and line that call it: the innermost line of the user's folder ``home``, else of any
+    file that is not installed, else of an installed one that is not a compiler's."""
+    trace = node.meta.get("stack_trace") or ""
+    frames = [(Path(file), int(line)) for file, line in _FRAME.findall(trace)]
+    own = [f for f in frames if home is not None and f[0].is_relative_to(home)]
+    others = [f for f in frames if "site-packages" not in f[0].parts]
+    models = [f for f in frames if not _COMPILERS.intersection(f[0].parts)]
+    file, line = next(iter((own or others or models)[::-1]), (None, None))
+    return (None if file is None else file.name), line
+
+
+def _number(node: torch.fx.Node) -> int | None:
+    """Of its instruction, which is what an emitted node has as its debug handle
+    (``_Emitter._add_debug_handle``)."""
+    number = node.meta.get("debug_handle")
+    return number if hasattr(node.target, "_schema") and isinstance(number, int) else None
+
+
+def _numbers(nodes: Iterable[torch.fx.Node]) -> tuple[int, ...]:
+    return tuple(sorted(n for node in nodes if (n := _number(node)) is not None))
+
+
+def _is_conversion(node: torch.fx.Node) -> bool:
+    return operator_name(node).startswith(_CONVERSIONS)
+
+
+def _neighbours(node: torch.fx.Node) -> list[torch.fx.Node]:
+    return [*node.all_input_nodes, *node.users]

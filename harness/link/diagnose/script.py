@@ -1,0 +1,252 @@
+"""What a linker script asserts, throws away and does not keep: registries and static constructors,
+to which nothing refers, are lost by --gc-sections or with members that no archive gives."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from harness.link.command import LinkerCall
+from harness.link.diagnose.causes import from_message
+from harness.link.diagnose.trial import Edit, Trial, told
+from harness.link.diagnose.zephyr import zephyr_build
+from harness.link.failure import Failure, FailureKind, archive_of, file_name
+from harness.link.index import LinkIndex
+from harness.system.files import text_of
+
+_GC = "--gc-sections"
+# An output section with what it takes, and one statement in it.
+_BLOCK = re.compile(r"(?P<name>[.\w]+)[^\n:{};]*:[^{};]*\{(?P<inside>[^}]*)\}")
+_TAKEN = re.compile(r"(?P<keep>KEEP\s*\(\s*)?\*[\w.]*\s*\((?P<patterns>(?:[^()]|\([^()]*\))*)\)")
+_PATTERN = re.compile(r"[.\w*?$\[\]-]+")
+_NAME = re.compile(r"[A-Za-z_.][\w.]*")
+_CONSTRUCTORS = re.compile(
+    r"removing unused section '(?P<section>\.(?:(?:pre)?init_array|ctors)[\w.]*)'"
+    r" in file '(?P<file>[^']+)'"
+)
+_NOTHING = ".hil.nothing"  # a section that no object has
+_START_FILES = re.compile(r"crt\w*\.o$")  # the compiler's own, which have an empty one
+
+
+@dataclass(frozen=True)
+class Unkept:
+    """A statement of a linker script that takes sections without KEEP."""
+
+    script: Path
+    text: str
+    start: int
+    end: int
+    patterns: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        return f"{self.script}:{self.text.count(chr(10), 0, self.start) + 1}"
+
+    @property
+    def statement(self) -> str:
+        return self.text[self.start : self.end]
+
+    @property
+    def kept(self) -> Edit:
+        """KEEP around the statement."""
+        words = f"KEEP({self.statement})"
+        return Edit(self.script, f"{self.text[: self.start]}{words}{self.text[self.end :]}", words)
+
+    def takes(self, section: str) -> bool:
+        return any(fnmatchcase(section, pattern) for pattern in self.patterns)
+
+
+def unkept(scripts: Sequence[Path]) -> Iterator[tuple[str, str, Unkept]]:
+    """With the name of the output section and all that stands in it."""
+    for script in scripts:
+        text = text_of(script)
+        for block in _BLOCK.finditer(text):
+            for taken in _TAKEN.finditer(text, *block.span("inside")):
+                if not taken["keep"]:
+                    patterns = tuple(_PATTERN.findall(taken["patterns"]))
+                    found = Unkept(script, text, taken.start(), taken.end(), patterns)
+                    yield block["name"], block["inside"], found
+
+
+def explain_registry(
+    failure: Failure, condition: str, index: LinkIndex, trial: Trial | None
+) -> Failure | None:
+    """For an ASSERT about the symbols or the size of an output section whose inputs the link has
+    and lost; None for any other."""
+    names = set(_NAME.findall(condition))
+    for name, inside, statement in unkept(index.call.scripts):
+        if name not in names and not any(re.search(rf"\b{n}\s*=", inside) for n in names):
+            continue
+        lost = [
+            (unit, section.name)
+            for unit in index.units
+            for section in unit.object.sections
+            if statement.takes(section.name)
+        ]
+        if not lost or trial is None:
+            continue
+        unit, section_name = lost[0]
+        whole = ("-Wl,--whole-archive", archive_of(unit.input.word), "-Wl,--no-whole-archive")
+        is_lazy = unit.is_member and not unit.input.whole
+        for change in ((), whole) if is_lazy else ((),):
+            result = trial.result(failure, change, statement.kept)
+            if result is None:
+                continue
+            why = "nothing refers to it, and the script has it without KEEP"
+            fix = f"Write KEEP({statement.statement}) at {statement.place}"
+            if change:
+                archive = file_name(unit.input.word)
+                why = f"nothing refers to that member of {archive}, so it is not loaded; {why}"
+                fix += f", and link {archive} whole ({' '.join(change)})"
+            return replace(
+                failure,
+                cause=f"{failure.cause} {unit.name} has {section_name}, and the program loses it: "
+                f"{why}.",
+                fix=told(f"{fix}.", result),
+            )
+    return None
+
+
+def lost_constructors(call: LinkerCall) -> Failure | None:
+    """Static constructors that a link which succeeds throws away: what they register, such as the
+    kernels of ExecuTorch, is missing when the program runs."""
+    if _GC not in call.argv:
+        return None
+    lost = _dropped(call)
+    if not lost:
+        return None
+    section, file = lost[0]
+    about = [each for *_, each in unkept(call.scripts) if each.takes(section)]
+    also = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
+    cause = f"{_GC} throws away the static constructors ({section}) of {file}{also}"
+    if not about:
+        fix = f"Add KEEP(*(SORT_BY_INIT_PRIORITY({section}.*) {section}*)) to the linker script."
+        return _succeeds(section, file, f"{cause}: no linker script has a place for them.", fix)
+    fix = f"Write KEEP({about[0].statement}) at {about[0].place}."
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        argv = about[0].kept.words(call.argv, call.directory, Path(scratch) / "kept.ld")
+        if not _dropped(replace(call, argv=tuple(argv))):
+            fix += " Tried: none is thrown away then."
+    why = f"{about[0].place} has them without KEEP, and nothing refers to them"
+    return _succeeds(section, file, f"{cause}: {why}.", fix)
+
+
+def _succeeds(section: str, file: str, cause: str, fix: str) -> Failure:
+    text = f"removing unused section '{section}' in file '{file}'"
+    kind = FailureKind.DISCARDED_SECTION
+    return Failure(kind, "gnu", 0, text, sections=(section,), files=(file,), cause=cause, fix=fix)
+
+
+def _dropped(call: LinkerCall) -> list[tuple[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        again = call.with_output(Path(scratch) / "x.elf")
+        text, _ = replace(again, argv=(*again.argv, "--print-gc-sections")).run()
+    found = ((m["section"], m["file"]) for m in _CONSTRUCTORS.finditer(text))
+    return [(section, file) for section, file in found if not _START_FILES.search(file)]
+
+
+_ASSERT = re.compile(r"\bASSERT\s*\((?P<condition>.+?),\s*\"(?P<text>[^\"]+)\"\s*\)", re.DOTALL)
+_INCLUDED = re.compile(r'#include\s+"([^"]+)"')
+_INIT = re.compile(r"\.z_init_(?P<given>[A-Z]\w*?)_\d+_$")
+_LEVEL = re.compile(r"(?:EARLY|PRE_KERNEL_[12]|POST_KERNEL|APPLICATION|SMP)\d+")
+
+
+def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
+    """Zephyr asserts that each SYS_INIT has a known level and a numeric priority. Names the object
+    that has another: include/zephyr/init.h writes both into the name of its section."""
+    for unit in index.units if "initialization levels" in failure.text else ():
+        found = (m["given"] for s in unit.object.sections if (m := _INIT.match(s.name)))
+        given = next((name for name in found if not _LEVEL.fullmatch(name)), None)
+        if given is not None:
+            return replace(
+                failure,
+                kind=FailureKind.ASSERTION,
+                cause=f"{unit.name} has a SYS_INIT or a device with level and priority {given}, "
+                "which are no level of Zephyr and a number behind it.",
+                fix=f"Correct level and priority ({given}) of the SYS_INIT or DEVICE_DT_DEFINE in "
+                f"{unit.name}: EARLY, PRE_KERNEL_1, PRE_KERNEL_2, POST_KERNEL or APPLICATION, and "
+                "a number or a macro that is defined as one (CONFIG_..._INIT_PRIORITY).",
+            )
+    return None
+
+
+def explain_assertion(failure: Failure, index: LinkIndex, trial: Trial | None = None) -> Failure:
+    """Adds the condition that does not hold, its place in the linker script, and the section that
+    was lost if that is why."""
+    failure = from_message(failure, trial)
+    if levels := _bad_level(failure, index):
+        return levels
+    for script in index.call.scripts:
+        text = text_of(script)
+        for assertion in _ASSERT.finditer(text):
+            if assertion["text"] in failure.text:
+                condition = " ".join(assertion["condition"].split())
+                place = _fragment_with(assertion[0], script) or _line_of(
+                    script, text, assertion.start()
+                )
+                failure = from_message(replace(failure, kind=FailureKind.ASSERTION))
+                holds = f"{failure.cause} {place} asserts `{condition}`, which does not hold."
+                failure = replace(failure, cause=holds)
+                lost = explain_registry(failure, condition, index, trial)
+                return lost or replace(
+                    failure,
+                    fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
+                    f"correct the assertion in {place}.",
+                )
+    return failure
+
+
+def _fragment_with(statement: str, script: Path) -> str | None:
+    """The file and line that a statement of Zephyr's generated linker script comes from: a file
+    that zephyr_linker_sources() names, relative to Zephyr's folder of headers."""
+    zephyr = zephyr_build(script.parent.parent)
+    if zephyr is None:
+        return None
+    for snippets in sorted((script.parent / "include" / "generated").glob("snippets-*.ld")):
+        for name in _INCLUDED.findall(text_of(snippets)):
+            fragment = Path(os.path.normpath(zephyr.base / "include" / name))
+            text = text_of(fragment)
+            if (offset := text.find(statement)) >= 0:
+                return _line_of(fragment, text, offset)
+    return None
+
+
+_THROWN = re.compile(r"/DISCARD/\s*:\s*\{(?P<inside>[^}]*)\}")
+
+
+def explain_discarded(failure: Failure, index: LinkIndex, trial: Trial | None) -> Failure:
+    """Adds the place in the linker script that throws the section away."""
+    failure = from_message(failure)
+    section = failure.sections[0] if failure.sections else ""
+    for script in index.call.scripts:
+        text = text_of(script)
+        for block in _THROWN.finditer(text):
+            for pattern in re.finditer(r"[\w.*$\[\]-]+", block["inside"]):
+                if pattern[0].strip("*") and fnmatchcase(section, pattern[0]):
+                    at = block.start("inside") + pattern.start()
+                    place = _line_of(script, text, at)
+                    own = f"{section} : {{ KEEP(*({section})) }}"
+                    parts = (text[: block.start()], own, text[block.start() : at])
+                    edited = " ".join((*parts, _NOTHING, text[at + len(pattern[0]) :]))
+                    edit = Edit(script, edited, own)
+                    result = trial.result(failure, (), edit) if trial is not None else None
+                    return replace(
+                        failure,
+                        cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
+                        f"linker script throws away ({place}).",
+                        fix=told(
+                            f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the "
+                            f"section: KEEP(*({section})) in an output section.",
+                            result,
+                        ),
+                    )
+    return failure
+
+
+def _line_of(file: Path, text: str, offset: int) -> str:
+    return f"{file}:{text.count(chr(10), 0, offset) + 1}"

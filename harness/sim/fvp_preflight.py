@@ -1,0 +1,116 @@
+"""What an FVP says of itself, asked once for each binary: its version and its parameters.
+
+A model with an unknown parameter ends before its program begins, in words that no public text has.
+So every name is looked up before a run. What an FVP says is kept in ``.hil/fvp``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from fnmatch import filter as matching
+from functools import lru_cache
+from pathlib import Path
+
+from harness.config.fvp import Fvp
+from harness.config.loading import place_of_fvp_parameter
+from harness.config.target import Target
+from harness.core.errors import InfraError
+from harness.system import paths
+from harness.system.call import CallFailed, call
+from harness.system.files import disk_errors, sha256_of, text_of, write_whole
+from harness.system.toolchain import Tool, stamp
+
+_QUERY_SECONDS = 120
+_LISTED = re.compile(r"^\s*([A-Za-z_][\w.\-\[\]]*)\s*=", re.MULTILINE)
+_MOST_CLOSE = 3
+
+
+@dataclass(frozen=True)
+class FvpDescription:
+    """``sha256``: of the binary. ``version``: all that it prints. ``parameters``: none when it
+    does not list them."""
+
+    sha256: str
+    version: str
+    parameters: tuple[str, ...]
+
+
+def describe(program: Path, environment: Mapping[str, str]) -> FvpDescription:
+    """Asks the FVP, or reads what it said before. Raises InfraError."""
+    return _describe(program, tuple(environment.items()), stamp(program))
+
+
+@lru_cache(maxsize=16)
+def _describe(
+    program: Path, environment: tuple[tuple[str, str], ...], _stamp: str
+) -> FvpDescription:
+    with disk_errors(f"reading {program}"):
+        digest = sha256_of(program)
+    kept = paths.state_dir() / "fvp" / f"{digest}.json"
+    try:
+        known = json.loads(text_of(kept))
+        return FvpDescription(digest, str(known["version"]), tuple(map(str, known["parameters"])))
+    except (ValueError, KeyError, TypeError):
+        pass  # nothing was kept, or somebody edited it
+    listed = _ask(program, "--list-params", environment)
+    found = FvpDescription(
+        digest,
+        _ask(program, "--version", environment).strip(),
+        tuple(dict.fromkeys(_LISTED.findall(listed))),
+    )
+    with disk_errors("keeping what the FVP says of itself"):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, json.dumps(asdict(found), indent=1))
+    return found
+
+
+def _ask(program: Path, option: str, environment: tuple[tuple[str, str], ...]) -> str:
+    """What it prints; "" when it fails, for a run shows why."""
+    words = ["env", *(f"{name}={value}" for name, value in environment), program, option]
+    try:
+        return call(words, _QUERY_SECONDS)
+    except (CallFailed, OSError):
+        return ""
+
+
+def check_parameters(
+    target: Target, tool: Tool, environment: Mapping[str, str], names: Iterable[str]
+) -> None:
+    """Raises InfraError for names that the FVP does not list."""
+    known = describe(tool.path, environment).parameters
+    unknown = [name for name in names if known and not matching(known, name)]
+    if not unknown:
+        return
+    close = {name: close_names(name, known) for name in unknown}
+    lines = (
+        f"{name} ({place_of_fvp_parameter(target, name)}"
+        + (f"; it has {', '.join(close[name])})" if close[name] else ")")
+        for name in unknown
+    )
+    raise InfraError(
+        f"{tool} has no parameter {', '.join(lines)}",
+        hint=f"correct the name; `{tool.name} --list-params` lists what this version has",
+        kind="fvp_parameter",
+        path=tool.path,
+        unknown=close,
+    )
+
+
+def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The same below another instance, or the other way round, else what looks similar."""
+    names = tuple(known)
+    same = [n for n in names if n.endswith(f".{name}") or name.endswith(f".{n}")]
+    similar = get_close_matches(name, names, n=_MOST_CLOSE, cutoff=0.7)
+    return tuple(dict.fromkeys((*same, *similar)))[:_MOST_CLOSE]
+
+
+def version_note(settings: Fvp, tool: Tool) -> tuple[str, ...]:
+    """A sentence about a version of which the project has no facts."""
+    if any(f"{tool.version}.".startswith(f"{known}.") for known in settings.versions):
+        return ()
+    known = " and ".join(settings.versions) or "none"
+    return (f"this FVP is version {tool.version}; the versions with known parameters: {known}",)

@@ -1,0 +1,149 @@
+"""The copy of a checkout that CI jobs run in, and what stands for a CI machine's downloads.
+
+ExecuTorch's scripts write into their checkout (``arm_test``, ``cmake-out``, flatcc's libraries, all
+cross-compiled), and find themselves by real paths, so links will not do. A copy lies in
+``.hil/cache/executorch-ci/<checkout>/<overlay>/executorch``; it stays, with its builds, and files
+that differ from the checkout's are copied again. The checkout is only read.
+
+CI builds everything that Arm's setup.sh downloads. Here that is the parts of ``--part`` or of the
+checkout, the harness's own platform code for ethos-u-core-platform, and a ``cmake`` in front of the
+installed one that adds definitions when it configures.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.export.checkout import CheckoutExporter
+from harness.firmware.executorch.checkout import SDK, Checkout
+from harness.firmware.executorch.overlay import lay_parts
+from harness.firmware.executorch.plan import QEMU_REGIONS, WITHOUT_LIBRARIES, find_flatc
+from harness.firmware.step import ccache, launchers
+from harness.suites.standin.install import install
+from harness.suites.standin.main import RUNNERS_VARIABLE
+from harness.system import paths, toolchain
+from harness.system.artifact_cache import key_of
+from harness.system.files import disk_errors, write_whole
+from harness.system.git import files, files_below, is_work_tree
+
+_MANIFEST = ".copied"
+_CMAKE = """\
+#!/bin/sh
+# cmake of executorch-hil: adds definitions to every configure, and nothing to anything else.
+case "$1" in --build|--install|--open|-E|-P|--version|--help*) exec {cmake} "$@" ;; esac
+case "$*" in *ethos-u85*) set -- "$@" {regions} ;; esac
+exec {cmake} "$@" {definitions}
+"""
+PROVIDED = (
+    "Arm's FVPs: the stand-in (QEMU mps3-an547 and a functional model of the NPU)",
+    "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
+    "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
+    "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
+    "portable kernels that a runner does not register are not compiled",
+)
+
+
+@dataclass(frozen=True)
+class CiWorkspace:
+    """``root``: the copy of the checkout, a job's current directory; ``commands``: the folder in
+    front of PATH."""
+
+    root: Path
+    commands: Path
+    environment: Mapping[str, str]
+
+
+def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, overlay: str) -> CiWorkspace:
+    """Makes or renews the copy. Raises DiskError, GitFailed, ToolMissing."""
+    key = key_of([str(checkout.root)])[:12]
+    place = paths.cache_dir("executorch-ci") / key / overlay
+    root, commands = place / "executorch", place / "bin"
+    with disk_errors("copying the checkout"):
+        copy_sources(checkout.root, root)
+        lay_parts(checkout, root, root / SDK, paths.data_root() / "targets/executorch/platform")
+        # Arm's setup.sh writes it; every script reads it, and here PATH is set already.
+        write_whole(root / SDK.parent / "setup_path.sh", "# written by executorch-hil\n")
+        commands.mkdir(exist_ok=True)
+        _write_cmake(commands / "cmake", checkout, root)
+    install(commands)
+    return CiWorkspace(root, commands, _environment(root, commands, exporter))
+
+
+def copy_sources(source: Path, root: Path) -> None:
+    """Makes ``root`` have the files of a checkout as they are there; leaves what builds added."""
+    found = files(source) if is_work_tree(source) else files_below(source)
+    names = {str(path.relative_to(source)) for path in found if path.is_symlink() or path.is_file()}
+    manifest = root / _MANIFEST
+    before = set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
+    for name in before - names:
+        (root / name).unlink(missing_ok=True)
+    for name in sorted(names):
+        original, copy = source / name, root / name
+        if not _equal(original, copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.unlink(missing_ok=True)
+            shutil.copy2(original, copy, follow_symlinks=False)
+    write_whole(manifest, "\n".join(sorted(names)))
+
+
+def _equal(original: Path, copy: Path) -> bool:
+    """By size and time, which copying keeps."""
+    try:
+        a, b = original.lstat(), copy.lstat()
+    except FileNotFoundError:
+        return False
+    return (a.st_mode, a.st_size, a.st_mtime_ns) == (b.st_mode, b.st_size, b.st_mtime_ns)
+
+
+def _write_cmake(path: Path, checkout: Checkout, root: Path) -> None:
+    software = root / SDK / "core_software"
+    flatc = find_flatc(checkout)
+    definitions = {
+        **WITHOUT_LIBRARIES,
+        "FETCH_ETHOS_U_CONTENT": "OFF",  # a fetch that fails empties the SDK's folder
+        "CMSIS_NN_LOCAL_PATH": str(software / "cmsis-nn"),
+        "HIL_CORE_DRIVER": str(software / "core_driver"),
+        "HIL_CMSIS_6": str(software / "cmsis_6"),
+        "HIL_NPU": "ON",
+        "CMAKE_PROJECT_arm_executor_runner_INCLUDE": str(
+            paths.data_root() / "targets/executorch/runner.cmake"
+        ),
+        "PYTHON_EXECUTABLE": sys.executable,
+        **({"FLATC_EXECUTABLE": str(flatc)} if flatc else {}),
+    }
+    path.write_text(
+        _CMAKE.format(
+            cmake=shlex.quote(str(toolchain.require("cmake").path)),
+            regions=shlex.quote(f"-DHIL_REGIONS={QEMU_REGIONS}"),
+            definitions=shlex.join(f"-D{name}={value}" for name, value in definitions.items()),
+        )
+    )
+    path.chmod(0o755)
+
+
+def _environment(root: Path, commands: Path, exporter: CheckoutExporter) -> dict[str, str]:
+    own = [str(commands), str(Path(sys.executable).parent)]
+    packages = [str(exporter.environment), str(paths.import_root())]
+    return {
+        **os.environ,
+        **ccache(root),
+        # Trees of one copy lie at several depths, and paths relative to a tree differ with it:
+        # absolute ones are equal, and so are the objects of all trees.
+        "CCACHE_BASEDIR": "",
+        **launchers("C", "CXX"),
+        "CMAKE_GENERATOR": "Ninja",
+        "PATH": os.pathsep.join([*own, os.environ.get("PATH", "")]),
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PYTHONDONTWRITEBYTECODE": "1",  # the exporter's environment is sealed
+        "EXECUTORCH_ROOT": str(root),
+        RUNNERS_VARIABLE: str(root),
+        "HIL_HOME": str(paths.state_dir()),
+        "HOME": os.environ.get("HOME", str(root)),
+        "LC_ALL": "C.UTF-8",
+    }

@@ -1,0 +1,84 @@
+"""Protects `hil suite executorch-ci`: what it shows of jobs, and wrong uses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from harness.cli.main import main
+from tests.firmware.executorch.conftest import Source, pristine, small
+
+__all__ = ["pristine", "small"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
+    monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
+
+
+def invoked(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["suite", "executorch-ci", *map(str, words)])
+    return result.exit_code, result.output
+
+
+def parts(small: Source) -> list[str]:
+    named = (f"--part={name}={folder}" for name, folder in small.parts.items())
+    return [f"--executorch={small.root}", *named]
+
+
+def write_workflows(root: Path) -> None:
+    folder = root / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    job = {"with": {"docker-image": "ci-image:arm-sdk", "script": "true"}}
+    for name in ("pull", "trunk", "nightly"):
+        (folder / f"{name}.yml").write_text(yaml.safe_dump({"jobs": {f"{name}-arm": job}}))
+
+
+def test_the_list_has_each_job_with_its_state(small: Source, tmp_path: Path) -> None:
+    write_workflows(small.root)
+    page = tmp_path / "page.md"
+    code, said = invoked(*parts(small), "--list", "--report", page)
+    assert code == 0, said
+    assert "the list does not know the checkout's job pull-arm (pull.yml:2)" in said
+    assert "trunk-arm (trunk.yml:2): not run yet" in said
+    text = page.read_text()
+    assert "0 of 3 jobs" in text
+    assert "| pull-arm | pull.yml:2 | not run |" in text
+
+
+def test_json_has_the_digest_that_the_list_wants(small: Source) -> None:
+    write_workflows(small.root)
+    code, said = invoked(*parts(small), "--list", "--json", "--only", "nightly")
+    assert code == 0, said
+    (job,) = json.loads(said)["jobs"]
+    assert (job["name"], job["verdict"], len(job["commands"])) == ("nightly-arm", "not run", 12)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "runs a checkout's jobs, and none is named"),
+        (("-k", "add"), "--only selects jobs by a part of their names"),
+    ],
+)
+def test_wrong_uses_are_named(words: tuple[str, ...], said: str) -> None:
+    code, output = invoked(*words)
+    assert code == 2
+    assert said in " ".join(output.split())
+
+
+def test_a_checkout_without_workflows_is_named(small: Source) -> None:
+    code, said = invoked(*parts(small), "--list")
+    assert code == 2
+    assert "is not a workflow file that can be read" in " ".join(said.split())
+
+
+def test_its_options_are_not_for_suites_of_tests() -> None:
+    result = CliRunner().invoke(main, ["suite", "cortex-m", "--list"])
+    assert result.exit_code == 2
+    assert "--only, --list and --resume are for executorch-ci" in " ".join(result.output.split())
