@@ -86,12 +86,12 @@ def page(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """The text of docs/networks.md from the rows by target and model."""
     text = _HEAD
     ran = [target for target in TARGETS if target in rows]
-    text += _table("network", *ran)
+    text += table("network", *ran)
     for model in full_tier():
-        text += _line(model, *(rows[t].get(model, {}).get("verdict", "") for t in ran))
+        text += line(model, *(rows[t].get(model, {}).get("verdict", "") for t in ran))
     for target in ran:
         text += f"\n## {target}\n{_UNITS}\n\n"
-        text += _table(*_COLUMNS)
+        text += table(*_COLUMNS)
         for model in full_tier():
             if model in rows[target]:
                 text += _row(model, rows[target][model])
@@ -103,18 +103,18 @@ def _row(model: str, row: Mapping[str, Any]) -> str:
     said = "" if cause is None else f"{cause['kind']}: {cause['text'].splitlines()[0]}"
     sizes = (_number(row["metrics"][name]) for name in ("pte_bytes", *_MEMORY))
     numbers = (*sizes, *(_number(row.get(name)) for name in ("instructions", "seconds", "peak_mb")))
-    return _line(model, row["verdict"], *numbers, said.replace("|", "\\|"))
+    return line(model, row["verdict"], *numbers, said.replace("|", "\\|"))
 
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _table(*columns: str) -> str:
-    return _line(*columns) + "|---" * len(columns) + "|\n"
+def table(*columns: str) -> str:
+    return line(*columns) + "|---" * len(columns) + "|\n"
 
 
-def _line(*cells: str) -> str:
+def line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 

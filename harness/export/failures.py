@@ -139,16 +139,15 @@ class StageFailed(ExportError):
             self.operator, self.layer = culprit.operator, culprit.layer or None
             self.file, self.line = self.file or culprit.file, self.line or culprit.line
         where = f" at {self.file}:{self.line}" if self.file else ""
+        operators = [self.operator] if self.operator else []
+        name = find_known(operators, self.compile_target, self.detail or reason)
+        known = known_lowerings()[name] if name else None
+        self.known = name or None
         super().__init__(
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
-            f"{self._place()}"
+            f"{self._place()}{f'; {known.sentence}' if known else ''}",
+            hint=f"what helps (it was tried): {known.instead}" if known and known.instead else None,
         )
-        operators = [self.operator] if self.operator else []
-        if name := find_known(operators, self.compile_target, self.detail):
-            known = known_lowerings()[name]
-            self.known = name
-            self.message = f"{self.message}; {known.sentence}"
-            self.hint = known.instead and f"what helps (it was tried): {known.instead}"
 
     def _place(self) -> str:
         parts = [f"operator {self.operator}"] if self.operator else []
@@ -238,7 +237,7 @@ class LoweringDiffers(ExportError):
         self.lsb, self.within, self.element, self.set = worst
         self.made_by, self.tried = made_by, tried
         single = [word for title in operators for word in title.split(" and ")]
-        self.known = find_known(single, self.compile_target, made_by)
+        self.known = find_known(single, self.compile_target)
         super().__init__(
             f"the program computes {self._what()} otherwise than the quantised model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "

@@ -189,6 +189,14 @@ def test_what_a_pass_refuses_is_told_with_its_reason(
     assert error.stage == "lower"
 
 
+@pytest.mark.parametrize("name", ["dynamic_shapes", "DynamicShapes", "DYNAMIC_SHAPES"])
+def test_dynamic_shapes_are_not_ignored(user_model: Write, failure: Failure, name: str) -> None:
+    error = failure(user_model(LINEAR + f"{name} = ({{0: torch.export.Dim('n', max=8)}},)\n"))
+    assert isinstance(error, BadModel)
+    assert f"mine.py defines {name}, and a program is exported for the shapes of" in error.message
+    assert error.hint == f"take {name} out; a file for each size that matters tests these sizes"
+
+
 def test_calibration_inputs_of_another_shape(user_model: Write, failure: Failure) -> None:
     error = failure(user_model(LINEAR + "CalibrationInputs = [(torch.ones(9),)]\n"))
     assert "CalibrationInputs[0] of mine.py does not have the shapes" in error.message

@@ -88,6 +88,14 @@ def _load_user_file(file: Path) -> LoadedModel:
             hint="ModelUnderTest = MyModel().eval()",
             path=file,
         )
+    for name in vars(user):
+        if name.replace("_", "").lower() == "dynamicshapes":
+            raise BadModel(
+                f"{file.name} defines {name}, and a program is exported for the shapes of "
+                "ModelInputs alone",
+                hint=f"take {name} out; a file for each size that matters tests these sizes",
+                path=file,
+            )
     examples = _as_tuple(user.ModelInputs)
     _check_sample(examples, f"ModelInputs of {file.name}")
     calibration, evaluation = (
