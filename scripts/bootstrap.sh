@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the environment for ./hil: system packages, a virtual environment, torch (CPU only), the
 # project. Called by ./hil with its folder, the environment's, what for (`run`; `dev`: the harness's
-# own tests too), and a release of ExecuTorch in place of the pinned one, or "", when there is none or
-# it is older than the files it is made from.
+# own tests too), and a release of ExecuTorch instead of the pinned one, or of Vela (vela-5.2.0), or "",
+# when there is none or it is older than the files it is made from.
 set -eu
 root=$1
 venv=$2
@@ -112,7 +112,7 @@ step "installing pip" pip_install --require-hashes --no-deps -r "$state/pip.lock
 step "installing the Python packages of scripts/$purpose.lock" \
   pip_install --require-hashes --no-deps --no-build-isolation -r "$root/scripts/$purpose.lock"
 
-# --- another release of ExecuTorch ---------------------------------------------------------
+# --- another release of ExecuTorch, or of Vela -----------------------------------------------
 # With what it asks for of the compilers, and the torch that it was built with, which is the oldest
 # that it takes; the rest fits as it is locked.
 wanted_by_release() {
@@ -127,13 +127,18 @@ for wanted in m.requires("executorch"):
             print(name + version.replace(" ", ""))
 PY
 }
-if [ -n "$release" ]; then
-  step "installing ExecuTorch $release" pip_install --no-deps "executorch==$release"
-  # shellcheck disable=SC2046
-  step "installing its compilers" pip_install --no-deps $(wanted_by_release others)
-  torch=$(wanted_by_release torch)
-  torch_version=${torch:-$torch_version}
-fi
+case $release in
+  vela-*)
+    step "installing Vela ${release#vela-}" pip_install --no-deps "ethos-u-vela==${release#vela-}"
+    ;;
+  ?*)
+    step "installing ExecuTorch $release" pip_install --no-deps "executorch==$release"
+    # shellcheck disable=SC2046
+    step "installing its compilers" pip_install --no-deps $(wanted_by_release others)
+    torch=$(wanted_by_release torch)
+    torch_version=${torch:-$torch_version}
+    ;;
+esac
 
 # --- torch, CPU only ---------------------------------------------------------------------
 has_torch() {

@@ -1,7 +1,8 @@
-"""What ExecuTorch is known to lower wrongly; ``known_lowerings.yaml`` explains the fields."""
+"""What ExecuTorch lowers wrongly or not at all; ``known_lowerings.yaml`` explains the fields."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -14,12 +15,22 @@ from harness.config.strict_yaml import read
 
 @dataclass(frozen=True, kw_only=True)
 class KnownLowering(Data):
-    operators: tuple[Text, ...]
     targets: tuple[Text, ...]
-    issues: tuple[int, ...]
     seen_in: tuple[Text, ...]
     what: Text
-    instead: Text
+    operators: tuple[Text, ...] = ()
+    message: Text | None = None
+    issues: tuple[int, ...] = ()
+    fixed_by: tuple[int, ...] = ()
+    instead: Text | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What it is, with where ExecuTorch's people talk of it."""
+        numbers = " and ".join(map(str, self.issues))
+        fixed = f", fixed by {' and '.join(map(str, self.fixed_by))}" if self.fixed_by else ""
+        which = f" (ExecuTorch's issue{'s' * (len(self.issues) > 1)} {numbers}{fixed})"
+        return f"known: {self.what}{which if self.issues else fixed}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +44,13 @@ def known_lowerings() -> dict[str, KnownLowering]:
     return checked_document(_KnownLowerings, read(file)).lowerings
 
 
-def find_known(operators: Collection[str], compile_target: str) -> str:
-    """The name of the first that fits, or ""."""
+def find_known(operators: Collection[str], compile_target: str, text: str) -> str:
+    """The name of the first that fits, or "". ``operators``: those that may be at fault, ``text``:
+    of the exception, or the stage whose result differs."""
     for name, known in known_lowerings().items():
         fits = any(fnmatch(compile_target, pattern) for pattern in known.targets)
-        if fits and all(set(each.split("|")) & set(operators) for each in known.operators):
+        says = known.message is None or re.search(known.message, text)
+        named = all(set(each.split("|")) & set(operators) for each in known.operators)
+        if fits and says and named:
             return name
     return ""

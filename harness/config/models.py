@@ -6,9 +6,13 @@ models/catalogue.yaml lists those that are shipped.
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +117,40 @@ def known_models() -> dict[str, ModelSource]:
     return small_models() | full_tier()
 
 
+def other_names() -> dict[str, str]:
+    """ExecuTorch's names of networks that the catalogue defines itself, and the catalogue's."""
+    return dict(_catalogue()["also"])
+
+
 def unavailable() -> dict[str, str]:
     """The wheel's other names, each with the reason why it does not end in an int8 Cortex-M program
-    here."""
-    return {name: why for why, names in _catalogue()["unavailable"].items() for name in names}
+    here. What is installed is asked now."""
+    found = {name: why for why, names in _catalogue()["unavailable"].items() for name in names}
+    for package, names in _catalogue()["optional"].items():
+        if find_spec(package) is None:
+            found |= dict.fromkeys(names, f"needs the package {package}")
+    return found
+
+
+def optional_models() -> dict[str, ModelSource]:
+    """Networks of the wheel whose package is installed, by name."""
+    return {
+        name: ModelSource(name, module=f"executorch.examples.models.{module}", attribute=kind)
+        for package, names in _catalogue()["optional"].items()
+        if find_spec(package) is not None
+        for name, (module, kind) in names.items()
+    }
+
+
+def _install_command(package: str) -> str:
+    """For the Python that runs, with the version that the project names, if it does."""
+    try:
+        wanted = metadata.requires("executorch-hil") or ()
+    except metadata.PackageNotFoundError:
+        wanted = ()
+    named = (text.partition(";")[0].strip() for text in wanted)
+    pinned = next((text for text in named if re.match(rf"{package}\b", text)), package)
+    return f"{sys.executable} -m pip install '{pinned}'"
 
 
 def find_model(name: str) -> ModelSource:
@@ -135,18 +169,24 @@ def find_model(name: str) -> ModelSource:
                 path=path,
             )
         return ModelSource(path.stem, f"user file {path.name}", file=path.resolve())
-    known = known_models()
-    if name in known:
-        return known[name]
+    known = known_models() | optional_models()
+    chosen = other_names().get(name, name)
+    if chosen in known:
+        return known[chosen]
     if name in unavailable():
         reason = unavailable()[name]
+        package = reason.removeprefix("needs the package ")
         raise UsageError(
             f"model '{name}' cannot be exported: it {reason}",
-            hint="`hil models` lists the ones that can",
+            hint="`hil models` lists the ones that can"
+            if package == reason
+            else f"it may be exported after {_install_command(package)}",
             model=name,
             reason=reason,
         )
-    unknown = Unknown(f"unknown model '{name}'", name, [*known, *unavailable()])
+    file = Path(f"{name}.py")
+    close = [str(file)] if file.is_file() else None
+    unknown = Unknown(f"unknown model '{name}'", name, known, close=close)
     if not unknown.close:  # the names are too many for a hint
         unknown.hint = "`hil models` lists the names; a user's model is a path ending in .py"
     raise unknown

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,15 @@ _OTHER_TIME = (
     "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
     "request 21826, August 2026): export with --exporter wheel"
 )
+
+
+_PASS = re.compile(r"An error occurred when running the '(\w+)' pass after")
+_PASSES = re.compile(r"(?<=the following passes: \[)[^\]]*")
+
+
+def _once(passes: re.Match[str]) -> str:
+    """A list of passes, each of them once."""
+    return ", ".join(dict.fromkeys(passes[0].split(", ")))
 
 
 class ImportFailed(InfraError):
@@ -82,29 +93,72 @@ class InputChanged(InfraError):
         )
 
 
+@dataclass(frozen=True)
+class Culprit:
+    """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
+    and where the model calls it."""
+
+    operator: str
+    layer: str
+    file: str | None
+    line: int | None
+
+
 class StageFailed(ExportError):
-    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised,
-    ``detail`` all that it says, ``file`` and ``line`` where in the user's file. ``constant``:
-    outputs, by number, that are the same for every input."""
+    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
+    first of a chain, ``detail`` all that the chain says, ``passes`` ExecuTorch's passes that were
+    running, ``file`` and ``line`` where in the user's file. ``operator`` and ``layer``: as of
+    Culprit. ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are
+    the same for every input."""
 
     constant: tuple[int, ...] | None = None
 
-    def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
+    def __init__(
+        self,
+        request: ExportRequest,
+        stage: str,
+        error: BaseException,
+        culprit: Culprit | None = None,
+    ) -> None:
         self.model = request.model.name
         self.compile_target = request.compile_target
         self.stage = stage
-        self.cause = type(error).__name__
-        # ExecuTorch's managers of passes say which pass failed, and only the exception behind why.
-        texts = [str(each).strip() for each in (error, error.__cause__) if each is not None]
-        self.detail = "\n".join(texts)
+        chain = [error]
+        while (before := chain[-1].__cause__) is not None:
+            chain.append(before)
+        # ExecuTorch's managers of passes say which pass failed, and only the exception before why.
+        texts = [(each, str(each).strip()) for each in chain]
+        reasons = [(each, text) for each, text in texts if text and not _PASS.match(text)]
+        first, reason = reasons[0] if reasons else (error, "no message")
+        self.cause = type(first).__name__
+        self.detail = "\n".join(_PASSES.sub(_once, text) for _, text in texts if text)
+        self.passes = tuple(found[1] for _, text in texts if (found := _PASS.match(text)))
         self.file, self.line = _user_frame(request, error)
+        self.operator = self.layer = None
+        if culprit is not None:
+            self.operator, self.layer = culprit.operator, culprit.layer or None
+            self.file, self.line = self.file or culprit.file, self.line or culprit.line
         where = f" at {self.file}:{self.line}" if self.file else ""
-        reason = ": ".join(text.splitlines()[0] for text in texts if text) or "no message"
-        super().__init__(f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason}")
+        super().__init__(
+            f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
+            f"{self._place()}"
+        )
+        operators = [self.operator] if self.operator else []
+        if name := find_known(operators, self.compile_target, self.detail):
+            known = known_lowerings()[name]
+            self.known = name
+            self.message = f"{self.message}; {known.sentence}"
+            self.hint = known.instead and f"what helps (it was tried): {known.instead}"
+
+    def _place(self) -> str:
+        parts = [f"operator {self.operator}"] if self.operator else []
+        parts += [f"layer {self.layer}"] if self.layer else []
+        parts += [f"ExecuTorch's pass {self.passes[-1]}"] if self.passes else []
+        return f" ({', '.join(parts)})" if parts else ""
 
     def suspect(self, constant: tuple[int, ...]) -> None:
         """Such outputs may well be why, and the exception seldom says so."""
-        if constant:
+        if constant and self.hint is None:
             which = " and ".join(f"output {number}" for number in constant)
             self.constant = constant
             self.hint = (
@@ -184,7 +238,7 @@ class LoweringDiffers(ExportError):
         self.lsb, self.within, self.element, self.set = worst
         self.made_by, self.tried = made_by, tried
         single = [word for title in operators for word in title.split(" and ")]
-        self.known = find_known(single, self.compile_target)
+        self.known = find_known(single, self.compile_target, made_by)
         super().__init__(
             f"the program computes {self._what()} otherwise than the quantised model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
@@ -202,17 +256,13 @@ class LoweringDiffers(ExportError):
         return f"{name} ({', '.join(places)})" if places else name
 
     def _issue(self) -> str:
-        if not self.known:
-            return ""
-        known = known_lowerings()[self.known]
-        issues = " and ".join(map(str, known.issues))
-        return f". ExecuTorch's issues {issues} look like it: {known.what}"
+        return f"; {known_lowerings()[self.known].sentence}" if self.known else ""
 
     def _hint(self) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known:
-            return f"write {known_lowerings()[self.known].instead}"
+        if self.known and (instead := known_lowerings()[self.known].instead):
+            return f"what helps (it was tried): {instead}"
         return (
             "your model is not the cause; write this operator in another way, or export with a "
             "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"

@@ -82,8 +82,8 @@ SPECS = {
 _FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
 
 
-# Ours; Zephyr's (cmake/emu/armfvp.cmake).
-_FVP_VARIABLES = ("HIL_FVP_DIR", "ARMFVP_BIN_PATH")
+FVP_VARIABLE = "HIL_FVP_DIR"
+_FVP_VARIABLES = (FVP_VARIABLE, "ARMFVP_BIN_PATH")  # the second is Zephyr's (armfvp.cmake)
 _FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
 
 
@@ -141,7 +141,7 @@ def find(name: str) -> Tool | None:
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, spec.version_arguments, spec.version_pattern, stamp(path))
+    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
     return Tool(name, path, version, note)
 
 
@@ -198,7 +198,7 @@ def find_fvp(
     )
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            version, note = _version(path, ("--version",), _FVP_VERSION, stamp(path))
+            version, note = _version(path, ("--version",), _FVP_VERSION, _stamp(path))
             return Tool(executable, path, version, note)
     return None
 
@@ -237,7 +237,7 @@ def toolchain_id(toolchain: str) -> str:
 
 def _newlib_version(compiler: Path) -> str:
     arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
-    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', stamp(compiler))
+    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _stamp(compiler))
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
@@ -270,7 +270,7 @@ def _has_libstdcxx(compiler: Path) -> bool:
 
 def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> str:
     """The version of a program that is in no list; "unknown" when it does not say."""
-    return _version(program, arguments, _NUMBERS, stamp(program))[0]
+    return _version(program, arguments, _NUMBERS, _stamp(program))[0]
 
 
 @lru_cache(maxsize=128)
@@ -284,8 +284,7 @@ def _version(
     return ("unknown", trouble) if match is None else (match[1], None)
 
 
-def stamp(path: Path) -> str:
-    """Another one if another program is put in its place."""
+def _stamp(path: Path) -> str:
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 

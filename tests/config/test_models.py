@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,57 @@ def test_a_name_like_nothing_points_at_the_list() -> None:
 
 
 def test_an_unavailable_model_says_why() -> None:
-    with pytest.raises(UsageError, match="needs the package torchvision") as caught:
-        find_model("mv2")
-    assert caught.value.facts == {"model": "mv2", "reason": "needs the package torchvision"}
     with pytest.raises(UsageError, match=r"keeps the float operator aten::mm\.out"):
         find_model("add_mul")
+
+
+def test_a_missing_package_is_asked_for_and_installed_by_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="needs the package torchsr") as caught:
+        find_model("edsr")
+    assert caught.value.facts == {"model": "edsr", "reason": "needs the package torchsr"}
+    assert caught.value.hint == (
+        f"it may be exported after {sys.executable} -m pip install 'torchsr'"
+    )
+    assert "edsr" in unavailable()
+    (tmp_path / "torchsr.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_model("edsr").attribute == "EdsrModel"
+    assert "edsr" not in unavailable()
+
+
+def test_a_package_that_the_project_pins_is_installed_in_that_version() -> None:
+    if find_spec("torchvision") is None:
+        with pytest.raises(UsageError) as caught:
+            find_model("vit")
+        assert "-m pip install 'torchvision==" in str(caught.value.hint)
+    else:
+        assert find_model("vit").attribute == "TorchVisionViTModel"
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("mv2", "mobilenet_v2"), ("mv3", "mobilenet_v3_small"), ("w2l", "wav2letter")]
+)
+def test_executorchs_name_of_a_network_is_the_catalogues_own(name: str, own: str) -> None:
+    assert find_model(name) == find_model(own)
+
+
+def test_a_file_without_its_ending_is_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/tiny.py").write_text("")
+    with pytest.raises(Unknown) as caught:
+        find_model("models/tiny")
+    assert caught.value.hint == "did you mean models/tiny.py?"
+
+
+def test_what_is_not_available_is_not_suggested() -> None:
+    with pytest.raises(Unknown) as caught:
+        find_model("edsrr")
+    assert "edsr" not in caught.value.close
 
 
 def test_a_user_file_is_named_by_its_stem(tmp_path: Path) -> None:

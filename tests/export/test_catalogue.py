@@ -7,9 +7,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.config.models import ModelSource, full_tier, small_models, unavailable
+from harness.config.models import (
+    ModelSource,
+    full_tier,
+    optional_models,
+    other_names,
+    small_models,
+    unavailable,
+)
+from harness.config.strict_yaml import read
 from harness.export.program import Program
 from harness.size.measure import measure_file
+from harness.system.paths import data_root
 from tests.thorough import cases
 
 Get = Callable[[str | ModelSource], Program]
@@ -84,7 +93,16 @@ def test_the_wheel_has_no_name_that_the_catalogue_forgot() -> None:
     from executorch.examples.models import MODEL_NAME_TO_MODEL
 
     named = {*MODEL_NAME_TO_MODEL, *MODELS}
-    assert named - set(full_tier()) == {*small_models(), *unavailable()}
+    known = {*small_models(), *unavailable(), *optional_models(), *other_names()}
+    assert named - set(full_tier()) == known
+
+
+def test_networks_that_need_a_package_are_where_the_catalogue_says() -> None:
+    from executorch.examples.models import MODEL_NAME_TO_MODEL
+
+    for networks in read(data_root() / "models/catalogue.yaml").data["optional"].values():
+        for name, (module, kind) in networks.items():
+            assert MODEL_NAME_TO_MODEL[name] == (module, kind)
 
 
 def test_ds_cnn_has_no_clone(exported: Get) -> None:

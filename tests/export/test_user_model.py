@@ -183,7 +183,7 @@ def test_what_a_pass_refuses_is_told_with_its_reason(
     (result,) = export([request], process=hil_export_process)
     error = result.error
     assert isinstance(error, StageFailed)
-    assert "'ValidateCortexMExplicitLayoutPass' pass after" in error.message
+    assert "layer 1, ExecuTorch's pass ValidateCortexMExplicitLayoutPass)" in error.message
     assert "aten::max_pool2d(" in error.message
     assert "Use the legacy layout pipeline for this model." in error.message
     assert error.stage == "lower"

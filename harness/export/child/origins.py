@@ -6,10 +6,13 @@ its place whether a decomposition made it. The rules are the NPU partitioner's (
 
 from __future__ import annotations
 
+import traceback
+
 import torch
 from executorch.exir import EdgeProgramManager
 
-from harness.export.child.partition import place, schema_name, sources_of
+from harness.export.child.partition import layer_of, place, schema_name, sources_of
+from harness.export.failures import Culprit
 from harness.export.program import LeftBy, Origin
 from harness.export.request import LOWERINGS, ExportRequest
 
@@ -64,3 +67,22 @@ def _origin(
 def _plain(name: str) -> str:
     """A copy, a functional or an inner form of an operator is the same operator."""
     return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
+
+
+def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
+    """The operator that the innermost interpreter or pass was working on when it raised, or one of
+    the exceptions that led to ``error``: they hold it as a variable of their functions."""
+    chain: list[BaseException] = [error]
+    while (before := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(before)
+    found = None
+    for each in reversed(chain):
+        for frame, _ in traceback.walk_tb(each.__traceback__):
+            nodes = [v for v in frame.f_locals.values() if isinstance(v, torch.fx.Node)]
+            found = next((n for n in nodes if n.op == "call_function"), found)
+        if found is not None:
+            break
+    if found is None:
+        return None
+    operator = schema_name(found).partition("::")[2]
+    return Culprit(operator, layer_of(found), *place(found, request.home))

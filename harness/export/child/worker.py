@@ -29,7 +29,7 @@ from harness.export.child.exported import (
     serialise,
     write_program,
 )
-from harness.export.child.origins import origins_of
+from harness.export.child.origins import culprit_of, origins_of
 from harness.export.child.own_runtime import run_with_runtime
 from harness.export.child.partition import Lines, ReportingPartitioner
 from harness.export.child.samples import (
@@ -55,6 +55,7 @@ from harness.system.files import DiskError, disk_errors, disk_full
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
+_IMAGE = 4  # dimensions
 _SEED = 0  # of weights and inputs: equal requests give equal bytes
 
 OnStage = Callable[[str], None]
@@ -124,8 +125,10 @@ class _Stages:
         except (Exception, SystemExit) as error:  # foreign code: any exception is possible
             if full := disk_full(error):
                 raise DiskError(f"exporting {self._request.model.name} ({name})", full) from error
-            users = name in _BEFORE_EXPORT and self._request.model.is_user_file
-            raise (FileRaised if users else StageFailed)(self._request, name, error) from error
+            if name in _BEFORE_EXPORT and self._request.model.is_user_file:
+                raise FileRaised(self._request, name, error) from error
+            culprit = culprit_of(self._request, error)
+            raise StageFailed(self._request, name, error, culprit) from error
 
 
 @contextmanager
@@ -263,7 +266,10 @@ def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
     module = work.module
     change: Callable[[Sample], Sample] = partial(in_layout_of, work.sets[0])
     if layout is Layout.CHANNELS_LAST:
-        module, change = module.to(memory_format=torch.channels_last), channels_last
+        change = channels_last
+        for tensor in (*module.parameters(), *module.buffers()):
+            if tensor.dim() == _IMAGE:  # a Conv3d's weight has no such format
+                tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
     work = work.in_layout(change)
     with stage("capture"):
         captured = lower.capture(module, work.sets[0])
