@@ -154,13 +154,6 @@ MORE_PLANTS = (
         "size_t n; return base64_encode((uint8_t *)room, 64, &n, (const uint8_t *)probe_model, 4);",
     ),
     _option(
-        "ring_buffer",
-        "ring_buf_put",
-        "CONFIG_RING_BUFFER",
-        "zephyr/sys/ring_buffer.h",
-        "RING_BUF_DECLARE(ring, 64); return (int)ring_buf_put(&ring, (uint8_t *)room, 4);",
-    ),
-    _option(
         "json",
         "json_obj_encode_buf",
         "CONFIG_JSON_LIBRARY",
@@ -190,45 +183,29 @@ MORE_PLANTS = (
     ),
     _plant(
         "registry_without_section",
-        None,
+        "no_definition",
         "_op_list_start",
-        ("_op_list_start",),
+        ("iterable objects of struct op",),
         ("ITERABLE_SECTION_",),
         {"src/main.c": calling(_REGISTRY, _WALK)},
         {
-            "src/ops.ld": (
-                "#include <zephyr/linker/iterable_sections.h>\nITERABLE_SECTION_RAM(op, 4)\n"
-            ),
+            "src/ops.ld": "#include <zephyr/linker/iterable_sections.h>\n"
+            "ITERABLE_SECTION_RAM(op, 4)\n",
             "CMakeLists.txt": LISTS + SOURCES + "zephyr_linker_sources(DATA_SECTIONS src/ops.ld)\n",
         },
     ),
-    ZephyrPlant(
-        "assert_in_a_fragment",
-        "assertion",
-        None,
-        "the pool is too small",
-        ("SIZEOF", "pool.ld:"),
-        ("pool.ld:",),
-        {
-            "src/pool.ld": 'ASSERT(SIZEOF(.text) < 16, "the pool is too small")\n',
-            "CMakeLists.txt": LISTS + SOURCES + "zephyr_linker_sources(SECTIONS src/pool.ld)\n",
-        },
-        {"src/pool.ld": 'ASSERT(SIZEOF(.text) > 16, "the pool is too small")\n'},
-        log_kind="unknown",
-    ),
     _plant(
         "thread_local",
-        "option_not_set",
+        "no_definition",
         "__aeabi_read_tp",
         ("thread",),
-        ("CONFIG_THREAD_LOCAL_STORAGE=y",),
+        ("Take __thread",),
         {"src/main.c": calling("static __thread int n;", "return n++;")},
-        {"prj.conf": CONF + "CONFIG_THREAD_LOCAL_STORAGE=y\n"},
-        conf=True,
+        {"src/main.c": calling("static int n;", "return n++;")},
     ),
     _plant(
         "wide_atomic",
-        "no_definition",
+        "library_not_linked",
         "__atomic_fetch_add_8",
         ("libatomic",),
         ("application",),
