@@ -107,7 +107,7 @@ def check_(elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoic
     programs = require_no_overlap(tree)
     for program in programs:
         echo(f"ok    {program}: no section lies over another at run time")
-    if not programs:
+    if not programs and not symbols:
         raise UsageError(f"{tree} has no linked program", hint="build it first", path=tree)
     if not symbols:
         return {"programs": programs}, ExitCode.PASSED

@@ -92,7 +92,9 @@ class _Group(click.Group):
         except (KeyboardInterrupt, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not is_cancelled():
                 raise
-            click.echo("hil: interrupted", err=True)
+            from harness.cli.verb import echo
+
+            echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

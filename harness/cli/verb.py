@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -95,14 +96,16 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 
 
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
-    """The message and the hint on standard error, and with ``--json`` an object on standard output.
-    How to end."""
+    """The message and the hint on standard error; with ``--json`` an object on standard output, if
+    that is not what failed. How to end."""
     shown = failure_of(error)
+    if as_json:
+        with suppress(OSError):
+            _print_json(_error_object(shown))
+            return shown.exit_code
     click.secho(plain(f"hil: error: {shown.message}"), err=True, fg="red")
     if shown.hint:
         click.echo(plain(f"hil: {shown.hint}"), err=True)
-    if as_json:
-        _print_json(_error_object(shown))
     return shown.exit_code
 
 

@@ -92,7 +92,7 @@ def test_an_operator_that_is_not_in_the_build_is_named(
     )
     result = hil("exec", "corstone-300-m55", tmp_path / "bad.pte", *inputs, "--json")
     assert result.code == 1
-    assert result.json["cause"]["kind"] == "operator_missing"
+    assert result.json["cause"]["kind"] == "runner_lacks"
     assert result.json["cause"]["facts"]["operators"] == ["cortex_m::quantized_axe.out"]
 
 

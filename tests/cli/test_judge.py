@@ -34,12 +34,12 @@ def test_a_tampered_output_is_seen_when_judged_again(hil: Hil, tmp_path: Path) -
     assert hil("judge", moved, "--json").json["cause"]["kind"] == "output_missing"
 
 
-def test_accept_shows_a_diff_and_writes_only_the_reference(hil: Hil, tmp_path: Path) -> None:
+def test_accept_shows_the_change_and_writes_only_the_reference(hil: Hil, tmp_path: Path) -> None:
     references = tmp_path / "references"
     case = f"{TARGET}/add"
     dry = hil("accept", case, "--reason", "first", "--dry-run", HIL_REFERENCES=str(references))
     assert dry.code == 0
-    assert "+++" in dry.out
+    assert f"{case}: new reference" in dry.out
     assert not references.exists()
     written = hil("accept", case, "--reason", "first", HIL_REFERENCES=str(references))
     assert written.code == 0

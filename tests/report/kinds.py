@@ -6,4 +6,5 @@ from harness.core.errors import HarnessError
 
 
 def every_kind(error: type[HarnessError]) -> set[str]:
-    return {error.kind}.union(*(every_kind(one) for one in error.__subclasses__()))
+    of_classes = {error.kind}.union(*(every_kind(one) for one in error.__subclasses__()))
+    return of_classes | {"fvp_parameter", "runner_lacks"}  # of single errors
