@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the environment for ./hil: system packages, a virtual environment, torch (CPU only), the
 # project. Called by ./hil with its folder, the environment's, what for (`run`; `dev`: the harness's
-# own tests too), and a release of ExecuTorch in place of the pinned one, or "", when there is none or
-# it is older than the files it is made from.
+# own tests too), and a release of ExecuTorch instead of the pinned one, or of Vela (vela-5.2.0), or "",
+# when there is none or it is older than the files it is made from.
 set -eu
 root=$1
 venv=$2
@@ -35,8 +35,14 @@ stamped() {
     "$root/scripts/bootstrap.sh" "$root/scripts/install-packages.sh" "$root/scripts/steps.sh" \
     "$root/scripts/$1.lock"
 }
-if stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then exit 0; fi
+if whole "$venv" && stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then
+  exit 0
+fi
 : >"$log"
+if [ -f "$venv/.hil-names" ] && ! whole "$venv"; then
+  say "${venv##*/} is damaged: its Python or a package is gone; making it again"
+  rm -rf "$venv"
+fi
 
 # --- Python, and the system packages --------------------------------------------------------
 # What a target with Linux or a checkout of ExecuTorch needs comes when one is first used
@@ -68,6 +74,9 @@ if [ "$(id -u)" -eq 0 ] || sudo -n true >/dev/null 2>&1; then
   trap 'wait "$beside" || :' EXIT
 else
   packages "$log" .
+fi
+if [ -n "${HIL_PYTHON:-}" ] && ! usable "$HIL_PYTHON"; then
+  say "HIL_PYTHON=$HIL_PYTHON is not a Python 3.10 to 3.13 with venv and ensurepip; taking another"
 fi
 python=
 for candidate in "${HIL_PYTHON:-/usr/bin/python3}" /usr/bin/python3 python3 python3.11 python3.12 \
@@ -103,7 +112,7 @@ step "installing pip" pip_install --require-hashes --no-deps -r "$state/pip.lock
 step "installing the Python packages of scripts/$purpose.lock" \
   pip_install --require-hashes --no-deps --no-build-isolation -r "$root/scripts/$purpose.lock"
 
-# --- another release of ExecuTorch ---------------------------------------------------------
+# --- another release of ExecuTorch, or of Vela -----------------------------------------------
 # With what it asks for of the compilers, and the torch that it was built with, which is the oldest
 # that it takes; the rest fits as it is locked.
 wanted_by_release() {
@@ -118,13 +127,18 @@ for wanted in m.requires("executorch"):
             print(name + version.replace(" ", ""))
 PY
 }
-if [ -n "$release" ]; then
-  step "installing ExecuTorch $release" pip_install --no-deps "executorch==$release"
-  # shellcheck disable=SC2046
-  step "installing its compilers" pip_install --no-deps $(wanted_by_release others)
-  torch=$(wanted_by_release torch)
-  torch_version=${torch:-$torch_version}
-fi
+case $release in
+  vela-*)
+    step "installing Vela ${release#vela-}" pip_install --no-deps "ethos-u-vela==${release#vela-}"
+    ;;
+  ?*)
+    step "installing ExecuTorch $release" pip_install --no-deps "executorch==$release"
+    # shellcheck disable=SC2046
+    step "installing its compilers" pip_install --no-deps $(wanted_by_release others)
+    torch=$(wanted_by_release torch)
+    torch_version=${torch:-$torch_version}
+    ;;
+esac
 
 # --- torch, CPU only ---------------------------------------------------------------------
 has_torch() {
@@ -170,5 +184,8 @@ import_once() {
 }
 [ -z "$beside" ] || wait "$beside" || exit # it has said why
 [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || step "compiling the modules that a run imports" import_once
+# The names that the environment's folder has, but those that change with a version.
+(cd "$venv"/lib/python3*/site-packages && ls | grep -v '\.dist-info$\|^__pycache__$\|^~') \
+  >"$venv/.hil-names" 2>/dev/null || :
 for held in run "$purpose"; do stamped "$held" >"$venv/.hil-stamp-$held"; done
 say "ready"

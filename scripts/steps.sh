@@ -1,5 +1,13 @@
-# Sourced by bootstrap.sh and install-packages.sh, which set $log: messages, and steps whose output
-# goes to the log.
+# Sourced by ./hil, and by bootstrap.sh and install-packages.sh, which set $log: messages, and steps
+# whose output goes to the log.
+
+# Whether an environment has its Python, and all that was installed into it.
+whole() (
+  [ -x "$1/bin/python" ] && [ -x "$1/bin/hil" ] && [ -f "$1/.hil-names" ] || exit 1
+  [ -s "$1/.hil-names" ] || exit 0
+  # shellcheck disable=SC2046
+  cd "$1"/lib/python3*/site-packages 2>/dev/null && ls -d -- $(cat "$1/.hil-names") >/dev/null 2>&1
+)
 say() { printf 'hil: %s\n' "$*"; }
 die() {
   printf 'hil: error: %s\n' "$1"

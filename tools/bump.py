@@ -52,7 +52,7 @@ FOLLOWED = {
 }
 # Packages of the compiler, each with what was found in one version of it.
 TOOLS = {
-    "ethos-u-vela": "Vela's known defects: targets/npu/defects.yaml; its summary: size/vela.py",
+    "ethos-u-vela": "known defects: targets/npu/defects.yaml; its tables: export/estimates.py",
     "tosa-tools": "TOSA's reference model, the oracle of tests/npu",
     "torchao": "the quantiser's scales: references/",
 }

@@ -32,7 +32,9 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
         )
     checkout = firmware.checkout()
     if checkout is None:
-        raise UsageError(f"{NAME} runs a checkout's jobs, and none is named", hint="--executorch")
+        raise UsageError(
+            f"{NAME} runs a checkout's jobs, and none is named", hint="--executorch DIR"
+        )
     jobs = read_jobs(checkout.root)
     chosen = jobs.select(words["only"])
     for text in jobs.differences:
@@ -43,7 +45,9 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
     else:
         shard = parse_shard(words["shard"])
         chosen = chosen[shard.number - 1 :: shard.count]
-        options = CiOptions(checkout, find_exporter(checkout.root), words["resume"])
+        options = CiOptions(
+            checkout, find_exporter(checkout.root), words["resume"], words["downloads"]
+        )
         with progress_shown() as progress:
             results = tuple(run_jobs(chosen, jobs.environment, options, progress))
         verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}

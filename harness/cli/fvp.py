@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import click
 from harness.cli.progress import progress_shown
 from harness.cli.verb import FILE, Answer, echo, verb
 from harness.core.verdict import exit_code
-from harness.run.fvp_check import check_fvps, verdicts, write_fvp_file
+from harness.run.fvp_check import check_fvps
 from harness.system.files import disk_errors, write_whole
 
 
@@ -39,13 +40,15 @@ def check(name: str | None, output: Path) -> Answer:
     with progress_shown() as progress:
         file = check_fvps(name, progress)
     with disk_errors("writing the file"):
-        write_whole(output, write_fvp_file(file))
+        write_whole(output, json.dumps(asdict(file), indent=1) + "\n")
     for each in file.fvps:
         whose = " (stand-in)" if each.stand_in else ""
         echo(f"{each.name}{whose}: {len(each.parameters)} parameters")
         for run in each.runs:
             seconds = "" if run.ending is None else f" in {run.ending.seconds:.1f} s"
             why = f": {run.cause}: {run.text}" if run.cause else ""
-            echo(f"  {run.target}/{run.model}: {run.verdict}{seconds}{why}")
+            again = "" if run.replay()[0] is run.verdict else " (the file alone shows less)"
+            echo(f"  {run.target}/{run.model}: {run.verdict}{seconds}{why}{again}")
     echo(f"wrote {output}")
-    return {"file": str(output), **asdict(file)}, exit_code(verdicts(file))
+    verdicts = (run.verdict for each in file.fvps for run in each.runs)
+    return {"file": str(output), **asdict(file)}, exit_code(verdicts)

@@ -17,7 +17,14 @@ from harness.firmware.source import FirmwareChoice
 from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
-from harness.report.terminal import Advice, advice, fault_details, judged_log_text, print_records
+from harness.report.terminal import (
+    Advice,
+    advice,
+    fault_details,
+    judged_log_text,
+    print_records,
+    write_profile,
+)
 from harness.run.accept import Only, accept_case
 from harness.run.directory import last_run
 from harness.run.judging import judge_again
@@ -124,8 +131,9 @@ _WIDEST = 300
 
 @click.command()
 @click.argument("subject", required=False, metavar="[TARGET/MODEL|RUN_DIR]")
+@click.option("--html", type=PATH, metavar="FILE", help="Draw what each layer costs, as a page.")
 @verb
-def why(subject: str | None) -> Answer:
+def why(subject: str | None, html: Path | None) -> Answer:
     """Explain the last recorded run, of a case or of any: verdict, cause, evidence, what to do.
 
     A case that ended before its program ran has no record; `hil run` said then why it did.
@@ -134,6 +142,7 @@ def why(subject: str | None) -> Answer:
     Examples:
       hil why
       hil why corstone-300-m55/ds_cnn
+      hil why corstone-300-u55-128/ds_cnn --html profile.html
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
     record = last_run(subject)
@@ -141,6 +150,9 @@ def why(subject: str | None) -> Answer:
     console = list(_console(record))
     for line in _explanation(record, explained, console):
         echo(line)
+    if html is not None:
+        write_profile(html, record)
+        echo(f"  written   {html}")
     return {
         **record.summary(),
         "time": record.time,

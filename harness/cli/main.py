@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import signals_cancel
+from harness.system.cancellation import is_cancelled, signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
@@ -58,6 +58,7 @@ _SECTIONS = {
         "zephyr": Verb("init", "zephyr", "make a Zephyr workspace for the zephyr-* targets"),
         "targets": Verb("tools", "targets", "list the targets, or all that is known of one"),
         "models": Verb("tools", "models", "list the models that come with the harness"),
+        "fvp": Verb("fvp", "fvp", "try the FVPs that are installed here"),
         "doctor": Verb("tools", "doctor", "show what can run here, and how to get what is missing"),
         "prune": Verb("tools", "prune", "make .hil smaller"),
     },
@@ -88,7 +89,9 @@ class _Group(click.Group):
         try:
             with signals_cancel():
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not is_cancelled():
+                raise
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
 

@@ -12,10 +12,11 @@ import click
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, verb
 from harness.config.npu import defects
-from harness.core.errors import MalformedFile, ToolMissing, UsageError
+from harness.core.errors import InfraError, MalformedFile, ToolMissing, UsageError
 from harness.core.safe_text import counted
 from harness.core.verdict import ExitCode
 from harness.export.localise import MOST_TRIES
+from harness.export.newest_vela import newest_vela
 from harness.export.program import Program
 from harness.judge.pte_contents import npu_streams
 from harness.npu.blob import find_blobs, read_actions, read_blob
@@ -141,8 +142,13 @@ def _estimates(program: Program) -> list[dict[str, Any]]:
     show_default=True,
     help="Maximum number of compilations by Vela.",
 )
+@click.option(
+    "--newest/--no-newest",
+    default=True,
+    help="Also compile what is left with the newest Vela of pip's index (default: yes).",
+)
 @verb
-def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
+def reduce(subject: Path, target: str | None, base: str, tries: int, newest: bool) -> Answer:
     """Reduce a program that the NPU computes wrongly to the smallest part that is still wrong.
 
     FILE.pte is one that hil exported; a MODEL, by name or as a .py file, is exported for --target.
@@ -155,11 +161,20 @@ def reduce(subject: Path, target: str | None, base: str, tries: int) -> Answer:
     """
     with progress_shown() as progress:
         program = program_of(subject, target, "hil npu reduce", progress)
-        reduced = reduce_program(program, Path(base), tries)
+        vela = None
+        if newest and program.delegates:
+            progress("looking for the newest Vela")
+            try:
+                vela = newest_vela()
+            except InfraError as error:
+                echo(f"hil: {error.message}", err=True)
+        reduced = reduce_program(program, Path(base), tries, vela)
     if reduced is None:
         echo("nothing to reduce: every delegate gives the outputs of the TOSA reference model")
         return {"reduced": None}, ExitCode.PASSED
     _print_reduced(reduced)
+    if reduced.smallest.newest:
+        echo(f"wrong with Vela {program.versions['ethos-u-vela']}, {reduced.smallest.newest}")
     place = {"delegate": reduced.delegate, "input_set": reduced.input_set}
     return {"reduced": {**place, **asdict(reduced.smallest)}}, ExitCode.FAILED
 

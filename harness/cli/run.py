@@ -33,7 +33,6 @@ from harness.report.terminal import (
     print_profile,
     print_records,
     representative,
-    write_profile,
 )
 from harness.run.pipeline import Execution, RunOptions, execute, run_cases
 from harness.run.prune import prune_when_due
@@ -82,7 +81,6 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     "follows, cmsis-nn.",
 )
 @click.option("--profile", is_flag=True, help="Also print what each layer costs.")
-@click.option("--html", type=PATH, metavar="FILE", help="Also draw the profile, as a page.")
 @click.option("--fresh", is_flag=True, help="Export anew, also what is cached and has not changed.")
 @click.option(
     "--isolate-export",
@@ -94,7 +92,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 @verb
 @exporter_option
 @firmware_options
-def run(target: str, models: tuple[str, ...], html: Path | None, **options: Any) -> Answer:
+def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
@@ -117,7 +115,7 @@ def run(target: str, models: tuple[str, ...], html: Path | None, **options: Any)
       hil run host my_model.py
       hil run host strangers_model.py --isolate-export
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
-      hil run corstone-300-u55-128 ds_cnn --profile --html profile.html
+      hil run corstone-300-u55-128 ds_cnn --profile
       hil run corstone-300-m55 ds_cnn --oracle python
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
       hil run corstone-1000-a320@xnnpack-int8 resnet8 --firmware wheel
@@ -137,21 +135,16 @@ def run(target: str, models: tuple[str, ...], html: Path | None, **options: Any)
             "--isolate-export is for the installed wheel, not for a checkout's exporter",
             hint="leave one of the two out",
         )
-    if html is not None and not run_options.profile:
-        raise UsageError("--html draws a profile", hint="add --profile")
-    return _run([Case(target, model) for model in models], run_options, html)
+    return _run([Case(target, model) for model in models], run_options)
 
 
-def _run(cases: Sequence[Case], options: RunOptions, html: Path | None) -> Answer:
+def _run(cases: Sequence[Case], options: RunOptions) -> Answer:
     with progress_shown() as progress:
         records = run_cases(cases, options, progress)
     print_records(terminal(), records)
     print_differentials(terminal(), records)
     if options.profile:
         print_profile(terminal(), records)
-    if html is not None:
-        write_profile(html, records)
-        echo(f"written: {html}")
     append_to_step_summary(summary_of_runs(map(summarise, records)), os.environ)
     prune_when_due()
     shown = representative(records)

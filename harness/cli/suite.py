@@ -58,6 +58,11 @@ from harness.suites.suites import SUITES
     is_flag=True,
     help="executorch-ci: leave out what passed for this very content of the checkout.",
 )
+@click.option(
+    "--downloads",
+    is_flag=True,
+    help="executorch-ci: run also jobs that download weights, packages or sources.",
+)
 @verb
 @exporter_option
 @firmware_options
@@ -92,8 +97,10 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
         return run_ci_jobs(firmware, words)
-    if words["only"] or words["listed"] or words["resume"]:
-        raise UsageError(f"--only, --list and --resume are for {CI_JOBS}", hint="-k selects tests")
+    if words["only"] or words["listed"] or words["resume"] or words["downloads"]:
+        raise UsageError(
+            f"--only, --list, --resume and --downloads are for {CI_JOBS}", hint="-k selects tests"
+        )
     if elf is not None and firmware != FirmwareChoice():
         raise UsageError(
             "--elf is the runner under test, so --firmware and --executorch are not",

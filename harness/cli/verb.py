@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
+from harness.system.cancellation import is_cancelled
 from harness.system.paths import hil_command
 from harness.system.unexpected import as_harness_error, traceback_of
 
@@ -52,6 +55,8 @@ def verb(function: _Verb) -> _Verb:
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click has words of its own for these; none where nobody reads (`| head`)
         except Exception as error:  # the boundary of this face
+            if is_cancelled():  # Python 3.11 makes another exception of it in a class's body
+                raise KeyboardInterrupt from error
             if click.get_current_context().find_root().obj:
                 click.echo(traceback_of(error), err=True, nl=False)
             sys.exit(print_failure(error, as_json=as_json))
@@ -60,6 +65,22 @@ def verb(function: _Verb) -> _Verb:
         sys.exit(code)
 
     return wrapped  # type: ignore[return-value]
+
+
+_DEV_FULL = os.makedev(1, 7)
+
+
+def failure_of(error: Exception) -> HarnessError:
+    """As ``as_harness_error``; a standard output that is full is named, and not a file of ours."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        output = sys.__stdout__.fileno() if sys.__stdout__ is not None else 1
+        if os.fstat(output).st_rdev == _DEV_FULL or os.fstatvfs(output).f_bavail == 0:
+            return InfraError(
+                f"writing to standard output: {error.strerror}",
+                hint="free some space on its disk, or redirect it to another one",
+                kind="disk_full",
+            )
+    return as_harness_error(error)
 
 
 def _error_object(error: HarnessError) -> dict[str, Any]:
@@ -76,7 +97,7 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     """The message and the hint on standard error, and with ``--json`` an object on standard output.
     How to end."""
-    shown = as_harness_error(error)
+    shown = failure_of(error)
     click.secho(plain(f"hil: error: {shown.message}"), err=True, fg="red")
     if shown.hint:
         click.echo(plain(f"hil: {shown.hint}"), err=True)

@@ -50,11 +50,20 @@ class Fvp(Data):
     board: Board | None = None
     npu: Npu | None = None
     macs: Text | None = None  # the name of the parameter with the NPU's MAC count
+    fast: bool = False  # the NPU's model without its cycles
 
     def __post_init__(self) -> None:
         self._check_names_of_one_board()
         self._check_macs_of_the_npu()
         self._check_addresses()
+
+    @property
+    def all_parameters(self) -> dict[str, bool | int | str]:
+        """With the NPU's arguments, for its fast mode (ExecuTorch's run_fvp.sh)."""
+        if not self.fast or self.macs is None:
+            return self.parameters
+        name = self.macs.replace("num_macs", "extra_args")
+        return {**self.parameters, name: f"{self.parameters.get(name, '')} --fast".strip()}
 
     def _check_addresses(self) -> None:
         """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""

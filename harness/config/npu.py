@@ -240,6 +240,7 @@ class Defect(Data):
     fill: Literal["other"] | None = None
     what: Text
     instead: Text | None = None
+    right_in: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.config.schema import Data, checked
+from harness.export.newest_vela import NewestVela
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 
@@ -30,7 +31,7 @@ class WrongValue(Data):
 class SmallestPart(Data):
     """``operators``: those left of ``whole``, in order. ``listing``: a line for each, with the
     tensors. ``tries``: number of compiled graphs. ``defect``: the name of a known one, or "".
-    ``files``: the written files."""
+    ``files``: the written files. ``newest``: what the newest Vela makes of it, "" if not tried."""
 
     operators: tuple[str, ...]
     whole: int
@@ -39,6 +40,7 @@ class SmallestPart(Data):
     defect: str = ""
     listing: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    newest: str = ""
 
 
 def first_wrong_value(
@@ -56,10 +58,11 @@ def smallest_part(
     *,
     tries: int,
     base: Path | None = None,
+    newest: NewestVela | None = None,
 ) -> SmallestPart | None:
     """Writes ``base``.tosa, its inputs and Vela's stream of it. Returns None when the recompiled
     graph is right for these inputs. Raises HarnessError."""
-    given = program, delegate, input_set, tries, base
+    given = program, delegate, input_set, tries, base, newest
     return _search(process, SmallestPart, "smallest_part", *given)
 
 

@@ -69,6 +69,9 @@ class FirmwareSource(ABC):
     def key(self, request: BuildRequest) -> str:
         """The cache key of the firmware of ``build``, built or not."""
 
+    def require_tools(self, request: BuildRequest) -> None:  # noqa: B027
+        """Raises ToolMissing for what a build needs, as far as it is known at once."""
+
     def check(self, request: BuildRequest) -> None:
         """Raises UsageError when there is no such runner, as far as known without any work."""
         return

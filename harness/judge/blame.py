@@ -92,7 +92,9 @@ class Blame:
         known = defects().defects.get(self.defect)
         if known is not None:
             helps = f"; what helps: {known.instead}" if known.instead else ""
-            return f"known defect `{self.defect}`: {known.what}{helps}"
+            newest = f"also in Vela {defects().seen_in[-1]}"
+            versions = f"right with Vela {known.right_in}" if known.right_in else newest
+            return f"known defect `{self.defect}`: {known.what} ({versions}){helps}"
         return "its stream does not compute what TOSA means, and no known defect fits"
 
     def _compared(self) -> str:

@@ -50,7 +50,7 @@ class NotDelivered(InfraError):
     def __init__(self, service: str, why: str) -> None:
         self.service = service
         super().__init__(
-            f"nothing was told to {service}: {why}",
+            f"not told to {service}: {why}",
             hint="`hil nightly page --tell SUITE.yaml` or `hil gate --comment` tells it once more",
         )
 

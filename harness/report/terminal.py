@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.config import strict_yaml
+from harness.core.errors import UsageError
 from harness.core.safe_text import counted, grouped, plain
 from harness.core.verdict import Verdict
 from harness.judge import npu_cost
@@ -103,7 +104,7 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     say(console, Text.assemble((title, "bold"), ran + exporter))
     others = list(dict.fromkeys(name for r in records for name in _oracle_distances(r)))
     decibels = ["dB"] if any(r.accuracy for r in records) else []
-    npu = ["npu kcyc"] if any(npu_cost.FIGURE in r.metrics for r in records) else []
+    npu = ["npu kcyc"] if estimated else []
     heads = ("LSB", *others, *decibels, *_FIGURE_COLUMNS, *npu)
     rows: list[tuple[str | Text, ...]] = []
     for record in records:
@@ -230,10 +231,13 @@ def _shared(value: int | None, total: int) -> tuple[str, str]:
     return ("", "") if value is None else (f"{value:,}", f"{value / max(total, 1):.1%}")
 
 
-def write_profile(file: Path, records: Sequence[RunRecord]) -> None:
-    """Raises DiskError."""
+def write_profile(file: Path, record: RunRecord) -> None:
+    """Raises UsageError where nothing was counted, DiskError."""
+    if not record.profile:
+        raise UsageError(f"nobody counted what {record.title} costs", hint="run it with --profile")
     values = {
-        "records": [(record.title, record.profile) for record in records if record.profile],
+        "title": record.title,
+        "rows": record.profile,
         "style": (_HERE / "page" / "night.css").read_text("utf-8"),
     }
     with disk_errors("writing the profile"):

@@ -149,8 +149,9 @@ def firmware_at(
     UsageError, and what ``borrowed`` and a build do."""
     names = commits.split("..")
     if len(names) != 2 or not all(names) or choice.root is None:
+        what = f"{commits!r} is not BASE..HEAD" if choice.root else "no checkout is named"
         raise UsageError(
-            f"two commits of a checkout are compared, and {commits!r} of {choice.root} are not",
+            f"two commits of a checkout are compared, and {what}",
             hint="--executorch DIR --commits BASE..HEAD",
         )
     top = top_of(choice.root)

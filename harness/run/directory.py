@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +33,29 @@ from harness.system.locks import claimed, in_use
 from harness.system.paths import make_runs_dir, runs_dir
 
 EXPECTED, RECORD = "expected", "record.json"
+_STAMP, _STAMPED, _STAMPS = "%Y%m%d-%H%M%S", 15, "[0-9]" * 8 + "-" + "[0-9]" * 6 + "-*"
 SEAL = "seal"  # the key of the digests in a record
 
 
 def new_run_dir(label: str) -> Path:
     """A fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
+    path = runs_dir() / f"{_stamp(runs_dir())}-{label}-{uuid.uuid4().hex[:6]}"
     in_use(path)
     with disk_errors("making the run directory"):
         make_runs_dir()
         path.mkdir()
         _remove_abandoned_fifos()
     return path
+
+
+def _stamp(runs: Path) -> str:
+    """The time, and later than every run's where the clock was set back."""
+    now = datetime.now(timezone.utc)
+    last = max((d.name[:_STAMPED] for d in runs.glob(_STAMPS)), default="")
+    with suppress(ValueError):
+        then = datetime.strptime(last, _STAMP).replace(tzinfo=timezone.utc)
+        now = max(now, then + timedelta(seconds=1)) if then > now else now
+    return now.strftime(_STAMP)
 
 
 def _remove_abandoned_fifos() -> None:
@@ -200,10 +210,11 @@ def last_run(wanted: str | None) -> RunRecord:
 
 
 def _newest_first() -> Iterator[Path]:
-    """Their names begin with the time."""
+    """Their names begin with the time, in seconds."""
     runs = runs_dir()
-    found = runs.iterdir() if runs.is_dir() else ()
-    yield from sorted((d for d in found if (d / RECORD).is_file()), reverse=True)
+    records = [d / RECORD for d in (runs.iterdir() if runs.is_dir() else ())]
+    found = ((r.parent.name[:_STAMPED], r.stat().st_mtime_ns, r) for r in records if r.is_file())
+    yield from (record.parent for *_, record in sorted(found, reverse=True))
 
 
 def _case_of(run_dir: Path) -> str | None:

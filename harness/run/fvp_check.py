@@ -6,10 +6,9 @@ nothing: paths are replaced. Whoever has it can judge each run again (``replay``
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -18,11 +17,12 @@ from harness.config.case import Case
 from harness.config.loading import load_targets
 from harness.config.schema import Data, checked
 from harness.config.target import Target
-from harness.core.errors import ToolMissing, Unknown, UsageError
+from harness.core.errors import ToolMissing, Unknown
+from harness.core.judgement import Reason
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
-from harness.log.parser import parse_console, parse_processes
+from harness.log.parser import parse_console
 from harness.run.directory import kept_expectations
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
@@ -32,13 +32,12 @@ from harness.sim.run_files import CONSOLE
 from harness.sim.simulator import simulator
 from harness.sim.transcript import Ending
 from harness.system import paths
-from harness.system.files import MALFORMED
+from harness.system.files import sha256_of
 from harness.system.progress import Progress
 from harness.system.toolchain import Tool
 
 FORMAT: Final = 1
 MODELS: Final = ("add", "ds_cnn", "resnet8")  # the runner's hello, and two networks
-_DIGEST = hashlib.sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +47,26 @@ class FvpRun(Data):
 
     target: str
     model: str
-    verdict: str
+    verdict: Verdict
     cause: str | None
     text: str | None
     argv: tuple[str, ...] = ()
     build_id: str | None = None
     console: str = ""
-    starts: tuple[int, ...] = (0,)
     ending: Ending | None = None
     outputs: tuple[tuple[str, ...], ...] = ()
     expected: tuple[tuple[str, ...], ...] = ()
 
-    def replay(self) -> tuple[str, str | None]:
+    def replay(self) -> tuple[Verdict, str | None]:
         """The verdict and the kind of its cause, from what the file holds."""
         if self.ending is None:
             return self.verdict, self.cause
-        console = self.console.encode("latin-1")
-        observation = (
-            parse_console(console)
-            if len(self.starts) == 1
-            else parse_processes(console, self.starts)
-        )
+        observation = parse_console(self.console.encode("latin-1"))
         if found := execution_cause(observation, self.ending, self.build_id):
-            return str(found[0]), str(found[1].kind)
-        return ("PASS", None) if self.outputs == self.expected else ("MISMATCH", "outputs_differ")
+            return found[0], str(found[1].kind)
+        if self.outputs != self.expected:
+            return Verdict.MISMATCH, Reason.OUTPUTS_DIFFER
+        return Verdict.PASS, None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +85,6 @@ class FvpFile(Data):
     fvps: tuple[CheckedFvp, ...]
 
 
-def read_fvp_file(path: Path) -> FvpFile:
-    """Raises UsageError."""
-    try:
-        return checked(FvpFile, json.loads(path.read_text("utf-8")))
-    except (OSError, *MALFORMED) as error:
-        raise UsageError(f"{path} is not a file of `hil fvp check`: {error}", path=path) from error
-
-
 def check_fvps(wanted: str | None, progress: Progress) -> FvpFile:
     """``wanted``: one FVP; None: all that are installed. Raises Unknown, ToolMissing."""
     chosen = _targets(wanted)
@@ -109,10 +96,9 @@ def check_fvps(wanted: str | None, progress: Progress) -> FvpFile:
             hint="`hil doctor` says where to get each; `hil standin install DIR` makes stand-ins, "
             "which $HIL_FVP_DIR may name",
         )
-    return FvpFile(
-        format=FORMAT,
-        fvps=tuple(_check(chosen[name], tool, progress) for name, tool in tools.items()),
-    )
+    fvps = [asdict(_check(chosen[name], tool, progress)) for name, tool in tools.items()]
+    text = _without_places(json.dumps(fvps), tools.values())
+    return checked(FvpFile, {"format": FORMAT, "fvps": json.loads(text)})
 
 
 def _targets(wanted: str | None) -> dict[str, list[Target]]:
@@ -140,18 +126,15 @@ def _check(targets: Sequence[Target], tool: Tool, progress: Progress) -> Checked
         version=said.version,
         sha256=said.sha256,
         parameters=said.parameters,
-        runs=tuple(_run_of(record, tool) for record in records),
+        runs=tuple(map(_run_of, records)),
     )
 
 
-def _run_of(record: RunRecord, tool: Tool) -> FvpRun:
-    cause, places = record.cause, _places(record, tool)
+def _run_of(record: RunRecord) -> FvpRun:
+    cause, case = record.cause, record.case
+    kind, text = (None, None) if cause is None else (str(cause.kind), cause.text)
     judged = FvpRun(
-        target=record.case.target,
-        model=record.case.model,
-        verdict=str(record.verdict),
-        cause=None if cause is None else str(cause.kind),
-        text=None if cause is None else _without(cause.text, places),
+        target=case.target, model=case.model, verdict=record.verdict, cause=kind, text=text
     )
     if record.run_dir is None or record.simulator is None or record.ending is None:
         return judged
@@ -160,44 +143,24 @@ def _run_of(record: RunRecord, tool: Tool) -> FvpRun:
     assert program is not None, "a run keeps what was expected of it"
     return replace(
         judged,
-        argv=tuple(_without(word, places) for word in record.simulator.argv),
+        argv=record.simulator.argv,
         build_id=None if record.expectation is None else record.expectation.build_id,
-        console=_without((run_dir / CONSOLE).read_bytes().decode("latin-1"), places),
-        starts=record.starts,
+        console=(run_dir / CONSOLE).read_bytes().decode("latin-1"),
         ending=record.ending,
         outputs=record.output_sha256,
         expected=tuple(
-            tuple(_DIGEST((program.directory / n).read_bytes()).hexdigest() for n in s.expected)
-            for s in program.sets
+            tuple(sha256_of(program.directory / name) for name in each.expected)
+            for each in program.sets
         ),
     )
 
 
-def _places(record: RunRecord, tool: Tool) -> dict[str, str]:
-    """What would tell of the machine, and what stands for it in the file."""
-    places = {
-        str(tool.path.resolve().parent): "/fvp",
-        str(tool.path.parent): "/fvp",
-        str(paths.state_dir().resolve()): "/hil",
-        str(paths.state_dir()): "/hil",
-        str(paths.data_root()): "/project",
-        str(Path.home()): "/home",
-        platform.node(): "host",
-    }
-    if record.run_dir is not None:
-        places[str(Path(record.run_dir).absolute())] = "/run"
-    return {place: word for place, word in places.items() if len(place) > 2}
-
-
-def _without(text: str, places: Mapping[str, str]) -> str:
-    for place in sorted(places, key=len, reverse=True):
+def _without_places(text: str, tools: Iterable[Tool]) -> str:
+    """Without what would tell of the machine."""
+    folders = {path.parent: "/fvp" for tool in tools for path in (tool.path, tool.path.resolve())}
+    folders |= {paths.state_dir(): "/hil", paths.state_dir().resolve(): "/hil"}
+    folders |= {paths.data_root(): "/project", Path.home(): "/home"}
+    places = {str(folder): word for folder, word in folders.items()} | {platform.node(): "host"}
+    for place in sorted((place for place in places if len(place) > 2), key=len, reverse=True):
         text = text.replace(place, places[place])
     return text
-
-
-def verdicts(file: FvpFile) -> Sequence[Verdict]:
-    return [Verdict[run.verdict] for fvp in file.fvps for run in fvp.runs]
-
-
-def write_fvp_file(file: FvpFile) -> str:
-    return json.dumps(asdict(file), indent=1) + "\n"

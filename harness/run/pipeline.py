@@ -19,7 +19,7 @@ from harness.config.case import Case, is_allowed
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.config.target import Target
-from harness.core.errors import HarnessError, NotThere, UsageError
+from harness.core.errors import HarnessError, NotThere, ToolMissing, UsageError
 from harness.core.judgement import Cause
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
@@ -162,6 +162,7 @@ def run_cases(
         ]
         for name, target in targets.items()
     }
+    missing = {name: _missing(there, sources, options) for name, there in chosen.items()}
     boards = {name: first.target for name, (first, *_) in chosen.items()}
     for each in (each for there in chosen.values() for each in there):
         for source in sources:
@@ -171,17 +172,24 @@ def run_cases(
             require_workspace(board.zephyr.board, board.cpu)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool, cancelling(pool):
 
-        def build(each: Chosen, source: FirmwareSource) -> _Runner:
+        def build(each: Chosen, source: FirmwareSource, lacks: HarnessError | None) -> _Runner:
             wanted = build_options(options.oracle)
             request = BuildRequest(each.target, each.name, checkout, wanted)
-            return _Runner(each, source, pool.submit(source.build, request, progress))
+            firmware: Future[Firmware] = Future()
+            if lacks is None:
+                firmware = pool.submit(source.build, request, progress)
+            else:
+                firmware.set_exception(lacks)
+            return _Runner(each, source, firmware)
 
         runners = {
-            name: [build(each, source) for each in there for source in sources]
+            name: [build(each, source, missing[name]) for each in there for source in sources]
             for name, there in chosen.items()
         }
         exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
-        programs = export_cases(cases, boards, progress, exporting)
+        possible = [case for case in cases if missing[case.target] is None]
+        exported = iter(export_cases(possible, boards, progress, exporting) if possible else [])
+        programs = [missing[case.target] or next(exported) for case in cases]
         if options.may_export_with_checkout and checkout is not None:
             programs = export_to_fit(
                 cases, programs, boards, checkout, sources[0], exporting, progress
@@ -206,6 +214,23 @@ def run_cases(
                 other = second_opinion(program, (own, other), pair)
             compared += [own, other]
         return compared
+
+
+def _missing(
+    chosen: Sequence[Chosen], sources: Sequence[FirmwareSource], options: RunOptions
+) -> HarnessError | None:
+    """The first tool that the runs of a target need and that is not there, before an export of a
+    minute; None where all are."""
+    try:
+        for each in chosen:
+            if options.skips_missing_fvp:
+                skip_without_fvp(each)
+            each.require()
+            for source in sources:
+                source.require_tools(BuildRequest(each.target, each.name))
+    except ToolMissing as error:
+        return error
+    return None
 
 
 def _validate(cases: Sequence[Case], options: RunOptions) -> None:

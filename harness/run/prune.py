@@ -28,6 +28,7 @@ _CACHES = (
     "firmware",
     "executorch",
     "executorch-python",
+    "executorch-ci",
     "zephyr",
     "size",
     "guest/images",

@@ -18,6 +18,7 @@ from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.export import batch, cache
 from harness.export.batch import WHEEL_OPTIONS, ExportOptions
 from harness.export.localise import SmallestPart, smallest_part
+from harness.export.newest_vela import NewestVela
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
@@ -100,7 +101,9 @@ class Reduced:
     smallest: SmallestPart
 
 
-def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
+def reduce_program(
+    program: Program, base: Path, tries: int, newest: NewestVela | None = None
+) -> Reduced | None:
     """None when every delegate computes what TOSA means, or the graph, compiled anew, does.
 
     Writes BASE.tosa, its inputs and Vela's stream of it.
@@ -114,7 +117,7 @@ def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
         return None
     with ExportProcess() as process:
         smallest = smallest_part(
-            process, program, wrong.delegate, wrong.set, tries=tries, base=base
+            process, program, wrong.delegate, wrong.set, tries=tries, base=base, newest=newest
         )
     return None if smallest is None else Reduced(wrong.delegate, wrong.set, smallest)
 

@@ -32,6 +32,7 @@ from harness.system.paths import install_command
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
+_MOST_REPORT = 65536  # bytes: a pipe holds no more
 BEGAN = "began"  # the first line of a report: the board runs the program
 # For the programs that labgrid's drivers start.
 _PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
@@ -66,11 +67,12 @@ class _Report(Companion):
         self._writer = -1
 
     def close(self) -> None:
-        """Call it when the process has ended."""
+        """Call it when the process has ended. What it started may live on and keep the pipe."""
         if self._writer >= 0:
             os.close(self._writer)
-        with open(self._reader, encoding="utf-8") as report:
-            lines = report.read().splitlines()
+        os.set_blocking(self._reader, False)
+        with open(self._reader, "rb", buffering=0) as report:
+            lines = (report.read(_MOST_REPORT) or b"").decode("utf-8", "replace").splitlines()
         self.began = BEGAN in lines
         self.problem = next((line for line in lines if line != BEGAN), None)
 

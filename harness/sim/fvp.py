@@ -54,6 +54,11 @@ class _Fvp(Simulator):
         semihosting_of(settings)  # nobody is sent to an archive that cannot be used
         return toolchain.require_fvp(settings.executable, settings.package)
 
+    def limits(self, limits: Limits, program: Path, sets: int) -> Limits:
+        from harness.sim.fvp_limits import fitting  # as in ``launch``
+
+        return fitting(limits, program, sets)
+
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         # The stand-in imports this module and needs no target.
         from harness.sim.fvp_preflight import check_parameters, version_note
@@ -69,11 +74,15 @@ class _Fvp(Simulator):
             files={FEATURES_FILE: FEATURES},
             readable=(job.elf, _root(executable), *standin),
             licence=eula_accepted(),
-            stands_in=(_NO_MODEL,) if standin else version_note(settings, tool),
+            stands_in=(
+                *((_NO_MODEL,) if standin else version_note(settings, tool)),
+                *((_FAST,) if settings.fast else ()),
+            ),
             forks=True,  # it may show its terminals
         )
 
 
+_FAST = "the NPU's model runs with --fast: its cycles are not the NPU's"
 _NO_MODEL = "no Arm model: the stand-in on QEMU, under the FVP's name"
 
 
@@ -100,7 +109,7 @@ def argv(
 ) -> tuple[str, ...]:
     names = semihosting_of(settings)
     given = {
-        **settings.parameters,
+        **settings.all_parameters,
         names.enable: 1,
         names.cwd: str(work),
         names.command_line: command_line(arguments, names.command_line_limit),

@@ -7,12 +7,12 @@ So every name is looked up before a run. What an FVP says is kept in ``.hil/fvp`
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fnmatch import filter as matching
-from functools import lru_cache
 from pathlib import Path
 
 from harness.config.fvp import Fvp
@@ -22,7 +22,7 @@ from harness.core.errors import InfraError
 from harness.system import paths
 from harness.system.call import CallFailed, call
 from harness.system.files import disk_errors, sha256_of, text_of, write_whole
-from harness.system.toolchain import Tool, stamp
+from harness.system.toolchain import Tool
 
 _QUERY_SECONDS = 120
 _LISTED = re.compile(r"^\s*([A-Za-z_][\w.\-\[\]]*)\s*=", re.MULTILINE)
@@ -41,13 +41,6 @@ class FvpDescription:
 
 def describe(program: Path, environment: Mapping[str, str]) -> FvpDescription:
     """Asks the FVP, or reads what it said before. Raises InfraError."""
-    return _describe(program, tuple(environment.items()), stamp(program))
-
-
-@lru_cache(maxsize=16)
-def _describe(
-    program: Path, environment: tuple[tuple[str, str], ...], _stamp: str
-) -> FvpDescription:
     with disk_errors(f"reading {program}"):
         digest = sha256_of(program)
     kept = paths.state_dir() / "fvp" / f"{digest}.json"
@@ -68,11 +61,10 @@ def _describe(
     return found
 
 
-def _ask(program: Path, option: str, environment: tuple[tuple[str, str], ...]) -> str:
+def _ask(program: Path, option: str, environment: Mapping[str, str]) -> str:
     """What it prints; "" when it fails, for a run shows why."""
-    words = ["env", *(f"{name}={value}" for name, value in environment), program, option]
     try:
-        return call(words, _QUERY_SECONDS)
+        return call([program, option], _QUERY_SECONDS, environment={**os.environ, **environment})
     except (CallFailed, OSError):
         return ""
 

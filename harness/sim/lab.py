@@ -41,26 +41,16 @@ class LabProblem(Exception):
     """Why there is no result, as a sentence."""
 
 
-class Report:
-    """The pipe on which ``harness.sim.board`` learns what the console cannot tell it."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def write(self, line: str) -> None:
-        os.write(self._descriptor, f"{line}\n".encode())
-
-    def problem(self, text: str) -> None:
-        line = f"hil: {text}"
-        self.write(line)
-        print(line)
+def _report(descriptor: int, line: str) -> None:
+    """To ``harness.sim.board``, which cannot trust the console."""
+    os.write(descriptor, f"{line}\n".encode())
 
 
 class Board:
-    """A board of a labgrid environment; creating it switches the power on. ``report``: takes lines.
+    """A board of a labgrid environment; creating it switches the power on. ``report``: a pipe.
     Raises LabProblem."""
 
-    def __init__(self, job: BoardJob, report: Report) -> None:
+    def __init__(self, job: BoardJob, report: int) -> None:
         self._job = job
         self.report = report
         self.target = Environment(job.lab).get_target(job.board.role)
@@ -163,7 +153,7 @@ def _listen(board: Board, job: BoardJob) -> int:
             frames = list(reader.feed(data))
             if reader.began and not began:
                 began = True
-                board.report.write(BEGAN)
+                _report(board.report, BEGAN)
             for _, kind, content in frames:
                 if kind == "L":
                     sys.stdout.buffer.write(content + b"\n")
@@ -204,19 +194,21 @@ def _late(*_: object) -> None:
 def main(file: str, descriptor: str) -> int:
     signal.signal(signal.SIGALRM, _late)
     job = checked(BoardJob, json.loads(Path(file).read_text()))
-    board, report = None, Report(int(descriptor))
+    board, report = None, int(descriptor)
     try:
         board = Board(job, report)
         status = run(board, job)
         return status if status in range(256) else 255  # of a larger one the low bits are seen
     except LabProblem as problem:
-        report.problem(str(problem))
+        line = f"hil: {problem}"
     except Exception as error:  # a boundary: labgrid's drivers raise anything
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        report.problem(f"the board cannot be driven: {text}")
+        line = f"hil: the board cannot be driven: {text}"
     finally:
         if board is not None:
             board.target.cleanup()
+    _report(report, line)
+    print(line)
     return 1
 
 

@@ -156,6 +156,10 @@ class Simulator(ABC):
         hint how to install it."""
         return toolchain.require(getattr(target.simulators, self.name).executable)
 
+    def limits(self, limits: Limits, program: Path, sets: int) -> Limits:
+        """Those of a target, for ``sets`` inferences of a program."""
+        return limits
+
     @abstractmethod
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         """How to start it. Raises UsageError for an ELF that it cannot run."""

@@ -110,11 +110,13 @@ class DiskError(InfraError):
     """What was being done, and what came of it. ``errno``: as errno.h names it, "ENOSPC"."""
 
     def __init__(self, doing: str, error: OSError) -> None:
-        place = f" ({error.filename})" if error.filename else ""
+        # of a copy the second is where it was written to (shutil.copyfile)
+        path = (disk_full(error) and error.filename2) or error.filename
+        place = f" ({path})" if path else ""
         super().__init__(
             f"{doing}: {error.strerror or error}{place}",
-            hint=disk_hint(error),
-            path=str(error.filename) if error.filename else None,
+            hint=disk_hint(error, path),
+            path=str(path) if path else None,
             kind="disk_full" if disk_full(error) else None,
         )
         self.errno = errno.errorcode.get(error.errno or 0, str(error.errno))
@@ -129,12 +131,14 @@ def is_full(folder: Path) -> bool:
     return space.f_bavail * space.f_frsize < _PIECE or bool(space.f_files and not space.f_favail)
 
 
-def disk_hint(error: OSError) -> str | None:
-    """What to do about it, if anything is known."""
-    if error.errno in _NOT_ALLOWED and isinstance(error.filename, str):
-        return _whose(Path(error.filename).absolute())
-    if error.errno == errno.ENOSPC and isinstance(error.filename, str):
-        place = Path(error.filename).absolute()
+def disk_hint(error: OSError, path: object = None) -> str | None:
+    """What to do about it, if anything is known. ``path``: which file it is about, if not the
+    error's first."""
+    path = path or error.filename
+    if error.errno in _NOT_ALLOWED and isinstance(path, str):
+        return _whose(Path(path).absolute())
+    if error.errno == errno.ENOSPC and isinstance(path, str):
+        place = Path(path).absolute()
         while not place.exists():
             place = place.parent
         space = os.statvfs(place)

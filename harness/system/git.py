@@ -127,6 +127,12 @@ def _complaint(said: bytes, status: int) -> tuple[str, str | None]:
     return lines[fatal], " ".join(lines[fatal + 1 :]) or None
 
 
+def remove_locks(git_dir: Path) -> None:
+    """Of a git that was killed. The caller knows that none is at work there. Raises OSError."""
+    for lock in (*git_dir.glob("*.lock"), *git_dir.glob("refs/**/*.lock")):
+        lock.unlink(missing_ok=True)
+
+
 def is_work_tree(folder: Path) -> bool:
     """Whether ``folder`` is the top of a work tree (a clone, a submodule, a linked worktree)."""
     return (folder / ".git").exists()
@@ -308,7 +314,7 @@ def _prepare(top: Path, folder: Path, progress: Progress) -> None:
     ours = _git_dir(folder, "--git-dir")
     with disk_errors(f"preparing the worktree of {top}"):
         # of a git that was killed: nobody else is here, we hold the lock
-        (ours / "index.lock").unlink(missing_ok=True)
+        remove_locks(ours)
 
 
 def _belongs(folder: Path, top: Path) -> bool:

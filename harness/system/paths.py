@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from harness.core.errors import ToolMissing
+from harness.core.errors import ToolMissing, UsageError
 from harness.system.settings import settings
 
 
@@ -54,15 +54,25 @@ def state_dir() -> Path:
     ``.hil`` in the current directory. Where that cannot be written (a read-only checkout, one that
     another user works in) a folder of the user's own cache. Not created here."""
     if "HIL_HOME" in os.environ:
-        return Path(os.environ["HIL_HOME"]).absolute()
+        return _one_line(Path(os.environ["HIL_HOME"]).absolute())
     said = settings()
     if said.cache is not None:
-        return said.cache
-    beside = (said.folder or Path.cwd()) / ".hil"
+        return _one_line(said.cache)
+    beside = _one_line((said.folder or Path.cwd()) / ".hil")
     place = beside if beside.exists() else beside.parent
     if os.access(place, os.W_OK | os.X_OK, effective_ids=True):
         return beside
     return _of_the_user(beside) or beside
+
+
+def _one_line(path: Path) -> Path:
+    """Raises UsageError for a name that no build tool, list or log can hold."""
+    if "\n" in str(path) or "\r" in str(path):
+        raise UsageError(
+            f"the state directory {str(path)!r} has a line break in its name",
+            hint="work in another folder, or point HIL_HOME at one",
+        )
+    return path
 
 
 def _of_the_user(beside: Path, environ: Mapping[str, str] = os.environ) -> Path | None:

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,7 @@ class ToolSpec:
     required: bool = True
     version_arguments: tuple[str, ...] = ("--version",)
     version_pattern: str = _NUMBERS
+    foreign: bool = False  # not the one that an activated environment of ours has
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ SPECS = {
         ToolSpec("ctest", "cmake"),
         ToolSpec("ninja", "ninja-build"),
         ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
-        ToolSpec("flatc", "flatbuffers-compiler"),
+        ToolSpec("flatc", "flatbuffers-compiler", foreign=True),  # of its headers' version
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
         ToolSpec("g++", "g++", version_arguments=_GCC_VERSION),
@@ -80,8 +82,8 @@ SPECS = {
 _FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
 
 
-# Ours; Zephyr's (cmake/emu/armfvp.cmake).
-_FVP_VARIABLES = ("HIL_FVP_DIR", "ARMFVP_BIN_PATH")
+FVP_VARIABLE = "HIL_FVP_DIR"
+_FVP_VARIABLES = (FVP_VARIABLE, "ARMFVP_BIN_PATH")  # the second is Zephyr's (armfvp.cmake)
 _FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
 
 
@@ -135,12 +137,19 @@ def _spec(name: str) -> ToolSpec:
 def find(name: str) -> Tool | None:
     """A tool on PATH or at a path, or None."""
     spec = _spec(name)
-    found = shutil.which(name)
+    found = _which(name, spec)
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, spec.version_arguments, spec.version_pattern, stamp(path))
+    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
     return Tool(name, path, version, note)
+
+
+def _which(name: str, spec: ToolSpec) -> str | None:
+    """Where PATH has it: the same one however hil was started."""
+    own = Path(sys.executable).parent
+    others = [f for f in os.get_exec_path() if not spec.foreign or Path(f).absolute() != own]
+    return shutil.which(name, path=os.pathsep.join(others)) or shutil.which(name)
 
 
 def require(name: str) -> Tool:
@@ -154,9 +163,10 @@ def require(name: str) -> Tool:
 def locate(name: str) -> Path:
     """The path of a tool on PATH, without its version; its package is installed where that is
     allowed. Raises ToolMissing as ``require`` does."""
-    found, spec = shutil.which(name), _spec(name)
+    spec = _spec(name)
+    found = _which(name, spec)
     if found is None and spec.package and install(spec.package):
-        found = shutil.which(name)
+        found = _which(name, spec)
     if found is None:
         own = "the target's file names it; install it, or name another program there"
         raise ToolMissing(
@@ -188,7 +198,7 @@ def find_fvp(
     )
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            version, note = _version(path, ("--version",), _FVP_VERSION, stamp(path))
+            version, note = _version(path, ("--version",), _FVP_VERSION, _stamp(path))
             return Tool(executable, path, version, note)
     return None
 
@@ -227,7 +237,7 @@ def toolchain_id(toolchain: str) -> str:
 
 def _newlib_version(compiler: Path) -> str:
     arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
-    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', stamp(compiler))
+    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _stamp(compiler))
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
@@ -260,7 +270,7 @@ def _has_libstdcxx(compiler: Path) -> bool:
 
 def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> str:
     """The version of a program that is in no list; "unknown" when it does not say."""
-    return _version(program, arguments, _NUMBERS, stamp(program))[0]
+    return _version(program, arguments, _NUMBERS, _stamp(program))[0]
 
 
 @lru_cache(maxsize=128)
@@ -274,8 +284,7 @@ def _version(
     return ("unknown", trouble) if match is None else (match[1], None)
 
 
-def stamp(path: Path) -> str:
-    """Another one if another program is put in its place."""
+def _stamp(path: Path) -> str:
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 

@@ -221,11 +221,14 @@ def test_a_missing_tool_is_named_with_its_package(
         for path in Path(directory).iterdir():
             if path.name != tool and not os.path.lexists(bin_dir / path.name):
                 (bin_dir / path.name).symlink_to(path)
-    result = hil("run", "corstone-300-m55", "add", "--json", PATH=str(bin_dir))
+    result = hil(
+        "run", "corstone-300-m55", "add", "--json", PATH=str(bin_dir), HIL_HOME=str(tmp_path)
+    )
     assert result.code == 3
     assert result.json["verdict"] == "INFRA"
     assert tool in result.json["cause"]["text"]
     assert package in result.json["cause"]["text"]
+    assert "exporting" not in result.err, "it could have been said a minute before"
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bwrap to make a small disk")
@@ -308,3 +311,17 @@ def test_a_traceback_is_for_whoever_asks(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert json.loads(done.stdout)["cause"]["kind"] == "usage"
         assert ("Traceback" in done.stderr) == bool(more)
+
+
+@pytest.mark.parametrize("words", [("targets",), ("targets", "--json"), ("judge", "console.log")])
+def test_a_full_standard_output_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    """It was "point HIL_HOME at another disk", and status 120."""
+    (tmp_path / "console.log").write_text("nothing\n")
+    with Path("/dev/full").open("wb") as full:
+        argv = [sys.executable, "-m", "harness", *words]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        "hil: error: writing to standard output: No space left on device",
+        "hil: free some space on its disk, or redirect it to another one",
+    ]

@@ -81,4 +81,6 @@ def test_a_checkout_without_workflows_is_named(small: Source) -> None:
 def test_its_options_are_not_for_suites_of_tests() -> None:
     result = CliRunner().invoke(main, ["suite", "cortex-m", "--list"])
     assert result.exit_code == 2
-    assert "--only, --list and --resume are for executorch-ci" in " ".join(result.output.split())
+    assert "--only, --list, --resume and --downloads are for executorch-ci" in " ".join(
+        result.output.split()
+    )

@@ -284,7 +284,7 @@ def test_a_night_is_told_to_whom_the_suite_names(
         there.append([row(4, "FAULT")])
         said("nightly", "page", "n4", "--tell", suite)
         chat.fails = 500
-        assert "nothing was told to json" in said("nightly", "page", "n3", "--tell", suite, code=3)
+        assert "not told to json" in said("nightly", "page", "n3", "--tell", suite, code=3)
         assert len(chat.received) == 2
 
 

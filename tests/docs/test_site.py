@@ -139,6 +139,7 @@ def test_every_setting_and_variable_is_told() -> None:
         )
     of_builds = {"HIL_ARITHMETIC", "HIL_REGION_"}  # options of the runner's CMake
     of_tests = {
+        "HIL_CI_TESTS",
         "HIL_STANDIN_RECORD",
         "HIL_STANDIN_RUNNERS",
         "HIL_BENCH_HISTORY",

@@ -142,6 +142,32 @@ def test_a_relu_of_int8_values_is_found_with_its_issue(
     export([request], process=hil_export_process)[0].unwrap()
 
 
+RELU_TWICE = """
+import torch
+class Network(torch.nn.Module):
+    def forward(self, x, y):
+        x = torch.sigmoid(x) - 0.3 * y
+        x = torch.relu(x + y)
+        x = torch.relu(x)
+        return x + y
+ModelUnderTest = Network().eval()
+torch.manual_seed(95)
+ModelInputs = (torch.randn(38), torch.randn(38))
+"""
+
+
+def test_an_operator_is_named_although_another_computes_the_same_value(
+    user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    """The second ReLU is the one that differs: its value is the first one's, and the sum after it
+    follows from what the program gives it."""
+    request = ExportRequest(user_model(RELU_TWICE), "cortex-m55")
+    error = export([request], process=hil_export_process)[0].error
+    assert isinstance(error, LoweringDiffers)
+    assert (error.operators, error.line) == (("relu",), 7)
+    assert error.known == "activation-of-int8"
+
+
 @pytest.mark.parametrize("name", FAULTS["less_accurate"])
 def test_a_fault_of_the_quantiser_shows_in_the_accuracy(
     name: str,

@@ -142,7 +142,7 @@ def test_no_network_is_blamed(
 ) -> None:
     """wav2letter's convolutions, whose values TOSA has as (1, 1, time, channels), and random
     ones."""
-    refused, known = [], []
+    refused, known, blamed = [], [], []
     for number, text in enumerate((IN_TIME, *map(_random_network, range(GRAPHS)))):
         request = ExportRequest(user_model(text, f"network{number}.py"), target)
         (result,) = export([request], process=hil_export_process)
@@ -152,7 +152,9 @@ def test_no_network_is_blamed(
         if isinstance(result.error, LoweringDiffers) and result.error.known:
             known.append(f"network {number}: {result.error.known}")
             continue
-        result.unwrap()
+        if result.error is not None:
+            blamed.append(f"network {number}: {result.error}")
     with capsys.disabled():
         print("refused:", *refused, "known:", *known, sep="\n") if refused or known else None
+    assert not blamed
     assert len(refused) <= 0.4 * GRAPHS

@@ -247,3 +247,32 @@ def test_the_doctor_shows_the_workspace_and_fails_for_what_it_lacks(
     assert "Zephyr workspace" in CliRunner().invoke(main, ["doctor"]).stdout
     monkeypatch.delenv("ZEPHYR_BASE")
     assert _hil("doctor")[1]["zephyr"] == []
+
+
+def test_the_locks_of_a_git_that_was_killed_go(remote: Path, own: Path) -> None:
+    """And a folder in which nothing but our own is, killed before its manifest was written."""
+    shutil.rmtree(own / "modules/picolibc")
+    locks = [own / "zephyr/.git/index.lock", own / "modules/cmsis/.git/HEAD.lock"]
+    for lock in locks:
+        lock.touch()
+    init(plan_init(own, "4.1.0", remote.as_uri(), packages=False), _quiet)
+    assert not any(lock.exists() for lock in locks)
+    assert not (own / "hil-manifest/unfinished").exists()
+    (own.parent / "new" / "hil-manifest").mkdir(parents=True)
+    (own.parent / "new" / "hil-manifest.lock").touch()
+    assert plan_init(own.parent / "new", "4.1.0", remote.as_uri(), packages=False)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_files_that_a_killed_git_did_not_write_are_written(
+    finished: bool, remote: Path, own: Path
+) -> None:
+    """Git takes them for deleted, and west for up to date. In a workspace that was whole once the
+    user may have deleted or edited them."""
+    (own / "modules/cmsis/README").unlink()
+    (own / "modules/picolibc/README").write_text("hal")
+    if not finished:
+        (own / "hil-manifest/unfinished").touch()
+    init(plan_init(own, "4.1.0", remote.as_uri(), packages=False), _quiet)
+    assert (own / "modules/cmsis/README").exists() != finished
+    assert (own / "modules/picolibc/README").read_text() == ("hal" if finished else "picolibc")

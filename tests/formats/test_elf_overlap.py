@@ -60,10 +60,11 @@ def test_data_that_is_copied_at_start_is_fine(tmp_path: Path) -> None:
 
 def test_two_regions_over_one_memory_are_named(tmp_path: Path) -> None:
     found = list(overlaps(read_elf(linked(tmp_path, ram="0x31000000"))))
-    assert [(f.over.name, f.under.name) for f in found] == [(".data", ".text"), (".bss", ".text")]
-    assert str(found[0]).startswith(".data (0x31000000-0x31000003) lies over .text (0x31000000-")
-    assert "4 bytes from 0x31000000 are written over it" in str(found[0])
-    assert "bytes from 0x31000004 are cleared over it" in str(found[1])
+    assert len(found) == 2
+    assert found[0].startswith(".data (0x31000000-0x31000003) lies over .text (0x31000000-")
+    assert "4 bytes from 0x31000000 are written over it" in found[0]
+    assert found[1].startswith(".bss (0x31000004-")
+    assert "bytes from 0x31000004 are cleared over it" in found[1]
 
 
 def test_overlays_that_are_copied_when_needed_are_fine(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_an_alias_is_the_same_memory(tmp_path: Path) -> None:
     elf = read_elf(linked(tmp_path, ram="0x21000000"))
     assert not list(overlaps(elf))
     found = list(overlaps(elf, lambda address: address & ~0x10000000))
-    assert [f.over.name for f in found] == [".data", ".bss"]
+    assert [text.partition(" ")[0] for text in found] == [".data", ".bss"]
 
 
 def test_an_object_file_has_no_addresses_yet(tmp_path: Path) -> None:

@@ -406,6 +406,49 @@ def test_each_planted_fault_gets_its_name(name: str) -> None:
     assert (result.cause.kind, result.cause.line) == (kind, line)
 
 
+_LICENCE = b"License checkout failed\n"
+_POWER = "hil: the board cannot be driven: its power stays off"
+_DISK = b"E [executorch:p.cpp:1 f()] s0-0.bin: no space left on the device\n"
+# What the console has, whether the guest was started, and the rest of the ending.
+WHOSE = {
+    "a simulator before its guest": (_LICENCE + GOOD_LOG, {}, "INFRA", "licence"),
+    "a guest after its first line": (GOOD_LOG + _LICENCE, {}, "FAULT", "licence"),
+    "a guest that is known to run": (_LICENCE, {"began": True}, "FAULT", "licence"),
+    "a simulator whose guest never ran": (_LICENCE, {"began": False}, "INFRA", "licence"),
+    "a native program": (_LICENCE, {"native": True}, "FAULT", "licence"),
+    "a board's process": (_POWER.encode(), {"problem": _POWER}, "INFRA", "board_unreachable"),
+    "a guest in its words": (_POWER.encode(), {}, "FAULT", "board_unreachable"),
+    "a full disk": (_DISK, {"disk_full": True}, "INFRA", "disk_full"),
+    "a guest's full disk": (_DISK, {}, "FAULT", "disk_full"),
+    "a login before the runner": (b"Login incorrect\n", {"began": False}, "INFRA", "login_refused"),
+    "a guest without a login": (b"Login incorrect\n", {"began": True}, "FAULT", "login_refused"),
+    "words that nobody knows": (b"result: -15\n", {}, "INFRA", "not_started"),
+    "words of a guest that ran": (b"result: -15\n", {"began": True}, "FAULT", "exit_status"),
+    "silence": (b"", {}, "INFRA", "not_started"),
+    "a signal before the guest": (
+        b"what()\n",
+        {"exit_status": None, "signal": 6},
+        "INFRA",
+        "not_started",
+    ),
+    "a crash amid the run": (
+        GOOD_LOG + b"terminate called after throwing an instance of 'x'\n",
+        {"exit_status": None, "signal": 6},
+        "NO_VERDICT",
+        "simulator_killed",
+    ),
+}
+
+
+@pytest.mark.parametrize("whose", WHOSE)
+def test_whose_words_they_are(whose: str) -> None:
+    log, changes, expected, kind = WHOSE[whose]
+    ending = replace(Ending(Stop.EXITED, 1, None, 0.2), **changes)
+    result = verdict(log=log, ending=ending)
+    assert result.cause is not None
+    assert (result.verdict, result.cause.kind) == (expected, kind)
+
+
 def test_the_first_failure_is_the_cause_not_the_last() -> None:
     log = (
         b"E [executorch:m.cpp:1 f()] kernel 'aten::exp.out' not found.\n"

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from harness.config.case import Case
 from harness.config.models import find_model
-from harness.core.errors import BuildError
+from harness.core.errors import BuildError, UsageError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.export.estimates import Estimate, NpuCost, NpuOperator
@@ -116,11 +116,13 @@ def test_a_profile_is_drawn_with_every_layer(tmp_path: Path) -> None:
     (estimate,) = one.program.npu_cost.estimates
     more = replace(estimate, operators=(*estimate.operators, evil))
     cost = replace(one.program.npu_cost, estimates=(more,))
-    write_profile(file, [replace(one, program=replace(one.program, npu_cost=cost))])
+    write_profile(file, replace(one, program=replace(one.program, npu_cost=cost)))
     page = file.read_text()
     assert page.count("<tr>") == 45
     assert "l39" in page
     assert "<script>" not in page
+    with pytest.raises(UsageError, match="nobody counted"):
+        write_profile(file, record())
 
 
 def test_a_place_that_the_cause_names_is_not_repeated() -> None:

@@ -15,7 +15,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.run.directory import SealBroken, load_record, new_run_dir
+from harness.run.directory import RECORD, SealBroken, _newest_first, load_record, new_run_dir
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
@@ -200,3 +200,21 @@ def test_values_of_other_types_are_no_record(run_dir: Path, name: str) -> None:
     edit(run_dir, lambda f: (f.pop("seal"), f.update({name: WRONG[name]})))
     with pytest.raises(UsageError, match="is not a run record"):
         load_record(run_dir)
+
+
+def test_a_clock_that_was_set_back_makes_no_older_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`hil why` explains the run that was made last; also of two in one second."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    (tmp_path / "runs" / "20990101-235959-later-abcdef").mkdir(parents=True)
+    (tmp_path / "runs" / "notes").mkdir()
+    made = [new_run_dir("add") for _ in range(3)]
+    assert [d.name[:15] for d in made] == [f"20990102-00000{n}" for n in range(3)]
+    for n, run_dir in enumerate([*made, tmp_path / "runs" / "20990102-000002-aaa-000000"]):
+        run_dir.mkdir(exist_ok=True)
+        (run_dir / RECORD).write_text("{}")
+        os.utime(run_dir / RECORD, (n, n))
+    assert [d.name[9:19] for d in _newest_first()] == [
+        *("000002-aaa", "000002-add", "000001-add", "000000-add"),
+    ]

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
-from harness.run.fvp_check import read_fvp_file
 from harness.suites.standin.install import install
+from tests.fvp import read_fvp_file
 
 U55 = "FVP_Corstone_SSE-300_Ethos-U55"
 

@@ -477,3 +477,39 @@ def test_nowhere_to_write(checkout: Path, elsewhere: Path) -> None:
     assert "cannot be written" in done.stderr
     assert "set XDG_CACHE_HOME to a folder that can be" in done.stderr
     assert "mkdir" not in done.stderr
+
+
+@pytest.mark.parametrize("gone", ["bin/python", "bin/hil", "lib/python3.11/site-packages/click"])
+def test_a_damaged_environment_is_said_and_made_again(checkout: Path, gone: str) -> None:
+    """A traceback, or `exec: not found`, at every later use."""
+    packages = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
+    for name in ("click", "click-8.1.dist-info", "rich"):
+        (packages / name).mkdir(parents=True)
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0
+    assert "damaged" not in bootstrap(checkout, plan=["torch"]).stderr
+    place = checkout / ".venv" / gone
+    shutil.copy(checkout / ".venv/bin/python", checkout / "stub")
+    place.rmdir() if place.is_dir() else place.unlink()
+    environment = {**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1"}
+    python = checkout / "its own python"
+    python.write_text(VENV.format(stub=checkout / "stub", python=sys.executable))
+    python.chmod(0o755)
+    environment["HIL_PYTHON"] = str(python)
+    done = subprocess.run([checkout / "hil", "x"], capture_output=True, text=True, env=environment)
+    assert ".venv is damaged: its Python or a package is gone; making it again" in done.stderr
+    assert not (packages / "rich").exists(), "it was not made again"
+
+
+def test_a_package_of_the_users_own_damages_nothing(checkout: Path) -> None:
+    packages = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "click").mkdir(parents=True)
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0
+    (packages / "torchvision").mkdir()
+    done = bootstrap(checkout, plan=["torch"])
+    assert (done.stderr, done.stdout) == ("", "hil got: doctor --json\n")
+
+
+def test_a_python_that_cannot_be_used_is_named(checkout: Path) -> None:
+    done = bootstrap(checkout, plan=["torch"], HIL_PYTHON="/usr/bin/false")
+    assert done.returncode == 0
+    assert "HIL_PYTHON=/usr/bin/false is not a Python 3.10 to 3.13" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 
 from harness.core.errors import InfraError
 from harness.system import artifact_cache
+from harness.system.files import DiskError, disk_errors
 
 
 @pytest.fixture
@@ -166,3 +169,17 @@ def test_a_folder_is_cleared_while_a_process_writes_there(tmp_path: Path) -> Non
     writer.wait()
     artifact_cache.clear(tmp_path / "there")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_without_locks_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As some servers of NFS answer."""
+
+    def flock(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(DiskError) as caught, disk_errors("building"):
+        artifact_cache.cached(tmp_path / "entry", "key", lambda _: None)
+    assert "point HIL_HOME at a local disk" in str(caught.value.hint)

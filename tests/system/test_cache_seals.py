@@ -36,6 +36,7 @@ SEALED = {
 NOT_SEALED = {
     "ccache": "ccache checks each entry itself",
     "executorch": "a build tree, see build_tree.py; the ELF is below firmware",
+    "executorch-ci": "copies of a checkout with its own builds; its files are compared each time",
     "zephyr": "a build tree, see build_tree.py; the ELF is below firmware",
     "scratch": "removed at the end of the run that made it",
 }

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from harness.system.files import DiskError, disk_errors, sha256_of, write_whole
+from harness.system.files import DiskError, disk_errors, sha256_of, whole_folder, write_whole
 
 
 def test_written_and_replaced(tmp_path: Path) -> None:
@@ -146,3 +147,25 @@ def test_a_disk_without_locks_says_what_to_do() -> None:
     with pytest.raises(DiskError) as caught, disk_errors("locking"):
         raise OSError(errno.ENOLCK, "No locks available", "/net/.hil/in_use.lock")
     assert "NFS" in str(caught.value.hint)
+
+
+def test_of_a_copy_the_full_place_is_named() -> None:
+    """shutil.copyfile's error names both, its source first."""
+    with pytest.raises(DiskError) as caught, disk_errors("copying"):
+        raise OSError(errno.ENOSPC, "No space left on device", "/a/source", None, "/full/place")
+    assert "(/full/place)" in str(caught.value)
+    assert caught.value.path == "/full/place"
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    with suppress(KeyboardInterrupt), whole_folder(out) as folder:
+        (folder / "half").touch()
+        raise KeyboardInterrupt
+    assert list(out.parent.iterdir()) == []
+    (out.parent / ".out.new").mkdir()  # of a killed writer
+    (out.parent / ".out.new" / "half").touch()
+    with whole_folder(out) as folder:
+        assert not out.exists()
+        (folder / "all").touch()
+    assert [f.name for f in out.parent.rglob("*")] == ["out", "all"]

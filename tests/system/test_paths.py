@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import ToolMissing
+from harness.core.errors import ToolMissing, UsageError
 from harness.formats.schema import PTE, load_schema
 from harness.system import paths
 from harness.system.files import DiskError, disk_errors
@@ -139,3 +139,21 @@ def test_how_hil_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert paths.hil_command() == str(paths.import_root() / "hil")
     monkeypatch.setattr(paths, "import_root", lambda: tmp_path / "site-packages")
     assert paths.hil_command() == "hil"
+
+
+@pytest.mark.parametrize("where", ["home", "folder"])
+def test_a_line_break_in_its_name_is_refused_at_once(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file of ninja's can name it: CMake then said something about a lexing error."""
+    odd = tmp_path / "two\nlines"
+    odd.mkdir()
+    monkeypatch.delenv("HIL_HOME", raising=False)
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
+    if where == "home":
+        monkeypatch.setenv("HIL_HOME", str(odd))
+    else:
+        monkeypatch.setenv("HIL_PROJECT", str(odd))
+        (odd / "hil.toml").touch()
+    with pytest.raises(UsageError, match="has a line break in its name"):
+        state_dir()

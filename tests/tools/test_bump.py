@@ -98,8 +98,8 @@ def test_a_suite_with_a_new_test_and_another_vela(tmp_path: Path) -> None:
     (new / TEST).write_text("def test_two():\n    pass\n")
     assert compared(tmp_path, new, vela="5.2.0") == [
         f"suite {TEST}: new: test_two; gone: test_one",
-        "ethos-u-vela ==5.1.0 -> ==5.2.0: Vela's known defects: targets/npu/defects.yaml; its"
-        " summary: size/vela.py",
+        "ethos-u-vela ==5.1.0 -> ==5.2.0: known defects: targets/npu/defects.yaml; its"
+        " tables: export/estimates.py",
     ]
 
 

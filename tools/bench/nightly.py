@@ -34,7 +34,7 @@ from tools.bench.ratios import MODELS, TARGET, Results
 from tools.bench.ratios import Row as Ratio
 
 _RUNS = 100_000
-_CASES = 250  # of a night
+CASES = 250  # of a night
 _REPEATS = 5
 _EMPTY = 200  # tasks of a night in which nothing is done
 _SUITE = (*MODELS, "add", "softmax", "linear")
@@ -44,7 +44,7 @@ def measure_nightly(progress: Progress) -> Results:
     with tempfile.TemporaryDirectory() as scratch:
         nights, real = _workers(Path(scratch), progress)
         rows, notes = _histories(Path(scratch), progress)
-        per_case = _overhead(Path(scratch), progress)
+        per_case = overhead(Path(scratch), progress)
         with _history(Path(scratch) / "f.db") as history:
             elsewhere = measure(Path(scratch), history, _suite, progress)
     longest = max(len(json.dumps(asdict(row))) for row in real)
@@ -120,10 +120,10 @@ class _Idle:
     def close(self) -> None: ...
 
 
-def _overhead(scratch: Path, progress: Progress) -> float:
+def overhead(scratch: Path, progress: Progress, count: int = _EMPTY) -> float:
     """Seconds for each case of a night whose cases take none: planning, keeping, telling."""
-    progress(f"a night of {_EMPTY} cases that take no time")
-    suite = _suite(tuple(f"m{i}" for i in range(_EMPTY)))
+    progress(f"a night of {count} cases that take no time")
+    suite = _suite(tuple(f"m{i}" for i in range(count)))
     with _history(scratch / "o.db") as history:
         started = time.monotonic()
         night = begin(suite, history, NightRequest())
@@ -136,7 +136,7 @@ def _overhead(scratch: Path, progress: Progress) -> float:
             Recorder(history),
             lambda *_: None,
         )
-        return (time.monotonic() - started) / _EMPTY
+        return (time.monotonic() - started) / count
 
 
 def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str]]:
@@ -144,7 +144,7 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
     among few; in PostgreSQL, too, when ``$HIL_BENCH_HISTORY`` names an empty database of one."""
     ratios, notes = [], []
     small = f"sqlite:///{scratch}/small.db"
-    _fill(small, 1)
+    fill(small, 1)
     urls = {"SQLite": f"sqlite:///{scratch}/large.db"}
     if "HIL_BENCH_HISTORY" in os.environ:
         urls["PostgreSQL"] = os.environ["HIL_BENCH_HISTORY"]
@@ -155,7 +155,7 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
     few = {verb: _cpu_seconds(words, small) for verb, words in verbs.items()}
     for name, url in urls.items():
         progress(f"writing {_RUNS} runs into {name}")
-        _fill(url, _RUNS // _CASES)
+        fill(url, _RUNS // CASES)
         ratios += [
             Ratio(
                 f"`hil {verb}` of 100,000 runs, {name}",
@@ -180,12 +180,12 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
     return ratios, notes
 
 
-def _fill(url: str, nights: int) -> None:
+def fill(url: str, nights: int) -> None:
     first = datetime(2026, 1, 1, tzinfo=timezone.utc)
     with _opened(url) as history:
         for number in range(nights):
             at = first + timedelta(days=number)
-            plan = tuple(Planned(f"t/m{i}") for i in range(_CASES))
+            plan = tuple(Planned(f"t/m{i}") for i in range(CASES))
             night = Night(f"n{number}", "bench", "bench", at.isoformat(), "h", "desk", plan)
             history.begin(night)
             history.append([empty_row(night.id, one.case, at) for one in plan])

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.core.errors import ExportError
-from harness.export.child.lower import compile_graph
+from harness.export.child.lower import compile_graph, compile_spec
 from harness.export.child.reduce import Smallest, known_vela_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import (
     CONSTANTS,
@@ -27,6 +27,7 @@ from harness.export.child.tosa_graph import (
     with_outputs,
 )
 from harness.export.localise import SmallestPart, WrongValue
+from harness.export.newest_vela import NewestVela
 from harness.export.program import Program, TensorSpec
 from harness.export.request import NpuOptions
 from harness.npu.model import Network
@@ -66,6 +67,7 @@ def smallest_part(
     input_set: int,
     tries: int,
     base: Path | None,
+    newest: NewestVela | None,
 ) -> SmallestPart | None:
     """Raises ExportError, DiskError."""
     on_stage("reduce the graph")
@@ -84,7 +86,22 @@ def smallest_part(
         known_vela_defect(graph, product, int(macs), smallest.trouble),
         _listing(graph),
         () if base is None else _write_files(smallest, options, base),
+        "" if newest is None else _by_newest(on_stage, newest, smallest, options),
     )
+
+
+def _by_newest(
+    on_stage: OnStage, newest: NewestVela, smallest: Smallest, options: NpuOptions
+) -> str:
+    """ "wrong with Vela 5.1.0, right with Vela 5.2.0"."""
+    on_stage(f"try Vela {newest.version}")
+    compiled = partial(newest.compile, flags=[*compile_spec(options).compiler_flags])
+    try:
+        trouble = npu_trial(compiled)(smallest.tosa, smallest.inputs)
+        found = "right" if trouble is None else "wrong" if trouble is smallest.trouble else trouble
+    except ExportError as error:
+        found = error.message
+    return f"{found} with Vela {newest.version}"
 
 
 def _graph(program: Program, delegate: int, input_set: int) -> tuple[bytes, list[Array]]:

@@ -11,7 +11,7 @@ import traceback
 import torch
 from executorch.exir import EdgeProgramManager
 
-from harness.export.child.partition import place, schema_name, sources_of
+from harness.export.child.partition import layer_of, place, schema_name, sources_of
 from harness.export.failures import Culprit
 from harness.export.program import LeftBy, Origin
 from harness.export.request import LOWERINGS, ExportRequest
@@ -84,6 +84,5 @@ def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
             break
     if found is None:
         return None
-    stack = list(found.meta.get("nn_module_stack", {}).values())
-    layer = stack[-1][0] if stack else ""
-    return Culprit(schema_name(found).partition("::")[2], layer, *place(found, request.home))
+    operator = schema_name(found).partition("::")[2]
+    return Culprit(operator, layer_of(found), *place(found, request.home))

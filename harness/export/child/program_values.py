@@ -80,6 +80,10 @@ class Candidates:
                 return Claim(_like(value, best[2]), best[1])
         return None
 
+    def is_own(self, region: Region, claim: Claim) -> bool:
+        """Whether the value was made from the region's own operators."""
+        return self._values[claim.number].source in region.node_names
+
     def claims(self, region: Region, value: torch.Tensor) -> tuple[list[Claim], bool]:
         """What the program may have computed instead of ``value``, and whether by its sources."""
         wanted = value.contiguous().numpy()

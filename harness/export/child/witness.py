@@ -11,6 +11,9 @@ then. The witness goes on with its own value and with four copies that differ fr
 and there; the next value may differ by as much as these copies make of it. If the next value has a
 partner only when it is computed from another value of the program, which is no other operator's,
 the operator before it is wrong. If nothing up to an output has a partner, the output decides.
+
+A partner may be another operator's value, as of a second ReLU. If the program's own value for the
+operator differs, it is tried in the same way if a later value has no partner.
 """
 
 from __future__ import annotations
@@ -43,12 +46,13 @@ _PAIRED = (torch.int8, torch.int16)
 
 @dataclass(frozen=True)
 class _Open:
-    """A value without a partner: noisy copies, and claims. ``named``: these are values that the
-    program makes with the same operators."""
+    """A value without a partner, or with another operator's as one (``borrowed``): noisy copies,
+    and claims. ``named``: these are values that the program makes with the same operators."""
 
     noisy: list[torch.Tensor]
     claims: list[Claim]
     named: bool
+    borrowed: bool = False
 
 
 class Differs(Exception):
@@ -144,7 +148,8 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         with torch.no_grad():
             self.run(*sample)
         count = len(self._regions)
-        return Witnessed(count, count - len(self._open), self._worst)
+        alone = sum(not each.borrowed for each in self._open.values())
+        return Witnessed(count, count - alone, self._worst)
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
@@ -169,6 +174,11 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
             self.paired.add(partner.number)
             self.layers.setdefault(self._candidates.name(partner.number), layer_of(region.main))
             self._worst = max(self._worst, 0 if slack else _steps(partner.value, value))
+            if region.computes and not self._candidates.is_own(region, partner):
+                claims, named = self._candidates.claims(region, value)
+                if named:
+                    exact = [partner.value] * _NOISY
+                    self._open[node] = _Open(exact, claims, named, borrowed=True)
             return partner.value
         for wrong, claim in self._claims(region) if region.computes else ():
             again = self._again(region, {wrong: claim.value})

@@ -260,6 +260,9 @@ class Bundled(FirmwareSource):
     def key(self, request: BuildRequest) -> str:
         return make_plan(request.target, request.options).key()
 
+    def require_tools(self, request: BuildRequest) -> None:
+        make_plan(request.target, request.options)
+
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
         """They take text, so that a runner has those alone which its program calls."""
         if not operators:

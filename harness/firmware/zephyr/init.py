@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from typing import Any
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
+from harness.system.artifact_cache import locked
 from harness.system.files import disk_errors, text_of, write_whole
+from harness.system.git import GitFailed, git, remove_locks
 from harness.system.process import Bounds, Stop, Watch, run
 from harness.system.progress import Progress
 
@@ -31,6 +34,7 @@ _FAILED = re.compile(r"^ERROR: update failed for projects? (.+)$", re.MULTILINE)
 _PROJECT = re.compile(rb"^=== updating (\S+)", re.MULTILINE)
 UPSTREAM = "https://github.com/zephyrproject-rtos"
 FOLDER = "hil-manifest"  # in the workspace
+_OURS = {FOLDER, f"{FOLDER}.lock"}  # made before the manifest
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-rc[0-9]+)?")
 _OLDEST = (4, 1)
 
@@ -131,7 +135,7 @@ def plan_init(
                 path=folder,
                 manifest=str(plan.manifest),
             )
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or {f.name for f in folder.iterdir()} - _OURS):
         raise UsageError(
             f"{folder} is not empty, and `hil zephyr init` did not make it",
             hint="name a new folder; a workspace of your own is examined by `hil doctor` when "
@@ -145,15 +149,32 @@ def init(plan: InitPlan, progress: Progress) -> None:
     """Makes the workspace. Raises InfraError."""
     with disk_errors("writing the workspace's manifest"):
         plan.manifest.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(plan.manifest, manifest(plan.version, plan.url))
-    for what, command in plan.steps().items():
-        _step(plan, what, command, progress)
+        with locked(plan.manifest.parent):
+            unfinished = plan.manifest.with_name("unfinished")  # this one was never whole
+            if not plan.manifest.is_file():
+                unfinished.touch()
+            write_whole(plan.manifest, manifest(plan.version, plan.url))
+            for depth in ("zephyr", "modules/*", "modules/*/*", "modules/*/*/*"):
+                for git_dir in plan.folder.glob(f"{depth}/.git"):
+                    _repair(git_dir, half_written=unfinished.exists())
+            for what, command in plan.steps().items():
+                _step(plan, what, command, progress)
+            unfinished.unlink(missing_ok=True)
     if not is_zephyr(plan.base):
         raise InfraError(
             f"west ended well, and {plan.base} is not Zephyr",
             hint=f"see what {plan.url}/zephyr has under the tag v{plan.version}",
             path=plan.base,
         )
+
+
+def _repair(git_dir: Path, *, half_written: bool) -> None:
+    """After a kill, which west's git did not survive: its locks, and files that it did not write.
+    Another one's edits are kept."""
+    remove_locks(git_dir)
+    if half_written:
+        with suppress(GitFailed):  # no commit yet
+            git(git_dir.parent, "reset", "--hard", "--quiet")
 
 
 def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress) -> None:

@@ -40,14 +40,15 @@ _FUNCTION = r"(?ms)^{}\(\) \{{.*?^\}}$"  # of a shell script; all of it if it ha
 @dataclass(frozen=True, kw_only=True)
 class Listed(Data):
     """A row of jobs.yaml. ``overlay``: jobs with the same one share a copy of the checkout with its
-    builds. ``packages``: Python packages that the job's own set-up would have installed."""
+    builds. ``packages``: Python packages that the job's own set-up would have installed.
+    ``downloads``: why it needs the network while it runs."""
 
     commands: Text
     overlay: Text = "cortex-m55"
     simulates: bool = True
     packages: tuple[Text, ...] = ()
-    files: tuple[Text, ...] = ()
     cannot: Text | None = None
+    downloads: Text | None = None
     note: Text | None = None
 
 
@@ -123,10 +124,8 @@ class Jobs:
         Raises UsageError for one that no job has."""
         for pattern in patterns:
             if not any(_matches(job.name, pattern) for job in self.jobs):
-                reason = next((r for n, r in self.aside.items() if _matches(n, pattern)), "")
                 raise UsageError(
-                    f"no job of the checkout's Arm CI matches {pattern!r}"
-                    + (f": {reason}" if reason else ""),
+                    f"no job of the checkout's Arm CI matches {pattern!r}",
                     hint="--list names all jobs",
                 )
         chosen = (j for j in self.jobs if any(_matches(j.name, p) for p in patterns))
@@ -144,7 +143,7 @@ def read_jobs(root: Path, path: Path = _LIST) -> Jobs:
     found: list[Job] = []
     aside: dict[str, str] = {}
     for workflow in known.workflows:
-        for name, place, script in _arm_jobs(root, workflow, known.images):
+        for name, place, script in _read(root, workflow, known.images):
             if reason := next((r for p, r in known.aside.items() if fnmatchcase(name, p)), ""):
                 aside[name] = reason
             else:
@@ -152,6 +151,17 @@ def read_jobs(root: Path, path: Path = _LIST) -> Jobs:
                 found.append(Job(name, place, script, _digest(root, script), listed))
     gone = tuple(name for name in known.jobs if name not in {job.name for job in found})
     return Jobs(tuple(found), aside, gone, known.environment)
+
+
+def _read(root: Path, workflow: str, images: str) -> list[tuple[str, str, str]]:
+    try:
+        return list(_arm_jobs(root, workflow, images))
+    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"{root / _FOLDER / workflow} is not a workflow file that can be read: {error}",
+            hint="--executorch names a whole checkout of ExecuTorch, with its .github folder",
+            path=root,
+        ) from error
 
 
 def _arm_jobs(root: Path, workflow: str, images: str) -> Iterator[tuple[str, str, str]]:
@@ -179,19 +189,8 @@ def _filled(script: str, values: Mapping[str, Any]) -> str:
 
 
 def _workflow(root: Path, name: str) -> tuple[str, Any]:
-    path = root / _FOLDER / name
-    try:
-        text = path.read_text("utf-8")
-        document = yaml.safe_load(text)
-        if not all(isinstance(job, dict) for job in document["jobs"].values()):
-            raise TypeError("a job is not a mapping")
-    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(
-            f"{path} is not a workflow file that can be read: {error}",
-            hint="--executorch names a whole checkout of ExecuTorch, with its .github folder",
-            path=path,
-        ) from error
-    return text, document
+    text = (root / _FOLDER / name).read_text("utf-8")
+    return text, yaml.safe_load(text)
 
 
 def _defaults(workflow: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from harness.firmware.executorch.checkout import Checkout
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import Job, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
-from harness.suites.ci.workspace import CiWorkspace, lay_workspace
+from harness.suites.ci.workspace import CiWorkspace, lay_workspace, place_of
 from harness.suites.standin.record import RECORD
 from harness.system import artifact_cache, paths
 from harness.system.files import disk_errors, write_whole
@@ -33,6 +33,7 @@ from harness.system.git import shown
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.progress import Progress
 
+NOT_YET = "not run yet"
 _BOUNDS = Bounds(host_seconds=6 * 3600, stall_seconds=1800)
 _STEP = re.compile(rb"^\[\d+/\d+\]|\[ *\d+%\]", re.MULTILINE)  # of ninja, of pytest
 _ERROR = re.compile(r"(?i)\berror\b|\bfailed\b|not found|no such file")
@@ -41,11 +42,13 @@ _MOST_EDITS = 5  # that a note names
 
 @dataclass(frozen=True)
 class CiOptions:
-    """``resume``: what passed for this very content of the checkout is not run again."""
+    """``resume``: what passed for this very content of the checkout is not run again.
+    ``downloads``: jobs may use the network."""
 
     checkout: Checkout
     exporter: CheckoutExporter
     resume: bool = False
+    downloads: bool = False
 
 
 def run_jobs(
@@ -69,9 +72,7 @@ def kept_results(jobs: Iterable[Job], checkout: Checkout) -> tuple[JobResult, ..
     """The kept result of each job; of the others, why there is none."""
     store = _store(checkout)
     return tuple(
-        _kept(store, job)
-        or _not_run(job, checkout, _prevented(job, checkout.root) or ("not run yet",))
-        for job in jobs
+        _kept(store, job) or _not_run(job, checkout, _prevented(job) or (NOT_YET,)) for job in jobs
     )
 
 
@@ -89,11 +90,11 @@ def _kept(store: Path, job: Job) -> JobResult | None:
     return None
 
 
-def _prevented(job: Job, root: Path) -> tuple[str, ...]:
+def _prevented(job: Job, *, downloads: bool = False) -> tuple[str, ...]:
     """Why a job cannot run on this machine."""
-    if job.listed.cannot:
-        return (job.listed.cannot,)
-    reasons = [f"needs {name}" for name in job.listed.files if not Path(root, name).exists()]
+    reasons = [job.listed.cannot] if job.listed.cannot else []
+    if job.listed.downloads and not downloads:
+        reasons.append(f"{job.listed.downloads}: --downloads runs it all the same")
     for package in job.listed.packages:
         try:
             version(package)
@@ -111,18 +112,21 @@ def _run(
     job: Job, environment: Sequence[Replaced], options: CiOptions, progress: Progress
 ) -> JobResult:
     checkout = options.checkout
-    if reasons := _prevented(job, checkout.root):
+    if reasons := _prevented(job, downloads=options.downloads):
         return _not_run(job, checkout, reasons)
     progress(f"{job.name}: preparing")
-    workspace = lay_workspace(checkout, options.exporter, job.listed.overlay)
     folder = paths.state_dir() / "executorch-ci" / "runs" / job.name.replace("/", "+")
     steps, provided = job.steps(environment)
     with disk_errors("running a job"):
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "record").mkdir(parents=True)
         (folder / "job.sh").write_text(f"set -euo pipefail\n{steps}")
-    started = time.monotonic()
-    ended = _script(job, folder, workspace, progress)
+    waiting = f"{job.name}: waiting for another job in its copy of the checkout"
+    place = place_of(checkout, job.listed.overlay)
+    with artifact_cache.locked(place, on_wait=lambda: progress(waiting)):
+        workspace = lay_workspace(checkout, options.exporter, place)
+        started = time.monotonic()
+        ended = _script(job, folder, workspace, progress)
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")
     reasons = doubts(calls, tests, folder / "record", simulates=job.listed.simulates)
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
@@ -157,22 +161,20 @@ def _script(job: Job, folder: Path, workspace: CiWorkspace, progress: Progress) 
         if step := _STEP.findall(data):
             progress(f"{job.name} {step[-1].decode().strip('[]')}")
 
-    waiting = f"{job.name}: waiting for another job in its copy of the checkout"
     own = {
         RECORD: str(folder / "record"),
         recorder.TESTS: str(folder / "tests.jsonl"),
         # what a file of tests lacks, torchaudio for example, does not keep the others from running
         "PYTEST_ADDOPTS": f"-p {recorder.__name__} --continue-on-collection-errors",
     }
-    with artifact_cache.locked(workspace.root.parent, on_wait=lambda: progress(waiting)):
-        return run(
-            ["bash", str(folder / "job.sh")],
-            cwd=workspace.root,
-            environment={**workspace.environment, **own},
-            console=folder / "job.log",
-            bounds=_BOUNDS,
-            watch=Watch(watch),
-        )
+    return run(
+        ["bash", str(folder / "job.sh")],
+        cwd=workspace.root,
+        environment={**workspace.environment, **own},
+        console=folder / "job.log",
+        bounds=_BOUNDS,
+        watch=Watch(watch),
+    )
 
 
 def _notes(job: Job, checkout: Checkout) -> Iterator[str]:

@@ -31,6 +31,7 @@ from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors, write_whole
 from harness.system.git import files, files_below, is_work_tree
+from harness.system.locks import in_use
 
 _MANIFEST = ".copied"
 _CMAKE = """\
@@ -59,10 +60,16 @@ class CiWorkspace:
     environment: Mapping[str, str]
 
 
-def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, overlay: str) -> CiWorkspace:
+def place_of(checkout: Checkout, overlay: str) -> Path:
+    """The folder of a workspace. It has to be locked by who lays it out and works in it."""
+    tree = paths.cache_dir("executorch-ci") / key_of([str(checkout.root)])[:12]
+    in_use(tree)
+    (tree / overlay).mkdir(parents=True, exist_ok=True)
+    return tree / overlay
+
+
+def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, place: Path) -> CiWorkspace:
     """Makes or renews the copy. Raises DiskError, GitFailed, ToolMissing."""
-    key = key_of([str(checkout.root)])[:12]
-    place = paths.cache_dir("executorch-ci") / key / overlay
     root, commands = place / "executorch", place / "bin"
     with disk_errors("copying the checkout"):
         copy_sources(checkout.root, root)
@@ -85,20 +92,17 @@ def copy_sources(source: Path, root: Path) -> None:
         (root / name).unlink(missing_ok=True)
     for name in sorted(names):
         original, copy = source / name, root / name
-        if not _equal(original, copy):
+        if (not copy.is_symlink() and not copy.exists()) or _stamp(original) != _stamp(copy):
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.unlink(missing_ok=True)
             shutil.copy2(original, copy, follow_symlinks=False)
     write_whole(manifest, "\n".join(sorted(names)))
 
 
-def _equal(original: Path, copy: Path) -> bool:
-    """By size and time, which copying keeps."""
-    try:
-        a, b = original.lstat(), copy.lstat()
-    except FileNotFoundError:
-        return False
-    return (a.st_mode, a.st_size, a.st_mtime_ns) == (b.st_mode, b.st_size, b.st_mtime_ns)
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Copying keeps it."""
+    stat = path.lstat()
+    return stat.st_mode, stat.st_size, stat.st_mtime_ns
 
 
 def _write_cmake(path: Path, checkout: Checkout, root: Path) -> None:
@@ -144,6 +148,4 @@ def _environment(root: Path, commands: Path, exporter: CheckoutExporter) -> dict
         "EXECUTORCH_ROOT": str(root),
         RUNNERS_VARIABLE: str(root),
         "HIL_HOME": str(paths.state_dir()),
-        "HOME": os.environ.get("HOME", str(root)),
-        "LC_ALL": "C.UTF-8",
     }

@@ -78,7 +78,7 @@ class Application:
                 f"it has a pointer-authentication instruction in {place}, which a Cortex-M55 does "
                 "not have"
             )
-        yield from map(str, overlaps(self.elf, _memory))
+        yield from overlaps(self.elf, _memory)
         segments = [segment for segment in self.elf.segments if segment.size]
         for segment in segments:
             for address in sorted({segment.load, segment.run}):

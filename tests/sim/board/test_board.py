@@ -28,6 +28,7 @@ from harness.firmware.source import BuildRequest, source_named
 from harness.firmware.sources.bundled import make_plan
 from harness.judge.ending import execution_cause
 from harness.log.events import Kind
+from harness.log.parser import parse_console
 from harness.run.judging import ending
 from harness.sim.board import SIMULATOR, what_board_lacks
 from harness.sim.simulation import simulate
@@ -135,6 +136,18 @@ def test_a_board_is_flashed_run_and_read(bench: Bench, undisturbed: Transcript) 
     assert transcript.simulator.name is SimulatorName.BOARD
     assert any("QEMU's netduinoplus2" in text for text in transcript.stands_in)
     assert b"@0000B" in (transcript.run_dir / "work" / "serial.log").read_bytes()
+
+
+def test_a_program_cannot_speak_for_the_board(bench: Bench, undisturbed: Transcript) -> None:
+    """What the process that drives the board reports goes through a pipe of its own."""
+    end = undisturbed.ending
+    assert (end.began, end.problem) == (True, None)
+    line = b"hil: the serial line broke off: x\n"
+    observation = parse_console(undisturbed.console() + line)
+    forged = replace(undisturbed, observation=observation)
+    cause = found(bench, forged)
+    assert cause is not None
+    assert cause[:2] == (Verdict.FAULT, Kind.BOARD_LOST)
 
 
 FAULTS = [

@@ -131,8 +131,11 @@ def test_cmake_gets_the_definitions_when_it_configures(ci: Ci) -> None:
     ("listed", "reason"),
     [
         ({"cannot": "its weights are elsewhere"}, "its weights are elsewhere"),
+        (
+            {"downloads": "its weights come from elsewhere"},
+            "its weights come from elsewhere: --downloads runs it all the same",
+        ),
         ({"packages": ["no-such-package"]}, "needs the Python package no-such-package"),
-        ({"files": ["third-party/gone"]}, "needs third-party/gone"),
     ],
 )
 def test_a_job_that_cannot_run_says_why(ci: Ci, listed: dict[str, Any], reason: str) -> None:
