@@ -44,13 +44,13 @@ def known_lowerings() -> dict[str, KnownLowering]:
     return checked_document(_KnownLowerings, read(file)).lowerings
 
 
-def find_known(operators: Collection[str], compile_target: str, text: str) -> str:
-    """The name of the first that fits, or "". ``operators``: those that may be at fault, ``text``:
-    of the exception, or the stage whose result differs."""
+def find_known(operators: Collection[str], compile_target: str, text: str = "") -> str:
+    """The name of the first that fits, or "". ``operators``: those that may be at fault; ``text``:
+    of an exception, "" for a result that differs."""
     for name, known in known_lowerings().items():
         fits = any(fnmatch(compile_target, pattern) for pattern in known.targets)
-        says = known.message is None or re.search(known.message, text)
-        named = all(set(each.split("|")) & set(operators) for each in known.operators)
-        if fits and says and named:
+        says = re.search(known.message, text) if known.message else not text
+        met = all(set(each.split("|")) & set(operators) for each in known.operators)
+        if fits and says and met:
             return name
     return ""

@@ -12,22 +12,16 @@ from harness.config.strict_yaml import read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal(Data):
-    why: Text
-    instead: Text
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Refusals(Data):
-    refusals: dict[Text, Refusal]
+    refusals: dict[Text, dict[Text, Text]]
 
 
 @cache
-def refusals() -> dict[str, Refusal]:
+def refusals() -> dict[str, dict[str, str]]:
     file = Path(__file__).with_name("npu_refusals.yaml")
     return checked_document(_Refusals, read(file)).refusals
 
 
 def way_round(why: str) -> str:
     """Of the first row that fits the partitioner's reason, or ""."""
-    return next((each.instead for each in refusals().values() if re.search(each.why, why)), "")
+    return next((r["instead"] for r in refusals().values() if re.search(r["why"], why)), "")

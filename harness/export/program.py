@@ -198,11 +198,6 @@ class CpuOperator:
     instructions: tuple[int, ...] = ()
     conversions: tuple[int, ...] = ()
 
-    def with_instructions(
-        self, instructions: tuple[int, ...], conversions: tuple[int, ...]
-    ) -> CpuOperator:
-        return replace(self, instructions=instructions, conversions=conversions)
-
     def __str__(self) -> str:
         """ "avg_pool2d (layer pool, ds_cnn.py:74)"."""
         places = [f"layer {self.layer}"] if self.layer else []

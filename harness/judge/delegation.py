@@ -6,7 +6,7 @@ Pure. The reasons are those of ``harness.export.child.partition``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.config.budgets import Budgets
@@ -28,29 +28,19 @@ class OnCpu:
     converted: float | None
 
     def describe(self) -> str:
-        shares = ""
+        parts = [self.operator.why or "ExecuTorch gives no reason"]
         if self.share is not None and self.converted is not None:
             shares = f"{100 * self.share:.0f} % of the CPU's instructions"
             if self.converted > self.share:
                 shares += f", {100 * self.converted:.0f} % with its conversions"
-            shares += "; "
-        way = way_round(self.operator.why)
-        return f"{self.operator}: {shares}{self.operator.why or 'ExecuTorch gives no reason'}" + (
-            f" (what helps: {way})" if way else ""
-        )
+            parts.insert(0, shares)
+        helps = f" (what helps: {way})" if (way := way_round(self.operator.why)) else ""
+        return f"{self.operator}: {'; '.join(parts)}{helps}"
 
     def summary(self) -> dict[str, Any]:
-        operator = self.operator
-        return {
-            "operator": operator.operator,
-            "layer": operator.layer,
-            "file": operator.file,
-            "line": operator.line,
-            "why": operator.why,
-            "instead": way_round(operator.why),
-            "share": self.share,
-            "share_with_conversions": self.converted,
-        }
+        way, shares = way_round(self.operator.why), {"share": self.share}
+        shares["share_with_conversions"] = self.converted
+        return {**asdict(self.operator), "instead": way, **shares}
 
 
 def on_cpu(delegation: Delegation, ticks: Iterable[OpTicks]) -> list[OnCpu]:

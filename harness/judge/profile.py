@@ -18,21 +18,13 @@ _DRIVER = "EthosUBackend"
 @dataclass(frozen=True)
 class ProfileRow:
     """``layer``: the path of a module, "" where none is known. ``instructions``: of the CPU, for a
-    delegate those of its driver; ``cycles``: of the NPU."""
+    delegate those of its driver; ``cycles``: of the NPU; 0: it has none of them."""
 
     layer: str
     operator: str
     calls: int
-    instructions: int | None = None
-    cycles: int | None = None
-
-    @property
-    def cpu(self) -> int:
-        return self.instructions or 0
-
-    @property
-    def npu(self) -> int:
-        return self.cycles or 0
+    instructions: int = 0
+    cycles: int = 0
 
 
 def profile(
@@ -57,5 +49,5 @@ def profile(
         on_npu.setdefault((operator.layer, operator.operator), []).append(operator.cycles)
     rows = [ProfileRow(*key, len(values), sum(values)) for key, values in on_cpu.items()]
     rows += [ProfileRow(*key, len(v), cycles=sum(v)) for key, v in on_npu.items()]
-    most = sum(r.cpu for r in rows) or 1, sum(r.npu for r in rows) or 1
-    return sorted(rows, key=lambda row: -max(row.cpu / most[0], row.npu / most[1]))
+    cpu, npu = sum(r.instructions for r in rows) or 1, sum(r.cycles for r in rows) or 1
+    return sorted(rows, key=lambda row: -max(row.instructions / cpu, row.cycles / npu))

@@ -137,6 +137,7 @@ _STATUS: Final = {
     8: "an ECC fault of its memory",
     9: "a branch that leads out of the commands",
 }
+_NO_PROGRAM: Final = "no program is there: it was not loaded to that place, or is not aligned"
 _BUS_ABORT, _INTERFACE, _CHANNEL = 2, 11, 12  # the places of their bits
 _CHANNELS: Final = {
     0: "reading a command",
@@ -205,6 +206,8 @@ class Matches:
         if found := table("errors").first(message):
             kind = Kind(found[0].kind)
             facts |= named_groups(found[1])
+        if "identifier" in facts:
+            facts[MEANING] = _NO_PROGRAM
         self.add(kind, number, message, facts)
 
     def add(

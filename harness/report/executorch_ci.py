@@ -55,7 +55,7 @@ def _cells(result: JobResult) -> tuple[str, ...]:
 def write_page(path: Path, results: Sequence[JobResult]) -> None:
     """Raises DiskError, ToolMissing."""
     tools = ("qemu-system-arm", "arm-none-eabi-gcc")
-    remarks = {result.name: "; ".join(result.reasons or result.notes[:1]) for result in results}
+    remarks = {result.name: "; ".join(result.reasons or result.notes) for result in results}
     values = {
         "rows": [(result, _cells(result), remarks[result.name]) for result in results],
         "ran": sum(result.verdict is not JobVerdict.NOT_RUN for result in results),

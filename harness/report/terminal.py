@@ -214,7 +214,7 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
             continue
         table = columns("layer", "operator", ">instructions", ">share", ">npu cycles", ">share")
         table.title, table.title_justify = Text(record.title), "left"
-        cpu, npu = sum(row.cpu for row in rows), sum(row.npu for row in rows)
+        cpu, npu = sum(row.instructions for row in rows), sum(row.cycles for row in rows)
         for row in rows[:_MOST_ROWS]:
             figures = (*_shared(row.instructions, cpu), *_shared(row.cycles, npu))
             times = f" x{row.calls}" if row.calls > 1 else ""
@@ -227,8 +227,8 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
             say(console, "npu cycles are Vela's estimate, and no part of the instructions", "dim")
 
 
-def _shared(value: int | None, total: int) -> tuple[str, str]:
-    return ("", "") if value is None else (f"{value:,}", f"{value / max(total, 1):.1%}")
+def _shared(value: int, total: int) -> tuple[str, str]:
+    return (f"{value:,}", f"{value / total:.1%}") if value else ("", "")
 
 
 def write_profile(file: Path, record: RunRecord) -> None:

@@ -82,7 +82,11 @@ class _Worker:
         self._compared: list[Compared] = []  # by the current test
 
     def pytest_collection(self) -> None:
-        prepare_torchvision()
+        """Before a test of the suite imports torchvision."""
+        if find_spec("torchvision") is not None:
+            from harness.export.child.source import torchvision_schemas  # imports torch
+
+            torchvision_schemas()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
@@ -138,14 +142,6 @@ class Compared(NamedTuple):
 
     difference: float
     constant: bool
-
-
-def prepare_torchvision() -> None:
-    """Before a test of the suite imports torchvision."""
-    if find_spec("torchvision") is not None:
-        from harness.export.child.source import torchvision_schemas  # imports torch
-
-        torchvision_schemas()
 
 
 def observe_comparisons(tester_module: Any, compared: list[Compared]) -> None:

@@ -77,7 +77,7 @@ def test_the_told_rule_is_true(user_model: Write, exported: Callable[..., Progra
     for number, (name, row) in enumerate(refusals().items()):
         breaks, keeps = first + 2 * number, first + 2 * number + 1
         assert breaks in kept, f"{name}: {_LINES[2 * number]} is on the NPU"
-        assert way_round(kept[breaks].why) == row.instead, kept[breaks].why
+        assert way_round(kept[breaks].why) == row["instead"], kept[breaks].why
         assert keeps not in kept, f"{name}: {kept[keeps]}"
         assert kept[breaks].instructions
         assert kept[breaks].file == "mine.py"

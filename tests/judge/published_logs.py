@@ -251,4 +251,36 @@ PUBLISHED: dict[str, Row] = {
         "test_failed",
         3,
     ),
+    # pytorch/executorch issues 2533, 1287, 7568; ultralytics pull request 24171
+    "what is in memory is no program": (
+        b"I executorch:main.cpp:68] Model PTE file loaded. Size: 960 bytes.\n"
+        b"E executorch:program.cpp:108] Program identifier 'Xyz0' != expected 'ET12'\n"
+        b"F executorch:result.h:165] In function CheckOk(), assert failed: hasValue_\n",
+        "FAULT",
+        "bad_program",
+        2,
+    ),
+    "an operator is missing on Android": (
+        b"11-24 09:35:11.099: I/ETLOG(3388): Missing operator: [4] aten::native_dropout.out\n"
+        b"11-24 09:35:11.101: F/ETLOG(3388): Loading of method forward failed with status 0x14\n",
+        "FAULT",
+        "operator_missing",
+        1,
+    ),
+    "an FVP without a word of the program": (
+        b"telnetterminal0: Listening for serial connection on port 5000\n\n"
+        b"    Ethos-U rev 136b7d75 --- Apr 12 2023 13:44:01\n" + LIMIT,
+        "HANG",
+        "wall_limit",
+        4,
+    ),
+    "a planned buffer beyond the pool of Zephyr's sample": (
+        ZEPHYR
+        + b"E [executorch:memory_allocator.h:105 allocate()] Memory allocation failed: 6144000B "
+        b"requested (adjusted for alignment), 2000B available\nF [executorch:main.cpp:219 main()] "
+        b"In function main(), assert failed (buffer != nullptr): Could not allocate memory\n",
+        "FAULT",
+        "allocation_failed",
+        2,
+    ),
 }

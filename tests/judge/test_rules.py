@@ -418,6 +418,12 @@ WHOSE = {
     "a native program": (_LICENCE, {"native": True}, "FAULT", "licence"),
     "a board's process": (_POWER.encode(), {"problem": _POWER}, "INFRA", "board_unreachable"),
     "a guest in its words": (_POWER.encode(), {}, "FAULT", "board_unreachable"),
+    "a guest before the harness": (
+        b"hil: the board cannot be driven: x\nhil: the board said nothing for 20 s\n",
+        {"problem": "hil: the board said nothing for 20 s"},
+        "FAULT",
+        "board_unreachable",
+    ),
     "a full disk": (_DISK, {"disk_full": True}, "INFRA", "disk_full"),
     "a guest's full disk": (_DISK, {}, "FAULT", "disk_full"),
     "a login before the runner": (b"Login incorrect\n", {"began": False}, "INFRA", "login_refused"),

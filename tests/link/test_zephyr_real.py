@@ -19,6 +19,7 @@ from harness.link.reduce import reduce_build
 from tests.link.real_zephyr import needs_zephyr, west_build, write_sample
 from tests.link.test_zephyr_logs import assert_stop_explained
 from tests.link.zephyr_plants import PLANTS, ZephyrPlant
+from tests.link.zephyr_plants_more import MORE_PLANTS
 from tests.link.zephyr_stops import STOPS, ZephyrStop
 
 pytestmark = needs_zephyr
@@ -42,7 +43,7 @@ def _assert_explained(failure: Failure, plant: ZephyrPlant) -> None:
         assert words in failure.fix, failure.fix
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+@pytest.mark.parametrize("plant", [*PLANTS, *MORE_PLANTS], ids=lambda plant: plant.name)
 def test_a_plant_is_explained_reduced_and_fixed(
     plant: ZephyrPlant, root: Path, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
     def __init__(self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: Lines) -> None:
         super().__init__(spec)
         self._quantised = quantised
+        self._named = {node.name: node for node in quantised.nodes}
         self._lines = lines
         self._nodes: tuple[_Node, ...] = ()
 
@@ -82,20 +83,16 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
 
     def refused(self) -> tuple[CpuOperator, ...]:
         """Those without instructions: of a program that was not made."""
-        nodes = {node.name: node for node in self._quantised.nodes}
         return tuple(
-            self._described(nodes[each.source], each.why)
+            self._described(self._named[each.source], each.why)
             for each in self._nodes
-            if not each.on_npu and each.source in nodes
+            if not each.on_npu and each.source in self._named
         )
 
     def delegation(self, program: ExecutorchProgramManager) -> Delegation:
         """Of the finished program: an operator that a later pass removed is on neither side."""
         graph = program.exported_program().graph
-        sources, nodes = (
-            sources_of(graph, self._quantised),
-            {n.name: n for n in self._quantised.nodes},
-        )
+        sources = sources_of(graph, self._quantised)
         reasons = {each.source: each.why for each in self._nodes if not each.on_npu}
         of_source: dict[str, list[torch.fx.Node]] = {}
         for node in graph.nodes:
@@ -103,9 +100,10 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
                 of_source.setdefault(sources[node.name] or node.name, []).append(node)
         on_cpu = []
         for source, made in of_source.items():
-            described = self._described(nodes.get(source, made[0]), reasons.get(source, ""))
+            described = self._described(self._named.get(source, made[0]), reasons.get(source, ""))
             near = {n for node in made for n in _neighbours(node) if _is_conversion(n)}
-            on_cpu.append(described.with_instructions(_numbers(made), _numbers(near)))
+            own, around = _numbers(made), _numbers(near)
+            on_cpu.append(replace(described, instructions=own, conversions=around))
         return Delegation(sum(each.on_npu for each in self._nodes), tuple(on_cpu))
 
     def _described(self, node: torch.fx.Node, why: str) -> CpuOperator:

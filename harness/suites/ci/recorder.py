@@ -23,7 +23,6 @@ from harness.suites.recorder import (
     add_evidence,
     observe_comparisons,
     phase_fields,
-    prepare_torchvision,
 )
 from harness.suites.standin.record import RECORD
 
@@ -41,9 +40,6 @@ class _Recorder:
         self._writes = writes
         self._base = self._simulated = Path(os.environ[RECORD])
         self._compared: list[Compared] = []
-
-    def pytest_collection(self) -> None:
-        prepare_torchvision()
 
     def pytest_collection_finish(self) -> None:
         observe_comparisons(sys.modules.get(TESTER), self._compared)

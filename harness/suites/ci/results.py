@@ -75,6 +75,7 @@ class JobResult:
     exact: tuple[int, int] = (0, 0)
     constant: int = 0
     notes: tuple[str, ...] = ()
+    provided: tuple[str, ...] = ()  # what stood for its own set-up
     log: str = ""
 
     @property

@@ -36,7 +36,7 @@ from harness.system.progress import Progress
 NOT_YET = "not run yet"
 _BOUNDS = Bounds(host_seconds=6 * 3600, stall_seconds=1800)
 _STEP = re.compile(rb"^\[\d+/\d+\]|\[ *\d+%\]", re.MULTILINE)  # of ninja, of pytest
-_ERROR = re.compile(r"(?i)\berror\b|\bfailed\b|not found|no such file")
+_ERROR = re.compile(r"(?i)error\b|\bfailed\b|not found|no such file")
 _MOST_EDITS = 5  # that a note names
 
 
@@ -151,7 +151,8 @@ def _run(
         tests=dict(Counter(test.result for test in tests)),
         exact=(observed.count(True), len(observed)),
         constant=sum(test.constant for test in passed),
-        notes=(*_notes(job, checkout), *provided),
+        notes=tuple(_notes(job, checkout)),
+        provided=provided,
         log=str(log),
     )
 

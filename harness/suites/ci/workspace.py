@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.executorch.checkout import SDK, Checkout
+from harness.firmware.executorch.checkout import SDK, SPECS, Checkout
 from harness.firmware.executorch.overlay import lay_parts
 from harness.firmware.executorch.plan import QEMU_REGIONS, WITHOUT_LIBRARIES, find_flatc
 from harness.firmware.step import ccache, launchers
@@ -41,11 +41,26 @@ case "$1" in --build|--install|--open|-E|-P|--version|--help*) exec {cmake} "$@"
 case "$*" in *ethos-u85*) set -- "$@" {regions} ;; esac
 exec {cmake} "$@" {definitions}
 """
+# Read by every Python of a job: torchvision does not import beside a torch for the CPU alone.
+_SITE = """\
+import sys
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "torchvision":
+            sys.meta_path.remove(self)
+            from harness.export.child.source import torchvision_schemas
+            self.kept = torchvision_schemas()
+            sys.modules[__name__].finder = self
+
+sys.meta_path.insert(0, Finder())
+"""
 PROVIDED = (
     "Arm's FVPs: the stand-in (QEMU mps3-an547 and a functional model of the NPU)",
     "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
     "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
     "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
+    "torchvision's operators: their schemas alone, beside a torch for the CPU",
     "portable kernels that a runner does not register are not compiled",
 )
 
@@ -76,16 +91,24 @@ def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, place: Path) -
         lay_parts(checkout, root, root / SDK, paths.data_root() / "targets/executorch/platform")
         # Arm's setup.sh writes it; every script reads it, and here PATH is set already.
         write_whole(root / SDK.parent / "setup_path.sh", "# written by executorch-hil\n")
-        commands.mkdir(exist_ok=True)
+        for folder in (commands, place / "site"):
+            folder.mkdir(exist_ok=True)
+        write_whole(place / "site" / "sitecustomize.py", _SITE)
         _write_cmake(commands / "cmake", checkout, root)
     install(commands)
     return CiWorkspace(root, commands, _environment(root, commands, exporter))
 
 
 def copy_sources(source: Path, root: Path) -> None:
-    """Makes ``root`` have the files of a checkout as they are there; leaves what builds added."""
+    """Makes ``root`` have the files of a checkout as they are there, but for its parts; leaves what
+    builds added."""
     found = files(source) if is_work_tree(source) else files_below(source)
-    names = {str(path.relative_to(source)) for path in found if path.is_symlink() or path.is_file()}
+    parts = {source / spec.place for spec in SPECS.values()}
+    names = {
+        str(path.relative_to(source))
+        for path in found
+        if (path.is_symlink() or path.is_file()) and not parts.intersection(path.parents)
+    }
     manifest = root / _MANIFEST
     before = set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
     for name in before - names:
@@ -133,7 +156,8 @@ def _write_cmake(path: Path, checkout: Checkout, root: Path) -> None:
 
 def _environment(root: Path, commands: Path, exporter: CheckoutExporter) -> dict[str, str]:
     own = [str(commands), str(Path(sys.executable).parent)]
-    packages = [str(exporter.environment), str(paths.import_root())]
+    site = root.parent / "site"
+    packages = [str(site), str(exporter.environment), str(paths.import_root())]
     return {
         **os.environ,
         **ccache(root),

@@ -143,6 +143,7 @@ class ModelWatch(GuestWatch):
         super().__init__(launch, companions, console)
         self._limits = limits
         self._timed = timed
+        self._may_stand = not set(_SIMULATED) & set(limits)  # these end it soon, at their time
         self._stood_at: int | None = None
         self._next_look = monotonic() + _LOOK_SECONDS
         self.halted: int | None = None
@@ -152,13 +153,11 @@ class ModelWatch(GuestWatch):
     def fatal(self) -> bool:
         if any(isinstance(uart, Uart) and uart.stopped for uart in self.companions):
             return True
-        if self.monitor is not None and self.halted is None and monotonic() > self._next_look:
+        if self.monitor is not None and self._may_stand and monotonic() > self._next_look:
             self._next_look = monotonic() + _LOOK_SECONDS
             before, self._stood_at = self._stood_at, self._stands_at(self.monitor)
             if before is not None and before == self._stood_at:
-                self.halted = before
-                given = (limit for limit in _SIMULATED if limit in self._limits)
-                self.exceeded = next(given, "--timelimit")
+                self.halted, self.exceeded = before, "--timelimit"
         if self.monitor is not None and self._timed and self.exceeded is None:
             for address in _COUNTERS:
                 for ticks in words_of(self.monitor.ask(f"x /1wx 0x{address:x}")):

@@ -1,7 +1,7 @@
-// Reset to newlib's crt0 on the Cortex-M55 of QEMU's mps3-an547, for a program compiled for it or for
-// an older core (v6-M, v7E-M, which have no stack limit) and linked with
-// ExecuTorch's Corstone linker scripts: they give the tables of what to copy and to clear, and the
-// symbols of the stack. crt0 does the rest: .bss, semihosting, arguments, constructors, main, exit.
+// Reset to newlib's crt0 on the Cortex-M55 of QEMU's mps3-an547, for a program compiled for it or
+// for an older core (v6-M, v7E-M, which have no stack limit) and linked with ExecuTorch's Corstone
+// linker scripts: they give the tables of what to copy and to clear, and the symbols of the stack.
+// crt0 does the rest: .bss, semihosting, arguments, constructors, main, exit.
 #include <cstdint>
 
 extern "C" {

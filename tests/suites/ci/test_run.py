@@ -3,7 +3,9 @@ only with evidence."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +100,9 @@ def test_a_job_without_a_simulation_is_not_a_pass(ci: Ci) -> None:
 
 
 def test_a_script_that_fails_fails_with_its_last_words(ci: Ci) -> None:
-    result = ci.run("echo 'make: *** No such file a.c'\nfalse\necho on", simulates=False)
+    result = ci.run("echo 'RuntimeError: no a.c'\necho done\nfalse\necho on", simulates=False)
     assert (result.verdict, result.status) == (JobVerdict.FAILED, 1)
-    assert result.reasons == ("ExecuTorch's own script ended with 1: make: *** No such file a.c",)
+    assert result.reasons == ("ExecuTorch's own script ended with 1: RuntimeError: no a.c",)
 
 
 def test_the_checkout_is_only_read(ci: Ci) -> None:
@@ -112,6 +114,27 @@ def test_the_checkout_is_only_read(ci: Ci) -> None:
     assert git(root, "status", "--porcelain").strip() == "?? .github/"  # this test's
     again = ci.run("test -e new; ! grep edit version.txt; cmake --version", simulates=False)
     assert again.verdict is JobVerdict.PASSED, again.reasons
+
+
+def test_a_checkout_without_git_and_with_its_parts_inside(ci: Ci) -> None:
+    root = ci.source.root
+    shutil.rmtree(root / ".git")
+    (root / "third-party/json/old").mkdir(parents=True)
+    (root / "third-party/json/old/file").write_text("of another version")
+    result = ci.run(
+        "test -e third-party/json/CMakeLists.txt; test ! -e third-party/json/old", simulates=False
+    )
+    assert result.verdict is JobVerdict.PASSED, result.reasons
+
+
+def test_every_python_of_a_job_can_import_torchvision(ci: Ci) -> None:
+    """Beside a torch for the CPU, where "operator torchvision::nms does not exist" otherwise."""
+    script = 'python3 -c "import sys; print(type(sys.meta_path[0]).__name__)"'
+    if importlib.util.find_spec("torchvision") is not None:
+        script += '; python3 -c "import torchvision; torchvision.models.mobilenet_v2()"'
+    result = ci.run(script, simulates=False)
+    assert result.verdict is JobVerdict.PASSED, result.reasons
+    assert Path(result.log).read_text().splitlines()[0] == "Finder"
 
 
 def test_cmake_gets_the_definitions_when_it_configures(ci: Ci) -> None:
