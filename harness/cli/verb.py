@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -102,7 +103,8 @@ def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     if shown.hint:
         click.echo(plain(f"hil: {shown.hint}"), err=True)
     if as_json:
-        _print_json(_error_object(shown))
+        with suppress(OSError):  # a full one was the failure
+            _print_json(_error_object(shown))
     return shown.exit_code
 
 
