@@ -17,7 +17,7 @@ from types import FrameType
 
 from harness.core.verdict import ExitCode
 
-_GRACE_S = 1.6  # for what is unwound; a user waits at most 2 s
+_GRACE_S = 1.2  # for what is unwound; a user waits at most 2 s, on a busy machine too
 _CANCELLED = threading.Event()  # of the process, as signals are
 
 

@@ -58,7 +58,8 @@ def test_every_command_is_one(name: str) -> None:
 def parse(words: list[str]) -> None:
     """Raises click.UsageError for a verb or an option that is none, and for what is missing."""
     context = click.Context(main, info_name="hil")
-    command = main.get_command(context, words[0]) or tools.get_command(context, words[0])
+    whose = tools if words[0] in tools.list_commands(context) else main
+    command = whose.get_command(context, words[0])
     rest = words[1:]
     if isinstance(command, click.Group):
         if not rest or rest[0] not in command.commands:
