@@ -269,7 +269,8 @@ def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
         change = channels_last
         for tensor in (*module.parameters(), *module.buffers()):
             if tensor.dim() == _IMAGE:  # a Conv3d's weight has no such format
-                tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
+                # not contiguous(), which leaves the strides of a weight of 1x1 as they are
+                tensor.data = tensor.data.to(memory_format=torch.channels_last)
     work = work.in_layout(change)
     with stage("capture"):
         captured = lower.capture(module, work.sets[0])
