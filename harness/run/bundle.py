@@ -438,7 +438,9 @@ def replay(
         chosen = pick(target, str(there.simulator.name))
         require_sound_plan(pte)
         progress(f"{there.case.title}: simulating")
-        static = static_metrics(firmware, pte, program.npu_cost)
+        # a bundle's program has no graphs, which the estimate is of
+        cost = None if there.program is None else there.program.npu_cost
+        static = static_metrics(firmware, pte, cost)
         plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
         here = run_planned(
             plan,

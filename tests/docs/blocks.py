@@ -71,7 +71,10 @@ def verbs(block: Block) -> Iterator[list[str]]:
         command = line.removeprefix("$ ")
         if _VERB.match(command):
             words = shlex.split(command, comments=True)
-            words = [words[0], *(w for w in words[1:] if not re.match(r"\+(vela-)?\d", w))]  # a release
+            words = [
+                words[0],
+                *(w for w in words[1:] if not re.match(r"\+(vela-)?\d", w)),
+            ]  # a release
             yield words[1 : next((n for n, w in enumerate(words) if w in ("&&", "|")), len(words))]
 
 

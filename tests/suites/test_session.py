@@ -157,7 +157,11 @@ def test_a_wrong_shard(shard: str) -> None:
             lambda file: file.write_text("#!/bin/sh\necho broken >&2\nexit 7\n"),
             "`--version` fails: broken",
         ),
-        (SSE_320, lambda file: file.write_text("#!/no/such/interpreter\n"), "No such file|not found"),
+        (
+            SSE_320,
+            lambda file: file.write_text("#!/no/such/interpreter\n"),
+            "No such file|not found",
+        ),
     ],
 )
 def test_a_stand_in_that_cannot_be_started_is_an_error(

@@ -60,5 +60,5 @@ def test_a_linux_guest_is_timed_from_its_cause() -> None:
     result = bench("--ending", "DISK_FULL", "--json")
     assert result.exit_code == 0, result.output
     (row,) = json.loads(result.stdout)["endings"]
-    assert (row["simulator"], row["verdict"], row["cause"]) == ("guest", "INFRA", "disk_full")
+    assert (row["simulator"], row["verdict"], row["cause"]) == ("guest", "FAULT", "disk_full")
     assert 0 < row["limit"] <= row["seconds"]

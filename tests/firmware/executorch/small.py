@@ -75,14 +75,13 @@ def sdk_platform(folder: Path) -> Path:
     root = folder / "core_platform"
     ours = project_root() / "targets" / "executorch" / "platform"
     shutil.copytree(ours, root / "targets" / "common")
+    sources = ("startup.cpp", "fault.cpp", "npu.cpp", "console.cpp", "memory.cpp")
     common = root / "targets" / "common" / "CMakeLists.txt"
     common.rename(common.with_name("board.cmake"))
     edit(
         common.with_name("board.cmake"),
-        " startup.cpp fault.cpp npu.cpp",
-        "".join(
-            f"\n  ${{CMAKE_CURRENT_LIST_DIR}}/{name}.cpp" for name in ("startup", "fault", "npu")
-        ),
+        f" {' '.join(sources)}",
+        "".join(f"\n  ${{CMAKE_CURRENT_LIST_DIR}}/{name}" for name in sources),
     )
     for board in ("corstone-300", "corstone-320"):
         (root / "targets" / board).mkdir()

@@ -255,7 +255,7 @@ def test_only_targets_with_linux_have_it() -> None:
 
 def test_without_the_compiler_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is fetched."""
-    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name, **_: None)
     monkeypatch.setattr(toolchain, "install", lambda package: False)
     with pytest.raises(ToolMissing) as e:
         source_named("wheel").build(BuildRequest(load_target(A320), SimulatorName.QEMU))
