@@ -97,12 +97,12 @@ MISTAKES: dict[str, Mistake] = {
         "run host ds_cn", 2, "unknown model 'ds_cn'", "did you mean ds_cnn?"
     ),
     "a model that needs more": M(
-        "run host mv2", 2, "needs the package torchvision", "`hil models`"
+        "run host deit_tiny", 2, "needs the package timm", "pip install"
     ),
     "a model file that is not there": M(
         "run host models/none.py", 2, "no such model file", "models has broken.py, empty.py"
     ),
-    "a model file without .py": M("run host models/empty", 2, "unknown model", "ending in .py"),
+    "a model file without .py": M("run host models/empty", 2, "unknown model", "models/empty.py"),
     "a model file without a model": M(
         "run host models/empty.py",
         2,

@@ -117,7 +117,7 @@ USAGE = {
         "did you mean corstone-300-m85 or corstone-300-m55",
     ),
     "unknown model": (("run", "host", "ds_cn"), "did you mean ds_cnn?"),
-    "a model that does not export": (("run", "host", "mv2"), "torchvision"),
+    "a model that does not export": (("run", "host", "deit_tiny"), "timm"),
     "no model": (("run", "host"), "no model was named"),
     "two models and --pte": (
         ("run", "host", "add", "mul", "--pte", __file__),
