@@ -92,9 +92,9 @@ class _Group(click.Group):
         except (KeyboardInterrupt, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not is_cancelled():
                 raise
-            from harness.cli.verb import echo
+            from harness.cli.verb import print_interrupted
 
-            echo("hil: interrupted", err=True)
+            print_interrupted()
             sys.exit(ExitCode.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -109,6 +109,11 @@ def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     return shown.exit_code
 
 
+def print_interrupted() -> None:
+    """With ``--json`` as well, which has no answer then."""
+    click.echo("hil: interrupted", err=True)
+
+
 def usage_error(error: click.ClickException) -> UsageError:
     """What click found wrong with the words of the command."""
     context = getattr(error, "ctx", None)
