@@ -221,7 +221,8 @@ def test_a_long_name_is_cut_at_its_left() -> None:
     assert name.endswith("_of_birds.py")
 
 
-def test_a_pipe_folds_and_leaves_out_nothing() -> None:
+def test_a_pipe_folds_and_leaves_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # whoever sets it is obeyed
     folder = "a_folder_of_a_long_name/" * 8
     heads, first, _ = rows_at(None, f"{folder}mine.py", "ds_cnn")
     assert first.startswith(f"{folder}mine.py PASS") or f"{folder}mine.py  PASS" in first
