@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LONG_S = 5.0  # a log has a line for a step that takes longer
+_DONE = ("exported", "simulated", "built")  # ends of a subject, at which nobody waits for it
 
 
 @contextmanager
@@ -82,6 +83,8 @@ def _long_steps() -> Iterator[Progress]:
                 return
             if timer is not None:
                 timer.cancel()
+            if step.endswith(_DONE):
+                return
             timer = threading.Timer(LONG_S, show, (step,))
             timer.daemon = True
             waiting[subject] = step, timer

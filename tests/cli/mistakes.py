@@ -96,9 +96,7 @@ MISTAKES: dict[str, Mistake] = {
     "a model that is misspelt": M(
         "run host ds_cn", 2, "unknown model 'ds_cn'", "did you mean ds_cnn?"
     ),
-    "a model that needs more": M(
-        "run host deit_tiny", 2, "needs the package timm", "pip install"
-    ),
+    "a model that needs more": M("run host deit_tiny", 2, "needs the package timm", "pip install"),
     "a model file that is not there": M(
         "run host models/none.py", 2, "no such model file", "models has broken.py, empty.py"
     ),

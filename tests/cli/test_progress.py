@@ -78,6 +78,7 @@ def test_a_log_has_each_long_step_once_and_no_short_one(
             progress(f"ds_cnn: suite {count}/3")
         assert printing.acquire(timeout=60)
         progress("ds_cnn: suite 3/3")
+        progress("resnet8: exported")
         patch.setattr("harness.cli.progress.LONG_S", 3600.0)
         progress("ds_cnn: simulating")
     assert capsys.readouterr().err == "hil: ds_cnn: suite\n"
