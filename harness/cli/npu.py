@@ -42,17 +42,20 @@ _number = click.option(
 )
 
 
-@npu.command("run")
-@click.argument("file", type=EXISTING_FILE)
-@click.option("-i", "--input", "inputs", type=EXISTING_FILE, multiple=True, help="Raw input bytes.")
-@click.option("-o", "--output", "base", default="out", help="Outputs go to BASE-0.bin and so on.")
-@click.option(
+_delegate_option = click.option(
     "-d",
     "--delegate",
     default=0,
     show_default=True,
     help="Which delegate of a .pte, in the order in which they run.",
 )
+
+
+@npu.command("run")
+@click.argument("file", type=EXISTING_FILE)
+@click.option("-i", "--input", "inputs", type=EXISTING_FILE, multiple=True, help="Raw input bytes.")
+@click.option("-o", "--output", "base", default="out", help="Outputs go to BASE-0.bin and so on.")
+@_delegate_option
 @verb
 def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answer:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
@@ -67,13 +70,7 @@ def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answ
 
 @npu.command()
 @click.argument("file", type=EXISTING_FILE)
-@click.option(
-    "-d",
-    "--delegate",
-    default=0,
-    show_default=True,
-    help="Which delegate of a .pte, in the order in which they run.",
-)
+@_delegate_option
 @verb
 def disasm(file: Path, delegate: int) -> Answer:
     """List the command stream: hil npu disasm add.pte"""
