@@ -35,7 +35,7 @@ _MIB, _DAY = 1 << 20, 86400
 @click.argument("names", nargs=-1, metavar="[TARGET]...")
 @verb
 def targets(names: tuple[str, ...]) -> Answer:
-    """List the targets and their simulators; of the named ones all that there is to know.
+    """List the targets and their simulators; of named ones, all that is known.
 
     \b
     Examples:

@@ -149,7 +149,7 @@ def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
 
 
 def schema_name(node: torch.fx.Node) -> str:
-    """The operator's name without overload; "" for what is no operator."""
+    """The operator's name without overload; "" for what is not an operator."""
     schema = getattr(node.target, "_schema", None)
     return "" if node.op != "call_function" or schema is None else str(schema.name)
 

@@ -36,7 +36,7 @@ class Exactness(Word):
 
 class JobVerdict(Word):
     PASSED = "passed"
-    UNPROVEN = "unproven"  # ExecuTorch's script passed, and its evidence is no proof
+    UNPROVEN = "unproven"  # ExecuTorch's script passed, but its evidence proves nothing
     FAILED = "failed"
     NOT_RUN = "not run"
 

@@ -41,7 +41,7 @@ case "$1" in --build|--install|--open|-E|-P|--version|--help*) exec {cmake} "$@"
 case "$*" in *ethos-u85*) set -- "$@" {regions} ;; esac
 exec {cmake} "$@" {definitions}
 """
-# Read by every Python of a job: torchvision does not import beside a torch for the CPU alone.
+# Read by every Python of a job: torchvision does not import next to a torch for the CPU alone.
 _SITE = """\
 import sys
 
@@ -60,7 +60,7 @@ PROVIDED = (
     "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
     "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
     "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
-    "torchvision's operators: their schemas alone, beside a torch for the CPU",
+    "torchvision's operators: their schemas alone, next to a torch for the CPU",
     "portable kernels that a runner does not register are not compiled",
 )
 
