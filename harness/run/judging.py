@@ -275,7 +275,7 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         observation,
         record.ending,
         read_outputs(program, run_dir / WORK),
-        {**record.static_metrics, **observation.metrics, **_counted(record, observation)},
+        {**record.static_metrics, **program_figures(observation), **_counted(record, observation)},
         record.npu,
         () if record.simulator is None else record.simulator.differences,
         record.mismatch_at,
@@ -356,6 +356,16 @@ def _counted(record: RunRecord, observation: Observation) -> dict[str, int]:
         return {}
     ticks = [n for name, n in observation.metrics.items() if name.startswith("ticks_set")]
     return {"cpu_instructions": max(ticks)} if ticks else {}
+
+
+def program_figures(observation: Observation) -> dict[str, int]:
+    """The console's figures without the memory in which our runner counted ticks by operator."""
+    figures = dict(observation.metrics)
+    if observation.op_ticks:
+        counting = figures.get("method_allocator_executor", 0)
+        for name in figures.keys() & {"method_allocator_executor", "method_allocator_used"}:
+            figures[name] -= counting
+    return figures
 
 
 def static_metrics(firmware: Firmware, pte: Path, cost: NpuCost | None) -> dict[str, int]:
