@@ -93,13 +93,13 @@ def test_the_table_is_exact_at_its_entries(function: str) -> None:
 def test_a_gate_is_off_by_what_its_rounded_constant_makes() -> None:
     """Of timm's mobilenetv3, 3 steps: the 3 of hardswish in steps of 0.09 is 2.97. Against the
     arithmetic of ExecuTorch's pass in real numbers, for each value of an int8."""
-    codes = torch.arange(-128, 128)
+    codes = torch.arange(-128, 128).to(torch.int8)
     generator = torch.Generator().manual_seed(7)
     largest = 0
     for scale in torch.rand(200, generator=generator) * 0.4 + 0.01:
         given = bounds.Quantiser(float(scale), -128 + round(3 / float(scale)), *INT8, torch.int8)
         output = bounds.Quantiser(float(scale), -100, *INT8, torch.int8)
-        x = given.dequantise(codes).double()
+        x = given.dequantise(codes.to(torch.int64)).double()
         three = given.dequantise(given.quantise(torch.tensor(3.0))).double()
         shift = round(3 / given.scale) * given.scale
         program = x * (torch.minimum(x, three) + shift) / 6

@@ -101,6 +101,27 @@ class Gated(nn.Module):
         return x * torch.sigmoid(self.gate(x.mean((2, 3), keepdim=True)))
 ModelUnderTest, ModelInputs = Gated().eval(), (torch.rand(1, 3, 8, 8, generator=draw) * 4 - 2,)
 """
+BRANCHES = """
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 1)
+    def forward(self, x):
+        y = self.one(x)
+        y += self.two(x)
+        {more}
+        return torch.relu(y)
+ModelUnderTest, ModelInputs = Branches().eval(), (torch.rand(1, 4, 8, 8, generator=draw) * 4 - 2,)
+"""
+NORMED = """
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)
+    def forward(self, x):
+        return F.{activation}(self.norm(self.one(x)))
+ModelUnderTest, ModelInputs = Normed().eval(), (torch.rand(8, 16, generator=draw) * 4 - 2,)
+"""
 PLAIN, EXPLICIT = Layout.CHANNELS_LAST, Layout.EXPLICIT
 FIRST = "self.one(x)"
 # name: (network, layout, what the message has, the network that goes round, its layout)
@@ -136,6 +157,20 @@ MET = {
         "(operator quantized_mul, ExecuTorch's pass AtenToCortexMPass); known: ",
         GATED,
         EXPLICIT,
+    ),
+    "sum-with-a-number": (
+        BRANCHES.format(more="y += 0"),
+        PLAIN,
+        "KeyError: 1 (operator add, ExecuTorch's pass AtenToCortexMPass); known: ",
+        BRANCHES.format(more=""),
+        PLAIN,
+    ),
+    "hardswish-of-int8": (
+        NORMED.format(activation="hardswish"),
+        PLAIN,
+        "\"hardswish_cpu\" not implemented for 'Char' (operator hardswish); known: ",
+        NORMED.format(activation="silu"),
+        PLAIN,
     ),
     "float-convolution-of-int8": (
         JOINED.format(clip="relu"),

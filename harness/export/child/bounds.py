@@ -164,7 +164,7 @@ def gate_error(
     c = torch.tensor(constant)
     shift = torch.round(c / given.scale) * given.scale - c
     limit = given.dequantise(given.quantise(c))
-    x = given.dequantise(values)
+    x = given.dequantise(values.to(torch.int64))
     limited = torch.where(x > torch.minimum(limit, c), (limit - c).abs(), 0.0)
     off = x.abs() * (shift.abs() + limited) / (2 * constant)
     return torch.ceil(off / output.scale).to(torch.int64)
