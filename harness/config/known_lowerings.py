@@ -25,6 +25,11 @@ class KnownLowering(Data):
     instead: Text | None = None
 
     @property
+    def advice(self) -> str | None:
+        """What went round it in a network of ours; nobody tried it in the user's."""
+        return f"what helped in another network: {self.instead}" if self.instead else None
+
+    @property
     def sentence(self) -> str:
         """What it is, with where ExecuTorch's people talk of it."""
         numbers = " and ".join(map(str, self.issues))

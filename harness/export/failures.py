@@ -146,7 +146,7 @@ class StageFailed(ExportError):
         super().__init__(
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
             f"{self._place()}{f'; {known.sentence}' if known else ''}",
-            hint=f"what helps (it was tried): {known.instead}" if known and known.instead else None,
+            hint=known.advice if known else None,
         )
 
     def _place(self) -> str:
@@ -260,8 +260,8 @@ class LoweringDiffers(ExportError):
     def _hint(self) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known and (instead := known_lowerings()[self.known].instead):
-            return f"what helps (it was tried): {instead}"
+        if self.known and (advice := known_lowerings()[self.known].advice):
+            return advice
         return (
             "your model is not the cause; write this operator in another way, or export with a "
             "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"

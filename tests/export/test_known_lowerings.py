@@ -216,7 +216,7 @@ def test_it_is_met_and_gone_round(
     assert met.error.known == name
     assert said in met.error.message
     assert known_lowerings()[name].what in met.error.message
-    assert met.error.hint == f"what helps (it was tried): {known_lowerings()[name].instead}"
+    assert met.error.hint == f"what helped in another network: {known_lowerings()[name].instead}"
     assert gone_round.unwrap().operators
 
 
