@@ -44,7 +44,7 @@ from harness.npu.job import (
     largest_result,
 )
 from harness.npu.kernel_library import enumerator
-from harness.npu.registers import ELEMENTWISE_U85, POOLING_U85
+from harness.npu.registers import register_set
 from harness.npu.scale import UNIT, Scale
 from harness.npu.stream import Operation, Registers
 from harness.npu.u85_weights import (
@@ -173,7 +173,7 @@ def prepare_accumulators(registers: Registers, shape: tuple[int, int, int]) -> A
 
 
 def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
-    mode = ELEMENTWISE_U85.get(operation.parameter & 63)
+    mode = register_set("u85").elementwise.get(operation.parameter & 63)
     if mode is None:
         raise registers.unsupported("ELEMENTWISE.elementwise_mode", operation.parameter & 63)
     shape = ofm_shape(registers)
@@ -294,7 +294,7 @@ def _prepare_matmul(registers: Registers) -> Job:
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Job:
-    mode = POOLING_U85[operation.parameter & 7]
+    mode = register_set("u85").pooling[operation.parameter & 7]
     if mode.startswith("ARGMAX"):
         raise registers.unsupported("POOL.pooling_mode", mode)
     window, shape = kernel_window(registers), ofm_shape(registers)
