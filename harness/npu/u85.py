@@ -301,7 +301,12 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Job:
     accumulators, output = prepare_accumulators(registers, shape), prepare_output(registers, shape)
     ifm = None
     if mode != "NONE":
-        ifm = _pool_input(registers, mode, window, shape)
+        depth = _ifm_depth(registers) if mode == "REDUCE_SUM" else shape[2]
+        if mode == "REDUCE_SUM" and shape[2] != 1:
+            raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
+        ifm = _prepare_input(registers, window, depth)
+        if ifm.dtype == INT32 and mode == "AVERAGE":
+            raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
     elif accumulators.initial != "kMap":
         raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
     scales = channel_scales(registers, shape[2])
@@ -312,18 +317,6 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Job:
         scaling = reciprocal(registers, window, 30)
     job = pool(mode, registers.offset, window, ifm, output, accumulators, scaling)
     return replace(job, parameters=scales.reader)
-
-
-def _pool_input(
-    registers: Registers, mode: str, window: Window, shape: tuple[int, int, int]
-) -> Operand:
-    depth = _ifm_depth(registers) if mode == "REDUCE_SUM" else shape[2]
-    if mode == "REDUCE_SUM" and shape[2] != 1:
-        raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
-    ifm = _prepare_input(registers, window, depth)
-    if ifm.dtype == INT32 and mode == "AVERAGE":
-        raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
-    return ifm
 
 
 def _prepare_resize(operation: Operation, registers: Registers) -> Job:

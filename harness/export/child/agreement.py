@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from harness.export.child.samples import Sample
-from harness.export.child.tosa_graph import Array
 from harness.export.program import OracleAgreement, TensorSpec, WorstDifference
 
 
@@ -48,11 +47,9 @@ def _worst(
     worst = WorstDifference(0.0, 0, (0,) * len(spec.shape))
     for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         difference = np.nan_to_num((a.double() - b.double()).abs().numpy() / unit, nan=np.inf)
-        element = _worst_element(difference)
+        element = tuple(
+            int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape)
+        )
         if difference[element] > worst.lsb:
             worst = WorstDifference(round(float(difference[element]), 3), number, element)
     return worst
-
-
-def _worst_element(difference: Array) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))

@@ -160,28 +160,22 @@ def npu_trial(compiled: Compile) -> Trial:
             return None
         if len(network.blob.inputs) != len(inputs):
             return None  # Vela drops inputs that no operator reads
-        return _compare(network, inputs, expected)
+        if len(network.blob.outputs) != len(expected):
+            return WrongResult.MISSING
+        try:
+            outputs, _ = network.run([value.tobytes() for value in inputs])
+        except Unwritten:
+            return WrongResult.UNWRITTEN
+        except AccessError:
+            return WrongResult.OUTSIDE
+        except Unsupported:
+            return WrongResult.UNVERIFIED
+        except EthosUError:
+            return None
+        same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
+        return None if same else WrongResult.VALUES
 
     return run
-
-
-def _compare(
-    network: Network, inputs: Sequence[Array], expected: Sequence[Array]
-) -> WrongResult | None:
-    if len(network.blob.outputs) != len(expected):
-        return WrongResult.MISSING
-    try:
-        outputs, _ = network.run([value.tobytes() for value in inputs])
-    except Unwritten:
-        return WrongResult.UNWRITTEN
-    except AccessError:
-        return WrongResult.OUTSIDE
-    except Unsupported:
-        return WrongResult.UNVERIFIED
-    except EthosUError:
-        return None
-    same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
-    return None if same else WrongResult.VALUES
 
 
 def known_vela_defect(graph: Graph, product: str, macs: int, trouble: WrongResult) -> str:

@@ -148,7 +148,8 @@ def input_files(file: Path, model: LoadedModel, started: int, own: Path) -> dict
 
     Raises InputChanged for a file that was written after ``started`` (``time.time_ns``).
     """
-    root = _repository(file)
+    # The folder with ``.git`` that the file is in, or else the file's own folder.
+    root = next((f for f in file.parents if (f / ".git").exists()), file.parent)
     opened = model.opened
     assert opened is not None
     paths = (*model.declared, *_imported(own))
@@ -163,11 +164,6 @@ def input_files(file: Path, model: LoadedModel, started: int, own: Path) -> dict
         place = os.path.relpath(path, file.parent) if inside else str(path)
         states[name or place] = state_of(path)
     return states
-
-
-def _repository(file: Path) -> Path:
-    """The folder with ``.git`` that the file is in, or else the file's own folder."""
-    return next((f for f in file.parents if (f / ".git").exists()), file.parent)
 
 
 def _imported(own: Path) -> Iterator[Path]:
