@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.config.known_lowerings import find_known, known_lowerings
+from harness.config.known import find_known, known_lowerings
 from harness.core.errors import BadModel, ExportError, InfraError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest

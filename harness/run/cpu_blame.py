@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.config.known_defects import PASSES, Trouble
+from harness.config.known import PASSES, Trouble
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Reason
 from harness.export.graph_values import GraphValues

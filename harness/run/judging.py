@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, tolerance_of
-from harness.config.known_defects import Trouble
+from harness.config.known import Trouble
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
