@@ -242,7 +242,7 @@ class LoweringDiffers(ExportError):
             f"the program computes {self._what()} otherwise than the quantised model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
             f"rounding explains {self.within:g}; the first stage that differs is {made_by}"
-            f"{self._issue()}",
+            + (f"; {known_lowerings()[self.known].sentence}" if self.known else ""),
             hint=self._hint(),
         )
 
@@ -253,9 +253,6 @@ class LoweringDiffers(ExportError):
         places = [f"layer {self.layer}"] if self.layer else []
         places += [f"{self.file}:{self.line}"] if self.file else []
         return f"{name} ({', '.join(places)})" if places else name
-
-    def _issue(self) -> str:
-        return f"; {known_lowerings()[self.known].sentence}" if self.known else ""
 
     def _hint(self) -> str:
         if self.tried:

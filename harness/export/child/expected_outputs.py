@@ -213,9 +213,5 @@ def run_with_runtime(program: bytes, samples: Sequence[Sample]) -> list[Sample]:
     results = []
     for sample in samples:
         outputs = loaded.run_method("forward", tuple(sample))
-        results.append(tuple(_tensor(each).clone() for each in outputs))
+        results.append(tuple(torch.as_tensor(each).clone() for each in outputs))
     return results
-
-
-def _tensor(value: object) -> torch.Tensor:
-    return value if isinstance(value, torch.Tensor) else torch.tensor(value)

@@ -106,8 +106,8 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         on_cpu = []
         for source, made in of_source.items():
             described = self._described(self._named.get(source, made[0]), reasons.get(source, ""))
-            near = {n for node in made for n in _neighbours(node) if _is_conversion(n)}
-            own, around = _numbers(made), _numbers(near)
+            near = {n for node in made for n in (*node.all_input_nodes, *node.users)}
+            own, around = _numbers(made), _numbers(filter(_is_conversion, near))
             on_cpu.append(replace(described, instructions=own, conversions=around))
         return Delegation(sum(each.on_npu for each in self._nodes), tuple(on_cpu))
 
@@ -190,10 +190,6 @@ def _numbers(nodes: Iterable[torch.fx.Node]) -> tuple[int, ...]:
 
 def _is_conversion(node: torch.fx.Node) -> bool:
     return operator_name(node).startswith(_CONVERSIONS)
-
-
-def _neighbours(node: torch.fx.Node) -> list[torch.fx.Node]:
-    return [*node.all_input_nodes, *node.users]
 
 
 def origins_of(

@@ -108,13 +108,9 @@ def parse_place(text: str) -> CodePlace:
     source = _SOURCE.search(rest)
     return CodePlace(
         object=file["object"].strip() if file else None,
-        function=_unquoted(function["function"]) if function else None,
+        function=function["function"].strip("`'‘’ ") if function else None,
         source=source["source"].strip() if source else None,
         line=int(source["line"]) if source and source["line"] else None,
         section=section["section"] if section else None,
         offset=int(section["offset"], 16) if section else None,
     )
-
-
-def _unquoted(name: str) -> str:
-    return name.strip("`'‘’ ")
