@@ -119,7 +119,7 @@ def find(name: str) -> Tool | None:
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
+    version, note = _version(path, tuple(spec.version_arguments), spec.version_pattern, _stamp(path))
     return Tool(name, path, version, note)
 
 
