@@ -1,7 +1,5 @@
 """The harness's own tables of facts: YAML files beside the modules that use them."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

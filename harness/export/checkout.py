@@ -16,8 +16,6 @@ the checkout; the others are the installed wheel's. Beside the package lies ``cm
 older checkouts import as a package of its own: also the wheel's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -7,8 +7,6 @@ verdict is COMPLETED, which no run of ours can have. A log that is cut or a mode
 PASS. What no log can tell is said beside the judgement, whatever the verdict.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

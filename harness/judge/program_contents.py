@@ -6,8 +6,6 @@ an operator are called is read from the schemas in ExecuTorch's and torch's whee
 alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ before, without the opening bracket in early 2024, without a line number in Zeph
 Linux the time stands behind the level. The bundled runner prints the newest of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Runs the jobs of one command stream: descriptions for ``kernel/``, weights, faults."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import weakref

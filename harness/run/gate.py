@@ -7,8 +7,6 @@ gate is strict, as in CI, a subject that nothing was accepted of fails; so does 
 whose model or target is no longer there, which gates nothing.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,8 +1,6 @@
 """What changed between two anatomies (added, removed, grew, shrank, renamed), largest change first,
 and one sentence for each cause of growth."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

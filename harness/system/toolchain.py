@@ -3,8 +3,6 @@
 Nothing is executed at import. A program is asked for its version once in a process.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -119,7 +117,9 @@ def find(name: str) -> Tool | None:
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, tuple(spec.version_arguments), spec.version_pattern, _stamp(path))
+    version, note = _version(
+        path, tuple(spec.version_arguments), spec.version_pattern, _stamp(path)
+    )
     return Tool(name, path, version, note)
 
 

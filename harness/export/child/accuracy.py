@@ -10,8 +10,6 @@ whole network roundings add up. Whether each operator means the same is for the 
 (``witness.py``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

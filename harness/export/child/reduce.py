@@ -10,8 +10,6 @@ Every remaining operator is needed for the wrong result. So two operators that a
 ``targets/npu/defects.yaml`` describes are no accident: it is a known defect of Vela.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
