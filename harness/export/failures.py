@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.config.known_lowerings import find_known, known_lowerings
+from harness.config.known import find_known, known_lowerings
 from harness.core.errors import BadModel, ExportError, InfraError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest
@@ -242,7 +242,7 @@ class LoweringDiffers(ExportError):
             f"the program computes {self._what()} otherwise than the quantised model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
             f"rounding explains {self.within:g}; the first stage that differs is {made_by}"
-            f"{self._issue()}",
+            + (f"; {known_lowerings()[self.known].sentence}" if self.known else ""),
             hint=self._hint(),
         )
 
@@ -253,9 +253,6 @@ class LoweringDiffers(ExportError):
         places = [f"layer {self.layer}"] if self.layer else []
         places += [f"{self.file}:{self.line}"] if self.file else []
         return f"{name} ({', '.join(places)})" if places else name
-
-    def _issue(self) -> str:
-        return f"; {known_lowerings()[self.known].sentence}" if self.known else ""
 
     def _hint(self) -> str:
         if self.tried:

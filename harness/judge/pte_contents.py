@@ -1,12 +1,10 @@
 """Reads what a ``.pte`` contains (``ProgramContents``), command streams of an Ethos-U included.
 
 Layout of the tables: ``schema/program.fbs`` of ExecuTorch 1.5.1. An operation of a command stream
-is its name and ``NPU_PARTS``: what a quantiser decides (zero points and scales) as numbers, weights
+is its name and ``npu_parts``: what a quantiser decides (zero points and scales) as numbers, weights
 and the scales of channels as digests of their bytes, and two digests of the other registers: how it
 computes, and where in memory. Registers: ``harness.npu.registers``.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.core.errors import MalformedFile
+from harness.core.tables import read_table
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.pte import calls_of, element_of, operator_names, place_of
 from harness.formats.schema import PTE, load_schema
@@ -34,24 +33,6 @@ from harness.size.pte import read_header, segments_of
 ETHOS_U: Final = "EthosUBackend"
 _MOST_ITEMS = 8  # of a list that is kept as it is; a longer one is a digest
 _MOST_OPERATIONS = 1000  # of a stream; of a longer one only digests are kept
-# The registers that an operation does not read, by how their names begin.
-_UNREAD = {
-    "CONV": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "RESIZE"),
-    "DEPTHWISE": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "RESIZE"),
-    "POOL": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "RESIZE", "WEIGHT", "SCALE"),
-    "RESIZE": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "WEIGHT", "SCALE"),
-    "ELEMENTWISE": ("DMA0", "RESIZE", "WEIGHT", "SCALE", "KERNEL", "IFM_PAD"),
-}
-_PLACES = ("_BASE", "_REGION", "_STRIDE_", "DMA0_SRC", "DMA0_DST")
-_QUANTISATION = (
-    ("IFM_ZERO_POINT",),
-    ("IFM2_ZERO_POINT",),
-    ("OFM_ZERO_POINT",),
-    ("OFM_SCALE",),
-    ("IFM_SCALE", "OPA_SCALE"),  # of a U85; of the others
-    ("IFM2_SCALE", "OPB_SCALE"),
-    ("OP_SCALAR", "IFM2_SCALAR"),
-)
 
 
 def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDifference:
@@ -258,19 +239,20 @@ def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
 
 def _operator(name: str, parameter: int, registers: Mapping[str, int], blob: Blob) -> Operator:
     """Without how many times it comes."""
+    table = read_table(__file__)
     if name == "DMA_START":
         read = {n: v for n, v in registers.items() if n.startswith("DMA0")}
     else:
-        unread = _UNREAD.get(name, ())
+        unread = tuple(table["unread"].get(name, ()))
         read = {n: v for n, v in registers.items() if not n.startswith(unread)}
-    plain = {n for alternatives in _QUANTISATION for n in alternatives}
-    places = {n: v for n, v in read.items() if any(part in n for part in _PLACES)}
+    plain = {n for alternatives in table["quantisation"] for n in alternatives}
+    places = {n: v for n, v in read.items() if any(part in n for part in table["places"])}
     other = {n: v for n, v in read.items() if n not in plain and n not in places}
     size = [read.get(f"OFM_{axis}_M1", 0) + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH")]
     return (
         f"Ethos-U {name}",
         "x".join(map(str, size)) if name != "DMA_START" else f"{read.get('DMA0_LEN', 0)} bytes",
-        *(next((read[n] for n in each if n in read), None) for each in _QUANTISATION),
+        *(next((read[n] for n in each if n in read), None) for each in table["quantisation"]),
         _content(read, "WEIGHT", blob) or _copied(read, blob),
         _content(read, "SCALE", blob),
         digest_of((parameter, sorted(other.items()))),

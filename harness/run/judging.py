@@ -4,8 +4,6 @@
 ``gather`` reads what a run left as evidence. Nothing is executed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -14,7 +12,7 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, tolerance_of
-from harness.config.known_defects import Trouble
+from harness.config.known import Trouble
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.known_lowerings import find_known, known_lowerings
+from harness.config.known import find_known, known_lowerings
 from harness.config.models import Layout, ModelSource
 from harness.core.errors import ExportError
 from harness.export.batch import export

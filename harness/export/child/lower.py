@@ -77,17 +77,13 @@ def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
     """The module as a graph, in the memory format of the example."""
     exported = torch.export.export(module, example, strict=False)
     graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
-    _remove_dropout(graph_module)
-    return graph_module
-
-
-def _remove_dropout(graph_module: torch.fx.GraphModule) -> None:
     dropouts = {torch.ops.aten.dropout.default, torch.ops.aten.dropout_.default}
     for node in list(graph_module.graph.nodes):
         if node.target in dropouts and not node.args[2]:
             node.replace_all_uses_with(node.args[0])
             graph_module.graph.erase_node(node)
     graph_module.recompile()
+    return graph_module
 
 
 def quantise(
