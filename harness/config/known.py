@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from harness.config.models import Layout
 from harness.config.schema import Data, Text, checked_document
 from harness.config.strict_yaml import read
 from harness.core.verdict import Word
@@ -86,10 +87,12 @@ class KnownLowering(Data):
     fixed_by: tuple[int, ...] = ()
     instead: Text | None = None
 
-    @property
-    def advice(self) -> str | None:
-        """What went round it in a network of ours; nobody tried it in the user's."""
-        return f"what helped in another network: {self.instead}" if self.instead else None
+    def advice(self, layout: Layout) -> str | None:
+        """What went round it in a network of ours; nobody tried it in the user's. None if the user
+        has that ``layout`` already."""
+        if self.instead is None or self.instead.startswith(f"layout: {layout.value}"):
+            return None
+        return f"what helped in another network: {self.instead}"
 
     @property
     def sentence(self) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.config.known import find_known, known_lowerings
+from harness.config.models import Layout
 from harness.core.errors import BadModel, ExportError, InfraError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest
@@ -146,7 +147,7 @@ class StageFailed(ExportError):
         super().__init__(
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
             f"{self._place()}{f'; {known.sentence}' if known else ''}",
-            hint=known.advice if known else None,
+            hint=known.advice(request.layout) if known else None,
         )
 
     def _place(self) -> str:
@@ -243,7 +244,7 @@ class LoweringDiffers(ExportError):
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
             f"rounding explains {self.within:g}; the first stage that differs is {made_by}"
             + (f"; {known_lowerings()[self.known].sentence}" if self.known else ""),
-            hint=self._hint(),
+            hint=self._hint(request.layout),
         )
 
     def _what(self) -> str:
@@ -254,10 +255,10 @@ class LoweringDiffers(ExportError):
         places += [f"{self.file}:{self.line}"] if self.file else []
         return f"{name} ({', '.join(places)})" if places else name
 
-    def _hint(self) -> str:
+    def _hint(self, layout: Layout) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known and (advice := known_lowerings()[self.known].advice):
+        if self.known and (advice := known_lowerings()[self.known].advice(layout)):
             return advice
         return (
             "your model is not the cause; write this operator in another way, or export with a "

@@ -260,3 +260,10 @@ def test_passes_are_told_once(tmp_path: Path) -> None:
     )
     assert "[First, Second]\nthe reason\nand more" in failed.detail
     assert failed.passes == ("Last",)
+
+
+def test_a_layout_that_one_has_is_not_advised() -> None:
+    """convnext_atto of timm in the explicit layout was advised the explicit layout."""
+    known = known_lowerings()["gate-of-a-plain-image"]
+    assert known.advice(PLAIN) == f"what helped in another network: {known.instead}"
+    assert known.advice(EXPLICIT) is None
