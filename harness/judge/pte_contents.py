@@ -79,6 +79,12 @@ def npu_streams(content: bytes) -> list[bytes]:
     return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
 
 
+def instruction_bytes(content: bytes) -> list[int]:
+    """Of the first method, the bytes that come with each instruction: its delegate, and the
+    constants that it is the first to read. Raises as ``npu_streams``."""
+    return list(_Reader(memoryview(content)).instruction_bytes())
+
+
 class _Reader:
     def __init__(self, view: memoryview) -> None:
         schema = load_schema(PTE)
@@ -125,6 +131,20 @@ class _Reader:
                     if delegate.get("id") == ETHOS_U:
                         yield bytes(self._blob(delegate))
 
+    def instruction_bytes(self) -> Iterator[int]:
+        plan: Table = next(iter(self._program.items("execution_plan")))
+        values, seen = [value.get("val") for value in plan.items("values")], set[int]()
+        for call in calls_of(plan):
+            new = dict.fromkeys(a for a in (_arguments(call) if call else ()) if a not in seen)
+            seen.update(new)
+            tensors = [
+                values[a] for a in new if a >= 0 and values[a] and values[a].name == "Tensor"
+            ]
+            size = sum(len(self._constant(t) or b"") for t in tensors)
+            if call is not None and call.name == "DelegateCall":
+                size += len(self._blob(plan.items("delegates")[call.get("delegate_index")]))
+            yield size
+
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
     ) -> list[Operator]:
@@ -165,15 +185,15 @@ class _Reader:
         return repr(items)
 
     def _tensor(self, tensor: Table) -> str:
-        width, dtype = element_of(tensor)
+        _, dtype = element_of(tensor)
         sizes, order = list(tensor.items("sizes")), list(tensor.items("dim_order"))
         text = f"{dtype}[{','.join(map(str, sizes))}]"
         if order != sorted(order):
             text += f" in order {','.join(map(str, order))}"
-        content = self._constant(tensor, math.prod(sizes) * width)
+        content = self._constant(tensor)
         return text if content is None else f"{text} {digest_of(content)}"
 
-    def _constant(self, tensor: Table, size: int) -> memoryview | None:
+    def _constant(self, tensor: Table) -> memoryview | None:
         """The bytes that a tensor has from the start; None for one that has none in this file."""
         index = tensor.get("data_buffer_idx")
         if index == 0:
@@ -189,6 +209,7 @@ class _Reader:
             storage = self._program.items("constant_buffer")[index].get("storage")
             return None if storage is None else storage.raw()
         start = table.items("offsets")[index]
+        size = math.prod(tensor.items("sizes")) * element_of(tensor)[0]
         return self._segment(table.get("segment_index"))[start : start + size]
 
     def _segment(self, index: int) -> memoryview:
