@@ -41,15 +41,16 @@ def write_node_data(folder: Path, record: RunRecord) -> Path:
     """The program, its delegates' graphs, a file for each column, and the script that shows them,
     which is returned. Raises UsageError without a program, MalformedFile, and DiskError."""
     facts = record.program
-    try:
-        content = b"" if facts is None else Path(facts.pte).read_bytes()
-    except OSError as error:
-        raise UsageError(f"the program of {record.title} is gone: {error}") from error
     if facts is None:
         raise UsageError(f"{record.title} has no program: it ended before that")
+    try:
+        content = Path(facts.pte).read_bytes()
+    except OSError as error:
+        raise UsageError(f"the program of {record.title} is gone: {error}") from error
     program = cache.by_pte(facts.sha256)  # without it, delegates are shown closed
-    delegates = () if program is None else program.delegates
-    graphs = [(program.directory / d.tosa).read_bytes() for d in delegates] if program else []
+    graphs = (
+        [(program.directory / d.tosa).read_bytes() for d in program.delegates] if program else []
+    )
     with disk_errors("writing the node data"):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / _PROGRAM, content)
@@ -85,8 +86,7 @@ def node_data(record: RunRecord, content: bytes, graphs: Sequence[bytes]) -> dic
     }
     cells: Cells = {method: {_OUT: _judged(record.verdict_text, right=record.verdict.passed)}}
     for graph, node in _wrong(record, method, nodes, calls, written):
-        wrong = _judged(f"first wrong: {record.mismatch_at}", right=False)
-        cells.setdefault(graph, {})[node] = wrong
+        cells.setdefault(graph, {})[node] = _judged("first wrong", right=False)
     return {**columns, "verdict": {graph: {"results": cell} for graph, cell in cells.items()}}
 
 
