@@ -13,7 +13,7 @@ import click
 from harness.cli.options import allow_new_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, verb
-from harness.config.case import parse_case
+from harness.config.case import RUNNER, parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
@@ -28,9 +28,19 @@ from harness.report.size import (
     workflow_commands,
     write_page,
 )
-from harness.report.summary import append_to_step_summary
+from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
+from harness.report.terminal import print_records
 from harness.run.bisect import firmware_at
-from harness.run.gate import every_subject, gate_cases, left_over, measure, subjects_of
+from harness.run.gate import (
+    accepted_runs,
+    every_subject,
+    gate_cases,
+    left_over,
+    measure,
+    subjects_of,
+)
+from harness.run.pipeline import RunOptions, run_cases
+from harness.run.record import exit_code
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
 from harness.size.measure import layers_of
@@ -212,16 +222,22 @@ def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | Non
 )
 @allow_new_option
 @verb
+@firmware_options
 def gate(
     subjects: tuple[str, ...],
     strict: bool,
     markdown: bool,
     comment: bool,
     allow_new: tuple[str, ...],
+    firmware: FirmwareChoice,
 ) -> Answer:
     """Compare sizes with budgets and accepted references; without names, all of them.
 
     TARGET alone stands for its runner and all models.
+
+    With --executorch the cases are run with the checkout's runner, and verdict, footprint and
+    figures are held against the accepted runs of it (`hil accept --executorch`). Without names,
+    and for TARGET alone, they are those with such a run.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
@@ -234,8 +250,12 @@ def gate(
       hil gate corstone-300-m55
       hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
+      hil gate --executorch ~/executorch --comment
     """
     strict = strict or is_strict()
+    if firmware != FirmwareChoice():
+        options = RunOptions(firmware=firmware, strict=strict, allow_new=allow_new)
+        return _gate_runs(subjects, options, markdown=markdown, comment=comment)
     named = [[parse_case(s)] if "/" in s else subjects_of(s) for s in subjects]
     cases = [case for each in named for case in each] or every_subject()
     with progress_shown() as progress:
@@ -261,10 +281,42 @@ def gate(
     }, ExitCode.FAILED if failed else ExitCode.PASSED
 
 
+def _gate_runs(
+    subjects: Sequence[str], options: RunOptions, *, markdown: bool, comment: bool
+) -> Answer:
+    if len(options.firmware.sources) > 1:
+        raise UsageError("one firmware is gated, so --firmware both makes no sense here")
+    name = options.firmware.sources[0].name
+    named = [[parse_case(s)] if "/" in s else accepted_runs(name, s) for s in subjects]
+    named = named or [accepted_runs(name)]
+    cases = [case for each in named for case in each]
+    if not all(named) or any(case.model == RUNNER for case in cases):
+        raise UsageError(
+            f"there is no accepted run with the firmware {name} to compare with",
+            hint="`hil accept TARGET/MODEL --executorch DIR` accepts one; sizes of a runner alone: "
+            "hil size TARGET/runner --executorch DIR --commits BASE..HEAD",
+        )
+    with progress_shown() as progress:
+        records = run_cases(cases, options, progress)
+    table = summary_of_runs(map(summarise, records))
+    append_to_step_summary(table, os.environ)
+    if comment:
+        echo(_comment(table, f"<!-- hil-gate {name} -->"), err=True)
+    if markdown:
+        echo(table)
+    else:
+        print_records(terminal(), records)
+    code = exit_code(records)
+    return {
+        "failed": code is not ExitCode.PASSED,
+        "cases": [each.summary() for each in records],
+    }, code
+
+
 _MARKER = "<!-- hil-gate -->"
 
 
-def _comment(table: str) -> str:
+def _comment(table: str, marker: str = _MARKER) -> str:
     """What was done. Raises UsageError without a token, and NotDelivered."""
     number = origin_of(Path.cwd(), os.environ).pull_request
     if not number:
@@ -276,7 +328,7 @@ def _comment(table: str) -> str:
             hint="set GITHUB_TOKEN and GITHUB_REPOSITORY; the job needs permissions: "
             "pull-requests: write",
         )
-    return f"hil: comment {issues.comment_once(int(number), _MARKER, table)}"
+    return f"hil: comment {issues.comment_once(int(number), marker, table)}"
 
 
 def _say_gates(gates: Sequence[Any]) -> None:
