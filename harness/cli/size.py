@@ -18,6 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
+from harness.judge.reference import accepted_runs
 from harness.nightly.repository import origin_of
 from harness.report import size as render
 from harness.report.notify import issues_of
@@ -31,14 +32,7 @@ from harness.report.size import (
 from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
 from harness.report.terminal import print_records
 from harness.run.bisect import firmware_at
-from harness.run.gate import (
-    accepted_runs,
-    every_subject,
-    gate_cases,
-    left_over,
-    measure,
-    subjects_of,
-)
+from harness.run.gate import every_subject, gate_cases, left_over, measure, subjects_of
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import exit_code
 from harness.run.subjects import firmware_of
@@ -235,9 +229,8 @@ def gate(
 
     TARGET alone stands for its runner and all models.
 
-    With --executorch the cases are run with the checkout's runner, and verdict, footprint and
-    figures are held against the accepted runs of it (`hil accept --executorch`). Without names,
-    and for TARGET alone, they are those with such a run.
+    With --executorch cases are run with the checkout's runner and compared with accepted runs of
+    it; without names, and for TARGET alone, all that have one.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
@@ -282,19 +275,18 @@ def gate(
 
 
 def _gate_runs(
-    subjects: Sequence[str], options: RunOptions, *, markdown: bool, comment: bool
+    subjects: Sequence[str], options: RunOptions, markdown: bool, comment: bool
 ) -> Answer:
     if len(options.firmware.sources) > 1:
         raise UsageError("one firmware is gated, so --firmware both makes no sense here")
     name = options.firmware.sources[0].name
-    named = [[parse_case(s)] if "/" in s else accepted_runs(name, s) for s in subjects]
-    named = named or [accepted_runs(name)]
+    wanted = subjects or ["*"]
+    named = [[parse_case(s)] if "/" in s else accepted_runs(name, s) for s in wanted]
     cases = [case for each in named for case in each]
     if not all(named) or any(case.model == RUNNER for case in cases):
         raise UsageError(
             f"there is no accepted run with the firmware {name} to compare with",
-            hint="`hil accept TARGET/MODEL --executorch DIR` accepts one; sizes of a runner alone: "
-            "hil size TARGET/runner --executorch DIR --commits BASE..HEAD",
+            hint="hil accept TARGET/MODEL --executorch DIR; of a runner alone: hil size --commits",
         )
     with progress_shown() as progress:
         records = run_cases(cases, options, progress)
@@ -307,16 +299,10 @@ def _gate_runs(
     else:
         print_records(terminal(), records)
     code = exit_code(records)
-    return {
-        "failed": code is not ExitCode.PASSED,
-        "cases": [each.summary() for each in records],
-    }, code
+    return {"failed": bool(code), "gates": [], "cases": [r.summary() for r in records]}, code
 
 
-_MARKER = "<!-- hil-gate -->"
-
-
-def _comment(table: str, marker: str = _MARKER) -> str:
+def _comment(table: str, marker: str = "<!-- hil-gate -->") -> str:
     """What was done. Raises UsageError without a token, and NotDelivered."""
     number = origin_of(Path.cwd(), os.environ).pull_request
     if not number:

@@ -46,9 +46,8 @@ class Culprit(Word):
 class Blame:
     """``operators``: the smallest part of the delegate's graph that is still wrong, of ``whole``.
 
-    ``delegate`` and ``tensor``: the first wrong value. ``defect``: the name of a known defect.
-    ``same_bytes``: the runner's delegate gives the same bytes as the stream in process; None if
-    unknown.
+    ``defect``: the name of a known defect. ``same_bytes``: the runner's delegate gives the same
+    bytes as the stream in process; None if unknown. ``tensor``: the first wrong value.
     """
 
     culprit: Culprit

@@ -15,7 +15,7 @@ from typing import Final
 
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table
-from harness.formats.pte import calls_of, element_of, operator_names, place_of
+from harness.formats.pte import calls_of, element_of, operator_names, place_of, plans_of
 from harness.formats.schema import PTE, load_schema
 from harness.judge.program_contents import (
     Operator,
@@ -79,10 +79,18 @@ def npu_streams(content: bytes) -> list[bytes]:
     return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
 
 
-def instruction_bytes(content: bytes) -> list[int]:
+def instruction_bytes(content: bytes) -> Iterator[int]:
     """Of the first method, the bytes that come with each instruction: its delegate, and the
     constants that it is the first to read. Raises as ``npu_streams``."""
-    return list(_Reader(memoryview(content)).instruction_bytes())
+    reader, plan = _Reader(memoryview(content)), plans_of(content)[0]
+    values = dict(enumerate(value.get("val") for value in plan.items("values")))
+    for call in calls_of(plan):
+        new = [values.pop(index, None) for index in (_arguments(call) if call else ())]
+        tensors = [value for value in new if value and value.name == "Tensor"]
+        size = sum(len(reader.constant(tensor) or b"") for tensor in tensors)
+        if call is not None and call.name == "DelegateCall":
+            size += len(reader.blob(plan.items("delegates")[call.get("delegate_index")]))
+        yield size
 
 
 class _Reader:
@@ -129,21 +137,7 @@ class _Reader:
                 if call.name == "DelegateCall":
                     delegate = plan.items("delegates")[call.get("delegate_index")]
                     if delegate.get("id") == ETHOS_U:
-                        yield bytes(self._blob(delegate))
-
-    def instruction_bytes(self) -> Iterator[int]:
-        plan: Table = next(iter(self._program.items("execution_plan")))
-        values, seen = [value.get("val") for value in plan.items("values")], set[int]()
-        for call in calls_of(plan):
-            new = dict.fromkeys(a for a in (_arguments(call) if call else ()) if a not in seen)
-            seen.update(new)
-            tensors = [
-                values[a] for a in new if a >= 0 and values[a] and values[a].name == "Tensor"
-            ]
-            size = sum(len(self._constant(t) or b"") for t in tensors)
-            if call is not None and call.name == "DelegateCall":
-                size += len(self._blob(plan.items("delegates")[call.get("delegate_index")]))
-            yield size
+                        yield bytes(self.blob(delegate))
 
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
@@ -155,7 +149,7 @@ class _Reader:
         if call.name != "DelegateCall":
             return [(call.name, *described)]
         delegate = plan.items("delegates")[call.get("delegate_index")]
-        backend, blob = delegate.get("id") or "", self._blob(delegate)
+        backend, blob = delegate.get("id") or "", self.blob(delegate)
         data = digest_of(blob)
         inside: tuple[Operator, ...] = ()
         if backend == ETHOS_U:
@@ -190,10 +184,10 @@ class _Reader:
         text = f"{dtype}[{','.join(map(str, sizes))}]"
         if order != sorted(order):
             text += f" in order {','.join(map(str, order))}"
-        content = self._constant(tensor)
+        content = self.constant(tensor)
         return text if content is None else f"{text} {digest_of(content)}"
 
-    def _constant(self, tensor: Table) -> memoryview | None:
+    def constant(self, tensor: Table) -> memoryview | None:
         """The bytes that a tensor has from the start; None for one that has none in this file."""
         index = tensor.get("data_buffer_idx")
         if index == 0:
@@ -216,7 +210,7 @@ class _Reader:
         segment = self._segments[index]
         return self._view[segment.start : segment.end]
 
-    def _blob(self, delegate: Table) -> memoryview:
+    def blob(self, delegate: Table) -> memoryview:
         where = delegate.get("processed")
         if where is None:
             return memoryview(b"")

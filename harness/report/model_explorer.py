@@ -1,25 +1,24 @@
 """Node data for Model Explorer: what each node of a run's program costs, and which one is wrong.
 
-Arm's adapter for programs (pte-adapter-model-explorer 0.2.0) shows a method as a graph of its
-name, with a node METHOD_CHAIN_INSTRUCTION for each instruction; an Ethos-U's delegate is the graph
-FILE::NODE, made from its TOSA graph by tosa-adapter-model-explorer 0.1.0, with a node REGION/opN
-for each operator. A file of node data is one column (ai-edge-model-explorer 0.1.34,
-``node_data_builder.py``): values by graph and node.
-
-The adapter takes the graphs of delegates from files named ``output_tagN_…``, the largest N first
-executed. Model Explorer's own page does not let one name them, so a script does.
+Arm's adapter for programs (pte-adapter-model-explorer 0.2.0) has a graph METHOD with a node
+METHOD_CHAIN_INSTRUCTION for each instruction; an Ethos-U's delegate is the graph FILE::NODE with a
+node REGION/opN for each TOSA operator (tosa-adapter-model-explorer 0.1.0). Its TOSA graphs are in
+files ``output_tagN_…``, the largest N first executed, which Model Explorer's page cannot name: a
+script does. A file of node data is one column (``node_data_builder.py`` of ai-edge-model-explorer
+0.1.34): values by graph and node.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import UsageError
 from harness.export import cache
+from harness.export.estimates import NpuOperator
 from harness.formats.flatbuffer import FlatBuffer
 from harness.formats.pte import calls_of, plans_of
 from harness.formats.schema import read_schema
@@ -29,10 +28,10 @@ from harness.system.files import disk_errors, write_whole
 from harness.system.paths import executorch_package
 
 _SCRIPT = Path(__file__).with_name("model_explorer.txt")
-_PROGRAM, _OPEN = "program.pte", "show.py"
+_PROGRAM, _CALL = "program.pte", "DelegateCall"
 _IN, _OUT = "0", "GraphOutputs"  # the adapters' nodes of a TOSA graph's inputs, a method's outputs
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f28e2b"}]
-_RIGHT, _WRONG = "#8cd17d", "#e15759"
+_RIGHT, _WRONG, _FIRST = "#8cd17d", "#e15759", "first wrong"
 
 Cells = dict[str, dict[str, Any]]  # by graph and node
 
@@ -48,19 +47,19 @@ def write_node_data(folder: Path, record: RunRecord) -> Path:
     except OSError as error:
         raise UsageError(f"the program of {record.title} is gone: {error}") from error
     program = cache.by_pte(facts.sha256)  # without it, delegates are shown closed
-    graphs = (
-        [(program.directory / d.tosa).read_bytes() for d in program.delegates] if program else []
-    )
+    files = [program.directory / d.tosa for d in program.delegates] if program else []
+    graphs = [file.read_bytes() for file in files]
     with disk_errors("writing the node data"):
         folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("output_tag*.tosa"):
+            old.unlink()
         write_whole(folder / _PROGRAM, content)
-        for number, graph in enumerate(graphs):
-            tag = len(graphs) - 1 - number
-            write_whole(folder / f"output_tag{tag}_delegate{number}.tosa", graph)
+        for tag, graph in enumerate(graphs[::-1]):
+            write_whole(folder / f"output_tag{tag}_delegate{len(graphs) - 1 - tag}.tosa", graph)
         for name, column in node_data(record, content, graphs).items():
             write_whole(folder / f"{name}.json", json.dumps(column, indent=1) + "\n")
-        write_whole(folder / _OPEN, _SCRIPT.read_bytes())
-    return folder / _OPEN
+        write_whole(folder / "show.py", _SCRIPT.read_bytes())
+    return folder / "show.py"
 
 
 def node_data(record: RunRecord, content: bytes, graphs: Sequence[bytes]) -> dict[str, Any]:
@@ -71,23 +70,33 @@ def node_data(record: RunRecord, content: bytes, graphs: Sequence[bytes]) -> dic
     sizes = [len(chain.items("instructions")) for chain in plan.items("chains")]
     nodes = [f"{method}_{chain}_{n}" for chain, size in enumerate(sizes) for n in range(size)]
     ids = [delegate.get("id") for delegate in plan.items("delegates")]
-    calls = [
-        nodes[number]
-        for number, call in enumerate(calls_of(plan))
-        if call and call.name == "DelegateCall" and ids[call.get("delegate_index")] == ETHOS_U
-    ]
-    written = {f"{_PROGRAM}::{call}": _writers(g) for call, g in zip(calls, graphs, strict=False)}
-    ticks = {nodes[t.instruction]: t.ticks for t in record.first_ticks}
-    own = {node: size for node, size in zip(nodes, instruction_bytes(content), strict=True) if size}
-    columns = {
-        "instructions": _coloured({method: ticks}),
-        "npu cycles": _coloured({method: {}, **_cycles(record, calls, written)}),
-        "bytes": _coloured({method: own}),
+    every = ((n, c) for n, c in zip(nodes, calls_of(plan), strict=True) if c and c.name == _CALL)
+    calls = [node for node, call in every if ids[call.get("delegate_index")] == ETHOS_U]
+    inside = {call: _writers(graph) for call, graph in zip(calls, graphs, strict=False)}
+    cost, blame = record.program and record.program.npu_cost, record.blame
+    cycles: Cells = {method: {}}
+    for call, estimate in zip(calls, cost.estimates if cost else (), strict=False):
+        cycles[method][call] = estimate.cycles
+        if call in inside:
+            cycles[f"{_PROGRAM}::{call}"] = _by_node(estimate.operators, inside[call])
+    verdict: Cells = {method: {_OUT: record.verdict_text}}
+    facts = {} if blame is None else blame.facts
+    if (instruction := facts.get("instruction")) is not None:
+        verdict[method][nodes[instruction]] = _FIRST
+    if (delegate := facts.get("delegate")) is not None:
+        verdict[method][calls[delegate]] = _FIRST
+        if node := inside.get(calls[delegate], {}).get(facts["tensor"]):
+            verdict[f"{_PROGRAM}::{calls[delegate]}"] = {node: _FIRST}
+    own = zip(nodes, instruction_bytes(content), strict=True)
+    colour = _RIGHT if record.verdict.passed else _WRONG
+    return {
+        "instructions": _column(
+            {method: {nodes[t.instruction]: t.ticks for t in record.first_ticks}}
+        ),
+        "npu cycles": _column(cycles),
+        "bytes": _column({method: {node: size for node, size in own if size}}),
+        "verdict": _column(verdict, bgColor=colour),
     }
-    cells: Cells = {method: {_OUT: _judged(record.verdict_text, right=record.verdict.passed)}}
-    for graph, node in _wrong(record, method, nodes, calls, written):
-        cells.setdefault(graph, {})[node] = _judged("first wrong", right=False)
-    return {**columns, "verdict": {graph: {"results": cell} for graph, cell in cells.items()}}
 
 
 def _writers(tosa: bytes) -> dict[str, str]:
@@ -102,47 +111,17 @@ def _writers(tosa: bytes) -> dict[str, str]:
     }
 
 
-def _cycles(
-    record: RunRecord, calls: Sequence[str], written: Mapping[str, Mapping[str, str]]
-) -> Cells:
+def _by_node(operators: Iterable[NpuOperator], writers: Mapping[str, str]) -> dict[str, int]:
     """Vela's estimates. What Vela adds ("#355") is of the operator before."""
-    cost = None if record.program is None else record.program.npu_cost
-    cells: Cells = {}
-    for call, estimate in zip(calls, () if cost is None else cost.estimates, strict=False):
-        graph = f"{_PROGRAM}::{call}"
-        cells.setdefault(call.rsplit("_", 2)[0], {})[call] = estimate.cycles
-        cycles, node = Counter[str](), _IN
-        for operator in estimate.operators if graph in written else ():
-            node = written[graph].get(operator.tensor, node)
-            cycles[node] += operator.cycles
-        cells[graph] = dict(cycles)
-    return cells
+    cycles, node = Counter[str](), _IN
+    for each in operators:
+        cycles[node := writers.get(each.tensor, node)] += each.cycles
+    return dict(cycles)
 
 
-def _wrong(
-    record: RunRecord,
-    method: str,
-    nodes: Sequence[str],
-    calls: Sequence[str],
-    written: Mapping[str, Mapping[str, str]],
-) -> Iterator[tuple[str, str]]:
-    """Graph and node of the first wrong instruction, and of the operator in its delegate."""
-    facts = {} if record.blame is None else record.blame.facts
-    if (instruction := facts.get("instruction")) is not None:
-        yield method, nodes[instruction]
-    if (delegate := facts.get("delegate")) is not None:
-        yield method, calls[delegate]
-        graph = f"{_PROGRAM}::{calls[delegate]}"
-        if node := written.get(graph, {}).get(facts.get("tensor", "")):
-            yield graph, node
-
-
-def _judged(text: str, *, right: bool) -> dict[str, str]:
-    return {"value": text, "bgColor": _RIGHT if right else _WRONG}
-
-
-def _coloured(cells: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    return {
-        graph: {"results": {n: {"value": v} for n, v in cell.items()}, "gradient": _GRADIENT}
-        for graph, cell in cells.items()
+def _column(cells: Cells, **style: str) -> dict[str, Any]:
+    styled = {
+        graph: {node: {"value": value, **style} for node, value in values.items()}
+        for graph, values in cells.items()
     }
+    return {graph: {"results": cell, "gradient": _GRADIENT} for graph, cell in styled.items()}

@@ -217,14 +217,6 @@ def subjects_of(target_name: str) -> list[Case]:
     return [Case(target_name, model) for model in (*runner, *default_models())]
 
 
-def accepted_runs(source: str, target: str = "*") -> list[Case]:
-    """The cases with an accepted run of another firmware than the bundled one, in order."""
-    root = references_dir()
-    files = sorted(root.glob(f"{target}/**/*.{source}.json"))
-    parts = (file.relative_to(root).parts for file in files)
-    return [Case(board, _model_name("/".join(rest))) for board, *rest in parts]
-
-
 def gate_cases(
     subjects: Sequence[Case],
     progress: Progress = silent,
