@@ -94,6 +94,15 @@ class InputChanged(InfraError):
         )
 
 
+class VelaFailed(Exception):
+    """Raised from an exception of Vela's. ``newest``: the version of a newer Vela that compiles the
+    same graph, "" for none; ``tried``: what came of that, for a report."""
+
+    def __init__(self, tried: str, newest: str = "") -> None:
+        super().__init__()
+        self.tried, self.newest = tried, newest
+
+
 @dataclass(frozen=True)
 class Culprit:
     """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
@@ -109,8 +118,9 @@ class StageFailed(ExportError):
     """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
     first of a chain, ``detail`` all that the chain says, ``passes`` ExecuTorch's passes that were
     running, ``file`` and ``line`` where in the user's file. ``operator`` and ``layer``: as of
-    Culprit. ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are
-    the same for every input."""
+    Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
+    name of ``known_lowerings``. ``constant``: outputs, by number, that are the same for every
+    input."""
 
     constant: tuple[int, ...] | None = None
 
@@ -144,10 +154,16 @@ class StageFailed(ExportError):
         name = find_known(operators, self.compile_target, self.detail or reason)
         known = known_lowerings()[name] if name else None
         self.known = name or None
+        vela = next((each for each in chain if isinstance(each, VelaFailed)), VelaFailed(""))
+        self.newer_vela = vela.newest or None
+        helps = (
+            f"what helps (it was tried): ./hil +vela-{vela.newest} run …" if vela.newest else None
+        )
         super().__init__(
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
-            f"{self._place()}{f'; {known.sentence}' if known else ''}",
-            hint=known.advice(request.layout) if known else None,
+            f"{self._place()}{f'; {known.sentence}' if known else ''}"
+            f"{f'; {vela.tried}' if vela.tried else ''}",
+            hint=helps or (known.advice(request.layout) if known else None),
         )
 
     def _place(self) -> str:

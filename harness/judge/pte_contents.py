@@ -14,7 +14,7 @@ from typing import Final
 from harness.core.errors import MalformedFile
 from harness.core.tables import read_table
 from harness.formats.flatbuffer import FlatBuffer, Table
-from harness.formats.pte import calls_of, element_of, operator_names, place_of
+from harness.formats.pte import calls_of, element_of, operator_names, place_of, plans_of
 from harness.formats.schema import PTE, load_schema
 from harness.judge.program_contents import (
     Operator,
@@ -58,6 +58,20 @@ def npu_streams(content: bytes) -> list[bytes]:
     """Of an Ethos-U's delegates, in the order of their calls, as verdicts number them. Raises
     MalformedFile if it is no program, and ToolMissing without the wheel."""
     return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
+
+
+def instruction_bytes(content: bytes) -> Iterator[int]:
+    """Of the first method, the bytes that come with each instruction: its delegate, and the
+    constants that it is the first to read. Raises as ``npu_streams``."""
+    reader, plan = _Reader(memoryview(content)), plans_of(content)[0]
+    values = dict(enumerate(value.get("val") for value in plan.items("values")))
+    for call in calls_of(plan):
+        new = [values.pop(index, None) for index in (_arguments(call) if call else ())]
+        tensors = [value for value in new if value and value.name == "Tensor"]
+        size = sum(len(reader.constant(tensor) or b"") for tensor in tensors)
+        if call is not None and call.name == "DelegateCall":
+            size += len(reader.blob(plan.items("delegates")[call.get("delegate_index")]))
+        yield size
 
 
 class _Reader:
@@ -104,7 +118,7 @@ class _Reader:
                 if call.name == "DelegateCall":
                     delegate = plan.items("delegates")[call.get("delegate_index")]
                     if delegate.get("id") == ETHOS_U:
-                        yield bytes(self._blob(delegate))
+                        yield bytes(self.blob(delegate))
 
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
@@ -116,7 +130,7 @@ class _Reader:
         if call.name != "DelegateCall":
             return [(call.name, *described)]
         delegate = plan.items("delegates")[call.get("delegate_index")]
-        backend, blob = delegate.get("id") or "", self._blob(delegate)
+        backend, blob = delegate.get("id") or "", self.blob(delegate)
         data = digest_of(blob)
         inside: tuple[Operator, ...] = ()
         if backend == ETHOS_U:
@@ -146,15 +160,15 @@ class _Reader:
         return repr(items)
 
     def _tensor(self, tensor: Table) -> str:
-        width, dtype = element_of(tensor)
+        _, dtype = element_of(tensor)
         sizes, order = list(tensor.items("sizes")), list(tensor.items("dim_order"))
         text = f"{dtype}[{','.join(map(str, sizes))}]"
         if order != sorted(order):
             text += f" in order {','.join(map(str, order))}"
-        content = self._constant(tensor, math.prod(sizes) * width)
+        content = self.constant(tensor)
         return text if content is None else f"{text} {digest_of(content)}"
 
-    def _constant(self, tensor: Table, size: int) -> memoryview | None:
+    def constant(self, tensor: Table) -> memoryview | None:
         """The bytes that a tensor has from the start; None for one that has none in this file."""
         index = tensor.get("data_buffer_idx")
         if index == 0:
@@ -170,13 +184,14 @@ class _Reader:
             storage = self._program.items("constant_buffer")[index].get("storage")
             return None if storage is None else storage.raw()
         start = table.items("offsets")[index]
+        size = math.prod(tensor.items("sizes")) * element_of(tensor)[0]
         return self._segment(table.get("segment_index"))[start : start + size]
 
     def _segment(self, index: int) -> memoryview:
         segment = self._segments[index]
         return self._view[segment.start : segment.end]
 
-    def _blob(self, delegate: Table) -> memoryview:
+    def blob(self, delegate: Table) -> memoryview:
         where = delegate.get("processed")
         if where is None:
             return memoryview(b"")
