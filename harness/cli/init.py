@@ -44,7 +44,7 @@ _NEXT_OF_ZEPHYR = (("hil run my-zephyr models/tiny.py", "in app, with the Zephyr
 
 @click.command()
 @click.argument("folder", type=PATH, default=Path(), metavar="[DIR]")
-@click.option("--zephyr", "zephyr_", is_flag=True, help="With an application of Zephyr as well.")
+@click.option("--zephyr", "zephyr_", is_flag=True, help="Add an application for Zephyr.")
 @verb
 def init(folder: Path, zephyr_: bool) -> Answer:
     """Make a working example in DIR (default: here): settings, a target, a model, a test.

@@ -92,8 +92,8 @@ _firmware_option = click.option(
     "--firmware",
     "word",
     type=click.Choice(firmware_words()),
-    help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
-    "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
+    help="The firmware to test (default: bundled; executorch with --executorch). wheel: the "
+    "runtime and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
     "executorch.",
 )
 
@@ -117,7 +117,7 @@ def exporter_option(function: _Verb) -> _Verb:
     @click.option(
         "--exporter",
         type=click.Choice([source.value for source in ExporterSource]),
-        help="Who exports: the installed wheel, or the Python of the checkout that --executorch "
+        help="The exporter: the installed wheel, or the Python of the checkout that --executorch "
         "names. Default: the wheel; of a program that the checkout under test does not fit, the "
         "checkout.",
     )

@@ -39,8 +39,8 @@ def bundle(run_dir: Path, out: Path | None) -> Answer:
     """Pack a run into one file, to run it again elsewhere with `hil replay`.
 
     It holds program, firmware, inputs, expected outputs, outputs, console, record and repro.sh.
-    Two bundles of one run have the same bytes. Folders of this machine are left out of its texts;
-    a file that is no text and names one is told.
+    Two bundles of one run have the same bytes. Folders of this machine are removed from its
+    text files; a binary file that names one is listed.
 
     \b
     Examples:

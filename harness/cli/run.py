@@ -67,7 +67,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 @click.option(
     "--pte",
     type=EXISTING_FILE,
-    help="Run this program in place of the exported one (one model only).",
+    help="Run this program instead of the exported one (one model only).",
 )
 @tolerance_option
 @known_defect_option
@@ -76,9 +76,9 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     "--oracle",
     type=click.Choice([arithmetic.value for arithmetic in Arithmetic]),
     callback=lambda _context, _option, word: None if word is None else Arithmetic(word),
-    help="Whose arithmetic the outputs have to show where ExecuTorch's C++ kernels and its Python "
-    "definitions differ; the bundled runner is built to follow it. Default: what the firmware "
-    "follows, cmsis-nn.",
+    help="The arithmetic that the outputs have to show where ExecuTorch's C++ kernels and its "
+    "Python definitions differ; the bundled runner is built to follow it. Default: what the "
+    "firmware follows, cmsis-nn.",
 )
 @click.option("--profile", is_flag=True, help="Also print what each layer costs.")
 @click.option("--fresh", is_flag=True, help="Export anew, also what is cached and has not changed.")
@@ -186,8 +186,8 @@ def exec_(
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,
-    no other process, and only its run directory to write to. What it tries beyond that fails
-    for it, and is reported where its own runner says so. With --firmware both, the outputs of
+    no other process, and only its run directory to write to. Anything else that it tries
+    fails. --firmware both writes the outputs of
     ExecuTorch's runner go to BASE.executorch-0.bin and so on.
 
     \b

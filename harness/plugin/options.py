@@ -247,7 +247,7 @@ def simulator_of(config: pytest.Config) -> str:
 
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
-    """Whose firmware this session puts under test. Raises as ``choose`` does."""
+    """The firmware that this session tests. Raises as ``choose`` does."""
     from harness.firmware.source import choose
 
     root = option_value(config, "executorch")
@@ -256,7 +256,7 @@ def firmware_choice(config: pytest.Config) -> FirmwareChoice:
 
 
 def exporter_choice(config: pytest.Config) -> ExporterChoice:
-    """Who exports in this session. Raises as ``choose_exporter`` does."""
+    """The exporter of this session. Raises as ``choose_exporter`` does."""
     from harness.export.exporter import choose_exporter
 
     root = option_value(config, "executorch")

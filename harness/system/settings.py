@@ -226,7 +226,7 @@ def _path(file: Path, said: str) -> Path:
 
 
 VARIABLES: Final[dict[str, str]] = {
-    "HIL_PROJECT": "the settings' file or its folder, in place of the next one above",
+    "HIL_PROJECT": "the settings' file or its folder, instead of the nearest one above",
     "HIL_HOME": "the state directory: cached programs and firmware, run directories",
     "HIL_REFERENCES": "the folder of accepted references",
     "HIL_REQUIRE_CONFINEMENT": "1: no run of a guest that cannot be confined; 0: also in CI",
