@@ -104,7 +104,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     if elf is not None and firmware != FirmwareChoice():
         raise UsageError(
             "--elf is the runner under test, so --firmware and --executorch are not",
-            hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",
+            hint="with --exporter checkout, for its suite: --firmware bundled and --executorch",
         )
     shard = parse_shard(words["shard"])
     options = SuiteOptions(

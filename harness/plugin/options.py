@@ -59,8 +59,8 @@ OPTIONS = (
     ),
     Option(
         "unproven",
-        "what a program or a size is that no accepted reference stands behind; fail when $CI is "
-        "set, else note",
+        "the result of a program or a size without an accepted reference; fail when $CI is set, "
+        "else note",
         choices=("fail", "note"),
     ),
     Option(

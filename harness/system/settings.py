@@ -70,7 +70,7 @@ class Settings:
 
 
 DESCRIPTIONS: Final = {  # of each setting, for the documentation
-    "targets": "folders of target files, beside those that come with the harness",
+    "targets": "folders of target files, in addition to those that come with the harness",
     "default_targets": "what a test without targets runs on, and `hil gate`; else all",
     "models": "what a test without models runs: names, or patterns of model files",
     "references": "the folder of accepted runs, written by `hil accept`; else `references`",
@@ -125,7 +125,7 @@ def settings_file(
         if found is None:
             raise SettingsError(
                 start,
-                f"${VARIABLE} names it, and it has no settings of ours",
+                f"${VARIABLE} names it, and it has no settings of hil",
                 f"write {OWN} there, or `[tool.hil]` into its {_PROJECT}",
             )
         return found

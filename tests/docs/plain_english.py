@@ -97,6 +97,18 @@ def in_yaml() -> Iterator[Hit]:
                 yield from hits(line, name, number)
 
 
+def in_templates() -> Iterator[Hit]:
+    """The hits in the reports' templates and in the files of ``targets`` and ``examples``."""
+    root = project_root()
+    tables = (*(root / "targets").rglob("*.yaml"), *(root / "examples").rglob("*.yaml"))
+    pages = [p for p in (root / "harness" / "report").rglob("*") if p.suffix in (".md", ".txt")]
+    for path in (*tables, *pages, root / "action.yml"):
+        name = path.relative_to(root).as_posix()
+        # `beside` is a key of targets/npu/defects.yaml
+        text = re.sub(r"^ *beside: |to, beside", "", path.read_text("utf-8"), flags=re.M)
+        yield from hits(without_code(text, _LITERAL), name)
+
+
 def _texts(value: Any, key: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -123,6 +135,19 @@ def in_docstrings() -> Iterator[Hit]:
     """The hits in the docstrings of ``harness``."""
     for path in sorted((project_root() / "harness").rglob("*.py")):
         yield from in_docstrings_of(path)
+
+
+def in_messages() -> Iterator[Hit]:
+    """The hits in the strings of ``harness`` that have a space and are no docstring."""
+    for path in sorted((project_root() / "harness").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        documented = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or id(node) in documented:
+                continue
+            if isinstance(node.value, str) and " " in node.value:
+                text = without_code(node.value, _LITERAL)
+                yield from hits(text, str(path), node.lineno)
 
 
 def in_docstrings_of(path: Path) -> Iterator[Hit]:

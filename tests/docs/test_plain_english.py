@@ -13,14 +13,17 @@ from .plain_english import (
     in_docstrings,
     in_docstrings_of,
     in_help,
+    in_messages,
     in_pages,
+    in_templates,
     in_yaml,
     without_code,
 )
 
-# A ratchet: how many hits the docstrings of harness/ had when somebody last counted. Lower it
-# when you rewrite some; never raise it.
-MOST_IN_DOCSTRINGS = 434
+# Ratchets: how many hits harness/ had when somebody last counted. Lower a number when you rewrite
+# some; never raise it.
+MOST_IN_DOCSTRINGS = 433
+MOST_IN_MESSAGES = 5
 
 
 def test_pages_are_in_plain_english() -> None:
@@ -33,6 +36,15 @@ def test_causes_and_fixes_are_in_plain_english() -> None:
 
 def test_help_is_in_plain_english() -> None:
     assert [str(hit) for hit in in_help(main)] == []
+
+
+def test_templates_and_targets_are_in_plain_english() -> None:
+    assert [str(hit) for hit in in_templates()] == []
+
+
+def test_messages_get_no_worse() -> None:
+    found = [str(hit) for hit in in_messages()]
+    assert len(found) <= MOST_IN_MESSAGES, "\n".join(found)
 
 
 def test_docstrings_get_no_worse() -> None:
