@@ -127,10 +127,28 @@ def test_every_block_says_what_it_is() -> None:
     ]
 
 
+def test_no_text_installs_the_harness_from_an_index() -> None:
+    """It is on none: whoever registers the name there would be installed."""
+    root = project_root()
+    texts = [
+        p
+        for f in ("docs", "examples", "harness", ".github", ".gitlab")
+        for p in (root / f).rglob("*")
+    ]
+    texts = [p for p in texts if p.suffix in (".md", ".yml", ".yaml", ".toml", ".py", ".html")]
+    asked = re.compile(
+        r"""(?:install\s+["']?executorch-hil(?:\[[\w,]+\])?|["']executorch-hil\[[\w,]+\])"""
+        r"""(?P<then>.{0,3})"""
+    )
+    found = [m for p in (*texts, root / "README.md") for m in asked.finditer(p.read_text("utf-8"))]
+    assert len(found) >= 4
+    assert [m[0] for m in found if m["then"] != " @ "] == []
+
+
 def test_a_command_that_is_not_run_says_why() -> None:
     assert all(block.why_not != "" for block in BLOCKS.values())
     assert sum(block.why_not is None for block in _RUN.values()) >= 8
-    assert len(_SCRIPTS) >= 7
+    assert len(_SCRIPTS) >= 6
 
 
 @pytest.mark.parametrize(
