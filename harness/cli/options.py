@@ -70,7 +70,7 @@ simulator_option = click.option(
     default=AUTO,
     show_default=True,
     help="One of the target's simulators; auto takes an installed FVP first. Two, as board+qemu, "
-    "are compared: which outputs differ, and where they first part (`hil run`).",
+    "are compared: which outputs differ, and at which operator first (`hil run`).",
 )
 executorch_option = click.option(
     "--executorch",

@@ -202,7 +202,7 @@ def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | Non
 @click.option(
     "--strict",
     is_flag=True,
-    help="Fail for what was never accepted and for references that are left over; in CI by itself.",
+    help="Fail for subjects without a reference and for left-over references (default in CI).",
 )
 @click.option("--markdown", is_flag=True, help="Print the table for a pull request.")
 @click.option(

@@ -261,7 +261,7 @@ def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
     help="Also remove nights of the history that began so long ago (default: none, ever).",
 )
 @history_option
-@click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
 @verb
 def prune(
     cache_max: float | None,

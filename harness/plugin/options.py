@@ -54,7 +54,7 @@ OPTIONS = (
     ),
     Option(
         "fvp-missing",
-        "what a case is whose FVP is not installed; fail when $CI is set, else skip",
+        "the result of a case whose FVP is not installed; fail when $CI is set, else skip",
         choices=("fail", "skip"),
     ),
     Option(

@@ -71,8 +71,8 @@ class Settings:
 
 DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "targets": "folders of target files, in addition to those that come with the harness",
-    "default_targets": "what a test without targets runs on, and `hil gate`; else all",
-    "models": "what a test without models runs: names, or patterns of model files",
+    "default_targets": "the targets of `hil gate` and of a test without targets; else all",
+    "models": "the models of a test without models: names, or patterns of model files",
     "references": "the folder of accepted runs, written by `hil accept`; else `references`",
     "budgets": "the folder of MODEL.yaml of catalogue models; else `budgets`",
     "cache": "the state directory: programs, firmware, runs; else `.hil`",
