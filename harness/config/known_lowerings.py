@@ -47,10 +47,11 @@ def known_lowerings() -> dict[str, KnownLowering]:
 def find_known(operators: Collection[str], compile_target: str, text: str = "") -> str:
     """The name of the first that fits, or "". ``operators``: those that may be at fault; ``text``:
     of an exception, "" for a result that differs."""
+    names = {name.removesuffix("_") for name in operators}  # in place, or not
     for name, known in known_lowerings().items():
         fits = any(fnmatch(compile_target, pattern) for pattern in known.targets)
         says = re.search(known.message, text) if known.message else not text
-        met = all(set(each.split("|")) & set(operators) for each in known.operators)
+        met = all(names.intersection(each.split("|")) for each in known.operators)
         if fits and says and met:
             return name
     return ""

@@ -236,9 +236,13 @@ def _explained(
         known = cause.kind != Reason.NPU_UNSUPPORTED or npu[1].defect  # else it may be right
         return (npu[0], npu[1].judged) if known else (None, None)
     if judgement.verdict is not Verdict.MISMATCH:
-        ours = plan.firmware.source.follows_definitions  # it takes most of what ExecuTorch refuses
-        refused = (d for d in _known_defects(plan.pte)[0] if d.known.trouble is Trouble.REFUSED)
-        met = (d for d in refused if not ours or d.operator in cause.text)
+        # Our runner takes most of what ExecuTorch refuses, and refuses some of what it gets wrong.
+        ours = plan.firmware.source.follows_definitions
+        met = (
+            d
+            for d in _known_defects(plan.pte)[0]
+            if (d.operator in cause.text if ours else d.known.trouble is Trouble.REFUSED)
+        )
         return next(((d.place, d.blame) for d in met), (None, None))
     if cause.kind == Reason.OUTPUTS_DIFFER:
         from harness.run.cpu_blame import blame_on_cpu
