@@ -117,7 +117,7 @@ def _sdk(environ: Mapping[str, str]) -> Compiler | None:
     if not sdks:
         if named:
             raise UsageError(
-                f"{SDK_DIR} is {named}, which is no Zephyr SDK for Arm", hint=_get_a_compiler()
+                f"{SDK_DIR} is {named}, which is not a Zephyr SDK for Arm", hint=_get_a_compiler()
             )
         return None
     folder, path = max(sdks, key=lambda sdk: _version(sdk[0]))
