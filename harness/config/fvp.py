@@ -45,6 +45,7 @@ class Fvp(Data):
     package: Text  # the archive it comes in
     versions: tuple[Text, ...] = ()  # with the parameters below, as public sources have them
     semihosting: Semihosting | None = None  # None: a model that boots an operating system
+    console: Text | None = None  # of that system, as the model names it when it starts
     parameters: dict[Text, bool | int | str]
     model: Text | None = None  # the entry of targets/fvp/models.yaml this came from
     board: Board | None = None
@@ -56,6 +57,8 @@ class Fvp(Data):
         self._check_names_of_one_board()
         self._check_macs_of_the_npu()
         self._check_addresses()
+        if (self.semihosting is None) == (self.console is None):
+            raise ValueError("a model has either `semihosting` or the `console` of Linux")
 
     @property
     def all_parameters(self) -> dict[str, bool | int | str]:

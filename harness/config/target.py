@@ -170,11 +170,13 @@ class Board(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class Linux(Data):
-    """The console of a target with Linux: the user who logs in, and how the prompt ends."""
+    """The console of a target with Linux: the user who logs in, and how the prompt ends.
+    ``folder``: where a run on an FVP or a board puts its files, on a memory card for instance."""
 
     hostname: Text
     user: Text = "root"
     prompt: Annotated[str, Field(min_length=1)]
+    folder: Annotated[str, Field(pattern=r"^/[\w./-]*$")] = "/tmp"
 
 
 @dataclass(frozen=True, kw_only=True)

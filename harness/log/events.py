@@ -33,6 +33,8 @@ class Kind(Word):
     OUT_OF_MEMORY = "out_of_memory"  # Linux ended a process for it
     HUNG_TASK = "hung_task"
     LOGIN_REFUSED = "login_refused"
+    SSH_REFUSED = "ssh_refused"  # by a board with Linux
+    OUTPUTS_LOST = "outputs_lost"  # they cannot be fetched from such a board
     GUEST_SILENT = "guest_silent"  # it does not come to what was waited for
     DISK_FULL = "disk_full"
     BOARD_UNREACHABLE = "board_unreachable"  # labgrid, its drivers, the power or flashing
@@ -79,6 +81,7 @@ LAUNCH = frozenset(
         Kind.SIMULATOR_ERROR,
         Kind.NO_ROOT,
         Kind.LOGIN_REFUSED,
+        Kind.SSH_REFUSED,
         Kind.DISK_FULL,
         Kind.BOARD_UNREACHABLE,
         Kind.BOARD_LOST,
@@ -88,6 +91,7 @@ LAUNCH = frozenset(
 HARNESS = frozenset(
     {
         Kind.GUEST_SILENT,
+        Kind.OUTPUTS_LOST,
         Kind.BOARD_UNREACHABLE,
         Kind.BOARD_LOST,
         Kind.BOARD_SILENT,

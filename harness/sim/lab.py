@@ -8,7 +8,6 @@ report, which the program on the board cannot write to.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -23,7 +22,10 @@ from labgrid.protocol import BootstrapProtocol, ConsoleProtocol, PowerProtocol, 
 from pexpect import TIMEOUT
 
 from harness.config.schema import checked
-from harness.sim.board import BEGAN, BoardJob
+from harness.sim.board import JOB, BoardJob
+from harness.sim.driving_process import BEGAN, Reporter
+from harness.sim.guest.console import MESSAGE_PREFIX, Closed, GuestProblem
+from harness.sim.linux_session import LinuxJob, run_session
 from harness.sim.program_image import intel_hex, make_image
 from harness.sim.serial_frames import (
     BoardRestarted,
@@ -35,22 +37,18 @@ from harness.sim.serial_frames import (
 
 SERIAL_LOG = "serial.log"  # every byte of the line
 _IMAGE, _FIRMWARE = "program.hex", "firmware.elf"
+_OWN = (JOB, SERIAL_LOG)
+_ENDLESS = 86400.0  # seconds
 
 
 class LabProblem(Exception):
     """Why there is no result, as a sentence."""
 
 
-def _report(descriptor: int, line: str) -> None:
-    """To ``harness.sim.board``, which cannot trust the console."""
-    os.write(descriptor, f"{line}\n".encode())
-
-
 class Board:
-    """A board of a labgrid environment; creating it switches the power on. ``report``: a pipe.
-    Raises LabProblem."""
+    """A board of a labgrid environment; creating it switches the power on. Raises LabProblem."""
 
-    def __init__(self, job: BoardJob, report: int) -> None:
+    def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
         self.report = report
         self.target = Environment(job.lab).get_target(job.board.role)
@@ -60,7 +58,7 @@ class Board:
             )
         self._power, self._reset = self._driver(PowerProtocol), self._driver(ResetProtocol)
         self._bootstrap = self._driver(BootstrapProtocol)
-        if self._bootstrap is None and not job.board.flash:
+        if self._bootstrap is None and not job.board.flash and job.linux is None:
             raise LabProblem(
                 f"the board cannot be driven: {job.lab} has no driver that flashes, and the target "
                 "no command for it (`flash`)"
@@ -97,6 +95,25 @@ class Board:
             self._power.cycle()
         else:
             self.flash(str(Path(_IMAGE).absolute()))
+
+    @property
+    def restarts(self) -> bool:
+        return self._reset is not None or self._power is not None
+
+    def ssh(self) -> tuple[str, ...]:
+        """The command that runs another on the board, through labgrid's connection. Raises
+        GuestProblem."""
+        driver = self.target.get_driver("SSHDriver", activate=False)
+        try:
+            self.target.activate(driver)
+        except Exception as error:  # a boundary: labgrid raises just that
+            raise GuestProblem(f"the guest refuses ssh: {error}") from error
+        service = driver.networkservice
+        user = driver.username or service.username
+        return ("ssh", *driver.ssh_prefix, "-p", str(service.port), "-l", user, service.address)
+
+    def write(self, data: bytes) -> object:
+        return self._console.write(data)
 
     def read(self, seconds: float) -> bytes:
         """The received bytes; b"" when none came in time."""
@@ -153,7 +170,7 @@ def _listen(board: Board, job: BoardJob) -> int:
             frames = list(reader.feed(data))
             if reader.began and not began:
                 began = True
-                _report(board.report, BEGAN)
+                board.report(BEGAN)
             for _, kind, content in frames:
                 if kind == "L":
                     sys.stdout.buffer.write(content + b"\n")
@@ -167,6 +184,8 @@ def _listen(board: Board, job: BoardJob) -> int:
             if not reader.began and time.monotonic() > answer:
                 raise _no_answer(reader, job)
     except BoardRestarted as restart:
+        if not began:
+            board.report(BEGAN)
         raise LabProblem(
             f"the board began again after {restart}; look at its supply, and at what may reset it "
             "(watchdog, brown-out, debugger)"
@@ -191,24 +210,51 @@ def _late(*_: object) -> None:
     raise LabProblem("the board cannot be driven: flashing it took too long")
 
 
+class _Console:
+    """labgrid's console as a ``Line``."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
+        data = self._board.read(_ENDLESS if timeout is None else timeout)
+        if not data:
+            raise TIMEOUT("nothing came")
+        return data
+
+    def send(self, data: bytes) -> object:
+        return self._board.write(data)
+
+
+def run_linux(board: Board, job: LinuxJob) -> int:
+    """Restarts a board with Linux and runs the program on it. Raises LabProblem, GuestProblem."""
+    if not board.restarts:
+        raise LabProblem("the board cannot be driven: no driver can restart it (power or reset)")
+    board.restart()
+    files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
+    run_session(job, files, _Console(board), board.ssh, board.report)
+    return 0
+
+
 def main(file: str, descriptor: str) -> int:
     signal.signal(signal.SIGALRM, _late)
     job = checked(BoardJob, json.loads(Path(file).read_text()))
-    board, report = None, int(descriptor)
+    board, report = None, Reporter(int(descriptor))
     try:
         board = Board(job, report)
-        status = run(board, job)
+        status = run(board, job) if job.linux is None else run_linux(board, job.linux)
         return status if status in range(256) else 255  # of a larger one the low bits are seen
-    except LabProblem as problem:
-        line = f"hil: {problem}"
+    except (LabProblem, GuestProblem) as problem:
+        line = f"{MESSAGE_PREFIX}{problem}"
+    except Closed:
+        line = f"{MESSAGE_PREFIX}the serial line broke off: it was closed"
     except Exception as error:  # a boundary: labgrid's drivers raise anything
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        line = f"hil: the board cannot be driven: {text}"
+        line = f"{MESSAGE_PREFIX}the board cannot be driven: {text}"
     finally:
         if board is not None:
             board.target.cleanup()
-    _report(report, line)
-    print(line)
+    report.problem(line)
     return 1
 
 

@@ -89,7 +89,8 @@ class Launch:
     CPU time. ``has_shell``: the guest's shell reports how the runner ended; the simulator's own
     status does not. ``forks``: it starts processes. ``own``: a process of the harness without a
     guest; it is not confined, and ends by itself when it receives nothing. ``input``: a descriptor
-    that the guest reads as its console; None: an empty one.
+    that the guest reads as its console; None: an empty one. ``writable``: a file outside of the guest's
+    directory that it may change. ``has_account``: a program asks who its user is, as ssh does.
     """
 
     argv: tuple[str, ...]
@@ -105,6 +106,8 @@ class Launch:
     forks: bool = False
     own: bool = False
     input: int | None = None
+    writable: Path | None = None
+    has_account: bool = False
 
 
 class Companion:

@@ -70,6 +70,9 @@ SPECS = {
         ToolSpec("apt-get", "apt", required=False),
         ToolSpec("apt-cache", "apt", required=False),
         ToolSpec("dpkg-deb", "dpkg", required=False),
+        ToolSpec(
+            "ssh", "openssh-client", False, ("-V",), r"OpenSSH_([0-9.p]+)"
+        ),  # of boards with Linux
         ToolSpec("bwrap", "bubblewrap", required=False),
         ToolSpec("ccache", "ccache", required=False),  # builds of a checkout share what is equal
         ToolSpec("git", "git", required=False),
