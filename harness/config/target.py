@@ -71,6 +71,11 @@ class Limits(Data):
     shell: Seconds = 30.0  # wall time for each command but the runner's
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
+    def booting(self, seconds: float) -> Limits:
+        """With at least so much time to boot."""
+        more = max(0.0, seconds - self.boot)
+        return replace(self, host=self.host + more, boot=self.boot + more)
+
     def scaled(self, factor: float) -> Limits:
         """All limits times ``factor`` and the target's own factor, which is then used up."""
         by = factor * self.factor

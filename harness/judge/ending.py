@@ -66,6 +66,9 @@ def _simulator_crashed(observation: Observation, ending: Ending) -> Finding:
     return Verdict.NO_VERDICT, Cause(Reason.SIMULATOR_KILLED, text, first.line)
 
 
+_BEFORE_THE_RUNNER = (Kind.NO_ROOT, Kind.LOGIN_REFUSED, Kind.SSH_REFUSED)  # under Linux
+
+
 def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
     """Whether the guest wrote a line with which else a simulator or the harness reports that it
     failed: then it says nothing of them."""
@@ -77,11 +80,7 @@ def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
         return not ending.disk_full
     if event.kind in HARNESS:
         return True
-    if event.kind in (
-        Kind.NO_ROOT,
-        Kind.LOGIN_REFUSED,
-        Kind.SSH_REFUSED,
-    ):  # before Linux started the runner
+    if event.kind in _BEFORE_THE_RUNNER:
         return ending.began is not False
     if ending.native or ending.began is not None:
         return ending.native or bool(ending.began)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs 
 # this name in the guest's directory enables SYS_EXIT_EXTENDED, and with it an exit status.
 FEATURES_FILE = ":semihosting-features"
 FEATURES = b"SHFB\x01"
+_BOOT_SECONDS = 600.0  # to the login prompt, as meta-arm waits for it (oeqa's linuxboot)
 STANDIN_MARK = "stand-in of executorch-hil"  # in the commands of `hil standin install`
 
 
@@ -56,10 +57,11 @@ class _Fvp(Simulator):
         settings = section(target.simulators.fvp)
         return toolchain.require_fvp(settings.executable, settings.package)
 
-    def limits(self, limits: Limits, program: Path, sets: int) -> Limits:
+    def limits(self, target: Target, program: Path, sets: int) -> Limits:
         from harness.sim.fvp_limits import fitting  # as in ``launch``
 
-        return fitting(limits, program, sets)
+        boot = 0.0 if target.linux is None else _BOOT_SECONDS
+        return fitting(target.limits.booting(boot), program, sets)
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
         if target.linux is None:

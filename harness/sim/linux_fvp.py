@@ -27,7 +27,7 @@ from pexpect.fdpexpect import fdspawn
 
 from harness.config.fvp import Fvp
 from harness.config.schema import Data, checked
-from harness.config.target import Limits, Target
+from harness.config.target import Target
 from harness.core.errors import InfraError
 from harness.sim.driving_process import Report, Reporter, own_files, record
 from harness.sim.guest.console import MESSAGE_PREFIX, Closed, GuestProblem, line_of
@@ -38,7 +38,6 @@ from harness.system.files import MALFORMED, disk_errors, read_json
 from harness.system.settings import settings
 
 JOB = "linux.json"
-_BOOT_SECONDS = 600.0  # to the login prompt, as meta-arm waits for it (oeqa's linuxboot)
 _CARD = "p_mmc_file"  # the last part of the parameter with the memory card's image
 _PORTS = "userNetPorts="  # HOST=GUEST
 _SSH_PORT = 2222  # of this machine, as in ExecuTorch's README
@@ -108,12 +107,6 @@ class FvpJob(Data):
     linux: LinuxJob
     console: str
     environment: dict[str, str]
-
-
-def enough(limits: Limits) -> Limits:
-    """With the time that a model takes to boot."""
-    more = max(0.0, _BOOT_SECONDS - limits.boot)
-    return replace(limits, host=limits.host + more, boot=limits.boot + more)
 
 
 def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) -> Launch:

@@ -1,10 +1,9 @@
-"""The dialogue with a Linux guest or board on its console: log in, run commands one at a time, power
-off.
+"""The dialogue with a Linux guest or board on its console: log in, run commands one at a time.
 
 The bytes go to the record first, so that it has all output in one order. Here they are read without
 the kernel's messages, which may appear at any time, even in the middle of a line. A failure is
-reported in a line that begins with ``MESSAGE_PREFIX``; the log parser (``harness.log``) knows it, so
-reading the record again gives the same verdict.
+reported in a line that begins with ``MESSAGE_PREFIX``; the log parser (``harness.log``) knows it,
+so reading the record again gives the same verdict.
 """
 
 from __future__ import annotations

@@ -62,9 +62,8 @@ def boot(flash: Path, values: dict[str, str]) -> int:
         port = listener.getsockname()[1]
         print(f"{CONSOLE}: Listening for serial connection on port {port}", flush=True)
         console, _ = listener.accept()
-        (ssh,) = (
-            pair for pair in values["board.hostbridge.userNetPorts"].split(",") if "=22" in pair
-        )
+        pairs = values["board.hostbridge.userNetPorts"].split(",")
+        (ssh,) = (pair.partition("=")[0] for pair in pairs if pair.endswith("=22"))
         argv = [
             *("qemu-system-aarch64", "-M", "virt,memory-backend=ddr", "-cpu", "cortex-a35"),
             *("-m", f"{RAM_BYTES >> 20}M", "-nographic", "-nodefaults", "-monitor", "none"),
@@ -72,7 +71,7 @@ def boot(flash: Path, values: dict[str, str]) -> int:
             *("-append", f"console=ttyAMA0 cryptomgr.notests apparmor=0 {image['options']}"),
             *("-chardev", f"socket,id=console,fd={console.fileno()}"),
             *("-serial", "chardev:console"),
-            *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{ssh.partition('=')[0]}-:22"),
+            *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{ssh}-:22"),
             *("-device", "virtio-net-device,netdev=net"),
             *card(values.get("board.msd_mmc.p_mmc_file", "")),
             *runner.words,
