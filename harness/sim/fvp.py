@@ -107,7 +107,7 @@ def _standin_files(executable: Path) -> tuple[Path, ...]:
     with executable.open("rb") as file:
         if STANDIN_MARK.encode() not in file.read(400):
             return ()
-    return (*own_files(), Path("/usr/share/qemu"))
+    return (*own_files(), Path("/usr/share"))
 
 
 SIMULATOR = _Fvp()

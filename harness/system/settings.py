@@ -87,7 +87,7 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "fvp_missing": '"fail" or "skip" a case without its FVP; else fail in CI, skip at a desk',
     "limit_factor": "multiplies all time limits, for a slow machine; --limit-factor is stronger",
     "guest_packages": "a folder with the Debian packages that the Linux guest is made of; else apt",
-    "fvp_image": "what the Corstone-1000's FVP boots: meta-arm's folder with a .fvpconf, or the file",
+    "fvp_image": "what the Corstone-1000's FVP boots: meta-arm's .fvpconf, or the folder with it",
     "unproven": '"fail" or "note" a program or a size without its accepted reference; else fail in '
     "CI, note at a desk",
 }

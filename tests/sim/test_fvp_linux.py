@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,12 +51,16 @@ def firmware(tmp_path_factory: pytest.TempPathFactory) -> FakeFirmware:
 @pytest.fixture
 def installed(
     stand_in: StandIn, guest_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Path], None]]:
+) -> Callable[[Path], None]:
     """Installs the stand-in; the result names an image in the settings."""
     monkeypatch.setenv("HIL_FVP_DIR", str(stand_in.folder))
     monkeypatch.chdir(guest_home)
-    monkeypatch.setenv("HIL_PROJECT", str(guest_home / "hil.toml"))
-    yield lambda image: (guest_home / "hil.toml").write_text(f'fvp_image = "{image}"\n') and None
+    (guest_home / "hil.toml").touch()
+
+    def name(image: Path) -> None:
+        (guest_home / "hil.toml").write_text(f'fvp_image = "{image}"\n')
+
+    return name
 
 
 Ended = Callable[..., RunRecord]
