@@ -46,7 +46,8 @@ class LabProblem(Exception):
 
 
 class Board:
-    """A board of a labgrid environment; creating it switches the power on. Raises LabProblem."""
+    """A board of a labgrid environment. Creating it switches the power on, unless it has Linux.
+    Raises LabProblem."""
 
     def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
@@ -63,7 +64,7 @@ class Board:
                 f"the board cannot be driven: {job.lab} has no driver that flashes, and the target "
                 "no command for it (`flash`)"
             )
-        if self._power is not None:
+        if self._power is not None and job.linux is None:
             self._power.on()
             if hasattr(self._power, "get") and not self._power.get():
                 raise LabProblem("the board cannot be driven: its power stays off")
@@ -96,9 +97,16 @@ class Board:
         else:
             self.flash(str(Path(_IMAGE).absolute()))
 
-    @property
-    def restarts(self) -> bool:
-        return self._reset is not None or self._power is not None
+    def boot(self) -> None:
+        """Starts a board with Linux, whatever it did before."""
+        if self._power is None and self._reset is None:
+            raise LabProblem("the board cannot be driven: no driver switches it on or resets it")
+        while self.read(0):  # what it last said is no prompt of this run
+            pass
+        if self._power is not None:
+            self._power.cycle()
+        else:
+            self._reset.reset()
 
     def ssh(self) -> tuple[str, ...]:
         """The command that runs another on the board, through labgrid's connection. Raises
@@ -227,10 +235,8 @@ class _Console:
 
 
 def run_linux(board: Board, job: LinuxJob) -> int:
-    """Restarts a board with Linux and runs the program on it. Raises LabProblem, GuestProblem."""
-    if not board.restarts:
-        raise LabProblem("the board cannot be driven: no driver can restart it (power or reset)")
-    board.restart()
+    """Boots a board with Linux and runs the program on it. Raises LabProblem, GuestProblem."""
+    board.boot()
     files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
     run_session(job, files, _Console(board), board.ssh, board.report)
     return 0

@@ -141,14 +141,14 @@ class _Remote:
                 size, _, name = header.decode("ascii", "replace").strip().partition(" ")
                 if not (size.isdigit() and int(size) <= QUOTA.file_bytes and is_output(name)):
                     child.kill()
-                    raise GuestProblem(f"the outputs cannot be fetched: {header!r}")
+                    raise GuestProblem(f"the guest's outputs cannot be fetched: {header!r}")
                 content = child.stdout.read(int(size))
                 if len(content) < int(size):
                     break
                 Path(name).write_bytes(content)
         if child.returncode:
             raise GuestProblem(
-                f"the outputs cannot be fetched: ssh ended with exit status {child.returncode}"
+                f"the guest's outputs cannot be fetched: ssh ended with {child.returncode}"
             )
 
 

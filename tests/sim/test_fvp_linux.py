@@ -181,11 +181,12 @@ def test_an_image_of_meta_arm(tmp_path: Path) -> None:
 
 
 def test_no_login(ended: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit for a machine without load; a busy one may not come as far as the console."""
     monkeypatch.setattr(fvp, "_BOOT_SECONDS", 1.0)
-    target = replace(board(), limits=Limits(host=60.0, stall=60.0, boot=1.0))
-    record = ended(target=target)
+    target = replace(board(), limits=Limits(host=90.0, stall=90.0, boot=12.0))
+    record = ended(options="double=no_login", target=target)
     assert told(record) == (Verdict.INFRA, Kind.GUEST_SILENT)
-    assert "its login prompt within 1 s" in str(record.cause)
+    assert "within 12 s" in str(record.cause)
 
 
 def test_a_panic_at_boot_is_not_the_programs(ended: Ended) -> None:
