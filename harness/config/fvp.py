@@ -45,7 +45,6 @@ class Fvp(Data):
     package: Text  # the archive it comes in
     versions: tuple[Text, ...] = ()  # with the parameters below, as public sources have them
     semihosting: Semihosting | None = None  # None: a model that boots an operating system
-    console: Text | None = None  # of that system, as the model names it when it starts
     parameters: dict[Text, bool | int | str]
     model: Text | None = None  # the entry of targets/fvp/models.yaml this came from
     board: Board | None = None
@@ -57,16 +56,17 @@ class Fvp(Data):
         self._check_names_of_one_board()
         self._check_macs_of_the_npu()
         self._check_addresses()
-        if (self.semihosting is None) == (self.console is None):
-            raise ValueError("a model has either `semihosting` or the `console` of Linux")
 
     @property
-    def all_parameters(self) -> dict[str, bool | int | str]:
-        """With the NPU's arguments, for its fast mode (ExecuTorch's run_fvp.sh)."""
-        if not self.fast or self.macs is None:
-            return self.parameters
-        name = self.macs.replace("num_macs", "extra_args")
-        return {**self.parameters, name: f"{self.parameters.get(name, '')} --fast".strip()}
+    def all_parameters(self) -> dict[str, str]:
+        """As the command line has them, with the NPU's arguments for its fast mode (ExecuTorch's
+        run_fvp.sh)."""
+        values = self.parameters.items()
+        given = {n: str(int(v) if isinstance(v, bool) else v) for n, v in values}
+        if self.fast and self.macs is not None:
+            name = self.macs.replace("num_macs", "extra_args")
+            given[name] = f"{given.get(name, '')} --fast".strip()
+        return given
 
     def _check_addresses(self) -> None:
         """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""

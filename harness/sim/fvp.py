@@ -128,7 +128,7 @@ def argv(
         names.cwd: str(work),
         names.command_line: command_line(arguments, names.command_line_limit),
     }
-    options = (w for name, value in given.items() for w in ("-C", f"{name}={_text(value)}"))
+    options = (w for name, value in given.items() for w in ("-C", f"{name}={value}"))
     return (executable, *options, *bounds(limits), "-a", str(elf))
 
 
@@ -180,7 +180,3 @@ def bounds(limits: Limits) -> tuple[str, ...]:
         *(("--simlimit", f"{limits.simulated:g}") if limits.simulated else ()),
         *(("--cyclelimit", str(limits.cycles)) if limits.cycles else ()),
     )
-
-
-def _text(value: bool | int | str) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)

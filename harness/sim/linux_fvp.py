@@ -39,8 +39,7 @@ from harness.system.settings import settings
 
 JOB = "linux.json"
 _CARD = "p_mmc_file"  # the last part of the parameter with the memory card's image
-_PORTS = "userNetPorts="  # HOST=GUEST
-_SSH_PORT = 2222  # of this machine, as in ExecuTorch's README
+_SSH_PORT = "=2222=22"  # of this machine and of the guest, as in ExecuTorch's README
 _END_SECONDS = 10.0  # from the request to end until the model is killed
 _OPTIONS = (
     *("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"),
@@ -55,7 +54,7 @@ class FvpImage:
     file: Path
     parameters: dict[str, str]
     words: tuple[str, ...]
-    console: str | None
+    console: str
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -87,17 +86,16 @@ def read_image(place: Path | None, executable: str) -> FvpImage:
     try:
         content: Any = read_json(file)
         given = {str(name): str(value) for name, value in content["parameters"].items()}
-        data = [word for value in content.get("data") or () for word in ("--data", str(value))]
-        programs = (content.get("applications") or {}).items()
-        loaded = [word for name, file in programs for word in ("-a", f"{name}={file}")]
-        console = (content.get("consoles") or {}).get("default")
-        words = (*data, *loaded, *map(str, content.get("args") or ()))
-        exe = content["exe"]
+        data = [word for value in content["data"] for word in ("--data", str(value))]
+        programs = content["applications"].items()
+        loaded = [word for name, elf in programs for word in ("-a", f"{name}={elf}")]
+        words = (*data, *loaded, *map(str, content["args"]))
+        exe, console = content["exe"], content["consoles"]["default"]
     except (*MALFORMED, OSError) as error:
         raise NoImage(f"{file} is not as meta-arm writes it: {error!r}", file) from error
     if exe != executable:
         raise NoImage(f"{file} is for {exe}, and the target's FVP is {executable}", file)
-    return FvpImage(file, given, words, console)
+    return FvpImage(file, given, words, str(console))
 
 
 @dataclass(frozen=True)
@@ -113,14 +111,12 @@ def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) 
     """``model``: what of a launch is the same for every FVP; its words set its own limits. Raises
     NoImage, ToolMissing, UsageError."""
     image = read_image(settings().fvp_image, fvp.executable)
-    console = image.console or fvp.console
-    assert console is not None, "such a model has one"
-    values = {**image.parameters, **{n: _text(v) for n, v in fvp.all_parameters.items()}}
+    values = {**image.parameters, **fvp.all_parameters}
     card = _card(job)
     cards = [name for name, file in values.items() if name.endswith(_CARD) and file]
     values.update(dict.fromkeys(cards, str(card)))
     parameters = [word for name, value in values.items() for word in ("-C", f"{name}={value}")]
-    own = FvpJob(linux_job(target, job), console, dict(model.environment))
+    own = FvpJob(linux_job(target, job), image.console, dict(model.environment))
     return replace(
         model,
         argv=(
@@ -128,10 +124,7 @@ def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) 
             *(*parameters, *image.words, *model.argv),
         ),
         environment={"PYTHONPATH": str(paths.import_root())},
-        files={
-            JOB: json.dumps(asdict(own), indent=1).encode(),
-            **linux_files(job),
-        },
+        files={JOB: json.dumps(asdict(own), indent=1).encode(), **linux_files(job)},
         readable=(
             *(*model.readable, Path(own.linux.runner), *image.files, *own_files()),
             *(toolchain.require("ssh").path, Path("/bin"), Path("/usr/bin")),
@@ -140,10 +133,6 @@ def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) 
         has_shell=True,
         has_account=True,
     )
-
-
-def _text(value: bool | int | str) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _card(job: Job) -> Path:
@@ -172,7 +161,7 @@ def main(file: str, *words: str) -> int:
     report, job = Reporter(int(descriptor)), checked(FvpJob, json.loads(Path(file).read_text()))
     port = _free_port()
     with subprocess.Popen(
-        [_with_port(word, port) for word in model],
+        [word.replace(_SSH_PORT, f"={port}=22") for word in model],
         env={**os.environ, **job.environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -211,7 +200,7 @@ def _drive(fvp: subprocess.Popen[bytes], job: FvpJob, port: int, report: Reporte
 def _connect(output: int, console: str, seconds: float) -> socket.socket:
     """The console, when the model has printed its port. Raises Closed, GuestProblem."""
     printed = fdspawn(output, use_poll=True)
-    printed.logfile_read = _Recorded()
+    printed.logfile_read = sys.stdout.buffer
     listening = rf"\b{re.escape(console)}: Listening for serial connection on port (\d+)\r*\n"
     try:
         printed.expect(listening.encode(), timeout=seconds)
@@ -224,31 +213,16 @@ def _connect(output: int, console: str, seconds: float) -> socket.socket:
         ) from None
 
 
-class _Recorded:
-    """As pexpect writes a log."""
-
-    write = staticmethod(record)
-
-    def flush(self) -> None: ...
-
-
 def _pass_on(output: int) -> None:
     while data := os.read(output, 65536):
         record(data)
 
 
-def _with_port(word: str, port: int) -> str:
-    return word.replace(f"={_SSH_PORT}=22", f"={port}=22") if _PORTS in word else word
-
-
 def _free_port() -> int:
-    """The usual one, which is free in a network of its own; without a sandbox another run may have
-    it."""
-    for port in (_SSH_PORT, 0):
-        with suppress(OSError), socket.socket() as tried:
-            tried.bind(("127.0.0.1", port))
-            return int(tried.getsockname()[1])
-    return _SSH_PORT
+    """Without a sandbox, another run may have the usual one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ _RUNNER = "executor_runner"
 _STRIPPED = ".stripped"  # the end of the name of the file that a board stores
 _REFUSED = 255  # ssh's own exit status (ssh(1))
 _RETRY_SECONDS = 1.0  # the ssh server starts at about the same time as the login
+_LOST = "the guest's outputs cannot be fetched"
 _MOST_HEADER = 100  # bytes of a line of wc
 
 
@@ -141,15 +142,13 @@ class _Remote:
                 size, _, name = header.decode("ascii", "replace").strip().partition(" ")
                 if not (size.isdigit() and int(size) <= QUOTA.file_bytes and is_output(name)):
                     child.kill()
-                    raise GuestProblem(f"the guest's outputs cannot be fetched: {header!r}")
+                    raise GuestProblem(f"{_LOST}: what it sent is not the runner's")
                 content = child.stdout.read(int(size))
                 if len(content) < int(size):
                     break
                 Path(name).write_bytes(content)
         if child.returncode:
-            raise GuestProblem(
-                f"the guest's outputs cannot be fetched: ssh ended with {child.returncode}"
-            )
+            raise GuestProblem(f"{_LOST}: ssh ended with {child.returncode}")
 
 
 def _last_line(text: bytes) -> str:

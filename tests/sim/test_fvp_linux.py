@@ -31,6 +31,18 @@ from tools.guest_doubles import ends_badly
 
 TARGET = "corstone-1000-a320"
 CARD = "/run/media/mmcblk0"
+# As meta-arm's fvpboot.bbclass writes one.
+IMAGE = {
+    "provider": "fvp-corstone1000-native",
+    "exe": NAME,
+    "parameters": {},
+    "data": [],
+    "applications": {"cluster0": "/nowhere.elf"},
+    "consoles": {"default": "host_terminal_0"},
+    "terminals": {},
+    "args": ["--stat"],
+    "env": {},
+}
 PROGRAMS = ("aarch64-linux-gnu-g++", "qemu-system-aarch64", "qemu-aarch64-static", "ssh")
 pytestmark = [
     pytest.mark.corstone1000,
@@ -142,7 +154,7 @@ def test_no_image(installed: Callable[[Path], None], guest_home: Path) -> None:
     [
         ("{", "is not as meta-arm writes it"),
         ('{"exe": "FVP_Corstone-1000-A320"}', "is not as meta-arm writes it: KeyError"),
-        ('{"exe": "FVP_Corstone-1000", "parameters": {}}', "is for FVP_Corstone-1000, and"),
+        (json.dumps(IMAGE | {"exe": "FVP_Corstone-1000"}), "is for FVP_Corstone-1000, and"),
     ],
 )
 def test_an_image_that_cannot_be_used(tmp_path: Path, content: str, text: str) -> None:
@@ -152,24 +164,16 @@ def test_an_image_that_cannot_be_used(tmp_path: Path, content: str, text: str) -
 
 
 def test_an_image_of_meta_arm(tmp_path: Path) -> None:
-    """As its fvpboot.bbclass writes one; the newest of a folder."""
+    """The newest of a folder."""
     for name in ("bl1.bin", "nopt.wic"):
         (tmp_path / name).touch()
     (tmp_path / "old.fvpconf").write_text("{}")
     conf = tmp_path / "new.fvpconf"
-    conf.write_text(
-        json.dumps(
-            {
-                "provider": "fvp-corstone1000-native",
-                "exe": NAME,
-                "parameters": {"se.trustedBootROMloader.fname": f"{tmp_path}/bl1.bin"},
-                "data": [f"board.flash0={tmp_path}/nopt.wic@0x68000000"],
-                "applications": {"cluster0": "/nowhere.elf"},
-                "consoles": {"default": "host_terminal_0"},
-                "args": ["--stat"],
-            }
-        )
-    )
+    own = {
+        "parameters": {"se.trustedBootROMloader.fname": f"{tmp_path}/bl1.bin"},
+        "data": [f"board.flash0={tmp_path}/nopt.wic@0x68000000"],
+    }
+    conf.write_text(json.dumps(IMAGE | own))
     image = read_image(tmp_path, NAME)
     assert image.file == conf
     assert image.console == "host_terminal_0"

@@ -86,7 +86,7 @@ class GuestConsole:
         two parts, so that its echo does not match. Raises GuestProblem, also when the guest asks
         for a login: it has started again."""
         self._commands += 1
-        marker = rf"@hil {self._commands} (\d+)\r*\n".encode()
+        marker = rf"@hil {self._commands} (\d{{1,3}})\r*\n".encode()
         self._send(f'{words}; s=$?; echo "@"hil {self._commands} $s')
         if self._expect([marker, _LOGIN_LINE], seconds, f"the end of `{words}`"):
             raise GuestProblem(f"the guest began again while it ran `{words}`")

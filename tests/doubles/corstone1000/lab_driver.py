@@ -22,15 +22,15 @@ TEXT = attr.validators.instance_of(str)
 
 @target_factory.reg_driver
 @attr.s(eq=False)
-class StandInDriver(Driver, PowerProtocol):
+class StandInDriver(Driver, PowerProtocol):  # type: ignore[misc]  # labgrid has no types
     """``command``: the model. ``flash``: what it boots. ``card``: its memory card. ``port``: where
     the serial line is to appear. ``ssh``: the port of this machine for the board's."""
 
-    command = attr.ib(validator=TEXT)
-    flash = attr.ib(validator=TEXT)
-    port = attr.ib(validator=TEXT)
-    ssh = attr.ib(validator=attr.validators.instance_of(int))
-    card = attr.ib(default="", validator=TEXT)
+    command: str = attr.ib(validator=TEXT)
+    flash: str = attr.ib(validator=TEXT)
+    port: str = attr.ib(validator=TEXT)
+    ssh: int = attr.ib(validator=attr.validators.instance_of(int))
+    card: str = attr.ib(default="", validator=TEXT)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
