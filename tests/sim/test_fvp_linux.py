@@ -16,7 +16,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.config.target import Limits, Target
 from harness.core.errors import InfraError, UsageError
-from harness.core.verdict import Verdict
+from harness.core.verdict import ExitCode, Verdict
 from harness.log.events import Kind
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case, run_cases
@@ -232,7 +232,7 @@ def test_a_program_cannot_make_itself_infra(ended: Ended) -> None:
     """By ending the ssh server, so that nobody can fetch its outputs."""
     record = ended("TAKES_SSH_DOWN")
     assert told(record) == (Verdict.NO_VERDICT, Kind.OUTPUTS_LOST)
-    assert record.verdict.product_failure
+    assert record.verdict.exit_code is ExitCode.FAILED
 
 
 def test_a_runner_with_libraries_of_its_own(

@@ -99,7 +99,7 @@ def desk(stand_in: StandIn, tmp_path: Path) -> Callable[..., str]:
             flash=image.with_suffix(".wic"),
             card=deploy / card if card else "",
             driver=FOLDER / "lab_driver.py",
-            patience=min(shell, 30.0),
+            patience=min(float(shell), 30.0),
         )
         (tmp_path / "lab.yaml").write_text(lab)
         target = tmp_path / "desk.yaml"
