@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from harness.sim.guest.console import MESSAGE_PREFIX, GuestProblem
 from harness.sim.simulator import Companion
 from harness.system import paths
 
@@ -57,6 +59,19 @@ class Reporter:
         """Reports it, and prints it on the console."""
         self(line)
         record(f"\n{line}\n".encode())
+
+
+def driven(action: Callable[[], int], report: Reporter) -> int:
+    """The status that ``action`` returns; reports why it failed."""
+    try:
+        return action()
+    except GuestProblem as problem:
+        line = str(problem)
+    except Exception as error:  # a boundary: whatever it is, the program did not do it
+        text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        line = f"the board cannot be driven: {text}"
+    report.problem(f"{MESSAGE_PREFIX}{line}")
+    return 1
 
 
 def record(data: bytes) -> None:

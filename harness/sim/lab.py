@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from pexpect import TIMEOUT
 
 from harness.config.schema import checked
 from harness.sim.board import JOB, BoardJob
-from harness.sim.driving_process import BEGAN, Reporter
-from harness.sim.guest.console import MESSAGE_PREFIX, Closed, GuestProblem
+from harness.sim.driving_process import BEGAN, Reporter, driven
+from harness.sim.guest.console import Closed, GuestProblem
 from harness.sim.linux_session import LinuxJob, run_session
 from harness.sim.program_image import intel_hex, make_image
 from harness.sim.serial_frames import (
@@ -41,7 +42,7 @@ _OWN = (JOB, SERIAL_LOG)
 _ENDLESS = 86400.0  # seconds
 
 
-class LabProblem(Exception):
+class LabProblem(GuestProblem):
     """Why there is no result, as a sentence."""
 
 
@@ -235,33 +236,29 @@ class _Console:
 
 
 def run_linux(board: Board, job: LinuxJob) -> int:
-    """Boots a board with Linux and runs the program on it. Raises LabProblem, GuestProblem."""
+    """Boots a board with Linux and runs the program on it. Raises GuestProblem."""
     board.boot()
     files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
-    run_session(job, files, _Console(board), board.ssh, board.report)
+    try:
+        run_session(job, files, _Console(board), board.ssh, board.report)
+    except Closed:
+        raise LabProblem("the serial line broke off: it was closed") from None
     return 0
 
 
 def main(file: str, descriptor: str) -> int:
     signal.signal(signal.SIGALRM, _late)
     job = checked(BoardJob, json.loads(Path(file).read_text()))
-    board, report = None, Reporter(int(descriptor))
-    try:
-        board = Board(job, report)
-        status = run(board, job) if job.linux is None else run_linux(board, job.linux)
-        return status if status in range(256) else 255  # of a larger one the low bits are seen
-    except (LabProblem, GuestProblem) as problem:
-        line = f"{MESSAGE_PREFIX}{problem}"
-    except Closed:
-        line = f"{MESSAGE_PREFIX}the serial line broke off: it was closed"
-    except Exception as error:  # a boundary: labgrid's drivers raise anything
-        text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        line = f"{MESSAGE_PREFIX}the board cannot be driven: {text}"
-    finally:
-        if board is not None:
-            board.target.cleanup()
-    report.problem(line)
-    return 1
+    report = Reporter(int(descriptor))
+    with ExitStack() as stack:
+        return driven(lambda: _run_on(stack, job, report), report)
+
+
+def _run_on(stack: ExitStack, job: BoardJob, report: Reporter) -> int:
+    board = Board(job, report)
+    stack.callback(board.target.cleanup)
+    status = run(board, job) if job.linux is None else run_linux(board, job.linux)
+    return status if status in range(256) else 255  # of a larger one the low bits are seen
 
 
 if __name__ == "__main__":

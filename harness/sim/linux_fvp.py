@@ -29,8 +29,8 @@ from harness.config.fvp import Fvp
 from harness.config.schema import Data, checked
 from harness.config.target import Target
 from harness.core.errors import InfraError
-from harness.sim.driving_process import Report, Reporter, own_files, record
-from harness.sim.guest.console import MESSAGE_PREFIX, Closed, GuestProblem, line_of
+from harness.sim.driving_process import Report, Reporter, driven, own_files, record
+from harness.sim.guest.console import Closed, GuestProblem, line_of
 from harness.sim.linux_session import LinuxJob, linux_files, linux_job, run_session
 from harness.sim.simulator import Companion, Job, Launch
 from harness.system import paths, toolchain
@@ -168,33 +168,29 @@ def main(file: str, *words: str) -> int:
         stderr=subprocess.STDOUT,
     ) as fvp:
         try:
-            _drive(fvp, job, port, report)
-            return 0
-        except Closed:
-            status = fvp.wait()
-            return status if status >= 0 else 128 - status
-        except GuestProblem as problem:
-            report.problem(f"{MESSAGE_PREFIX}{problem}")
-        except Exception as error:  # a boundary: whatever it is, the program did not do it
-            text = f"{type(error).__name__}: {error}".replace("\n", " ")
-            report.problem(f"{MESSAGE_PREFIX}the board cannot be driven: {text}")
+            return driven(lambda: _drive(fvp, job, port, report), report)
         finally:
             fvp.terminate()
             with suppress(subprocess.TimeoutExpired):
                 fvp.wait(_END_SECONDS)
             fvp.kill()
-    return 1
 
 
-def _drive(fvp: subprocess.Popen[bytes], job: FvpJob, port: int, report: Reporter) -> None:
+def _drive(fvp: subprocess.Popen[bytes], job: FvpJob, port: int, report: Reporter) -> int:
+    """The model's status if it ended by itself. Raises GuestProblem."""
     assert fvp.stdout is not None
-    linux, limits = job.linux.linux, job.linux.limits
-    with closing(_connect(fvp.stdout.fileno(), job.console, limits.boot)) as console:
-        Thread(target=_pass_on, args=(fvp.stdout.fileno(),), daemon=True).start()
-        options = [word for option in _OPTIONS for word in ("-o", option)]
-        ssh = ("ssh", "-F", "none", *options, "-p", str(port), f"{linux.user}@127.0.0.1")
-        files = [path for path in Path().iterdir() if path.is_file() and path.name != JOB]
-        run_session(job.linux, files, line_of(console.fileno()), lambda: ssh, report)
+    linux, limits, output = job.linux.linux, job.linux.limits, fvp.stdout.fileno()
+    options = [word for option in _OPTIONS for word in ("-o", option)]
+    ssh = ("ssh", "-F", "none", *options, "-p", str(port), f"{linux.user}@127.0.0.1")
+    files = [path for path in Path().iterdir() if path.is_file() and path.name != JOB]
+    try:
+        with _connect(output, job.console, limits.boot) as console:
+            Thread(target=_pass_on, args=(output,), daemon=True).start()
+            run_session(job.linux, files, line_of(console.fileno()), lambda: ssh, report)
+    except Closed:
+        status = fvp.wait()
+        return status if status >= 0 else 128 - status
+    return 0
 
 
 def _connect(output: int, console: str, seconds: float) -> socket.socket:

@@ -121,8 +121,9 @@ def ended(
         given, content = double_program(guest_home / "program"), program.encode()
         given.pte_path.write_bytes(content)
         given = replace(given, pte_sha256=hashlib.sha256(content).hexdigest())
-        target = load_target(desk(**options))
-        return run_case(Case("desk", "add"), pick(target), given, firmware, RunOptions())  # type: ignore[arg-type]
+        file = desk(**options)
+        case, chosen = Case(file, "add"), pick(load_target(file))
+        return run_case(case, chosen, given, firmware, RunOptions())  # type: ignore[arg-type]
 
     return run
 
