@@ -17,7 +17,8 @@ from harness.config.loading import load_target, target_directories
 from harness.config.target import Limits, Target
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.log.events import Kind
+from harness.log.events import Kind, Stage
+from harness.log.parser import parse_console
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord
@@ -132,7 +133,9 @@ def test_a_network_with_the_npu(
     assert not list(run_dir.glob("*-card.img"))
     console = (run_dir / "console.log").read_bytes()
     assert b"host_terminal_0: Listening for serial connection on port 5000" in console
-    assert b"Booting Linux" in console
+    stages = [progress.stage for progress in parse_console(console).progress]
+    assert stages[:1] == [Stage.BOOTED]
+    assert {Stage.LOGIN, Stage.RUNNER, Stage.COMPLETE} <= {*stages}
 
 
 def test_no_image(installed: Callable[[Path], None], guest_home: Path) -> None:
