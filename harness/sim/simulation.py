@@ -121,7 +121,7 @@ def simulate(
     ends badly is a Transcript; a run that could not start raises InfraError. The limits of each
     process are multiplied by ``limit_factor``; None: that of the settings. With ``profile``
     instructions are counted, by operator. ``require_confinement``: as in ``run_process``."""
-    limits = chosen.simulator.limits(chosen.target.limits, program, len(sets))
+    limits = chosen.simulator.limits(chosen.target, program, len(sets))
     limits = limits.scaled(limit_factor or settings().limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
     run = partial(_run, chosen, require_confinement)
