@@ -104,7 +104,7 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
         scratch = (_temp_bytes(content[start:end], target) for start, end in find_streams(content))
         return MemoryNeeds(
             file=size + max(tensors, default=0),
-            method=_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL),
+            method=sum(_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL)),
             temp=max(scratch, default=0),
         )
     except (MalformedFile, EthosUError, IndexError):
@@ -117,8 +117,8 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
 _BARE_METAL, _HOSTED = (32, 4, 24 + 8, 12 + 64, 12, 8), (56, 8, 40 + 8, 24 + 512, 24, 16)
 
 
-def _method_bytes(plan: Table, sizes: Sequence[int]) -> int:
-    """As core/method_loader.cpp places it."""
+def _method_bytes(plan: Table, sizes: Sequence[int]) -> tuple[int, int]:
+    """The structures and the planned buffers, as core/method_loader.cpp places them."""
     values = [value.get("val") for value in plan.items("values")]
     lists = ("IntList", "TensorList", "OptionalTensorList")
     pointers = len(plan.items("inputs")) + len(plan.items("outputs"))
@@ -133,7 +133,21 @@ def _method_bytes(plan: Table, sizes: Sequence[int]) -> int:
     counts = (len(values), pointers, len(calls), len(delegates), specs, len(buffers))
     loaded = sum(count * size for count, size in zip(counts, sizes, strict=True))
     planned = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in buffers)
-    return loaded + planned + _BUFFER_ALIGNMENT
+    return loaded, planned + _BUFFER_ALIGNMENT
+
+
+def sample_pools(pte: Path, target: Target) -> dict[str, int]:
+    """Bytes that ExecuTorch's samples for Zephyr need for a program: one pool for the planned
+    buffers, the inputs and the runtime's structures, which are at most four times the bundled
+    runner's; one for the scratch of the NPU. Raises MalformedFile."""
+    content = pte.read_bytes()
+    plan = plans_of(content)[0]
+    loaded, planned = _method_bytes(plan, _BARE_METAL)
+    tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
+    inputs = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in tensors)
+    method = 4 * loaded + planned + inputs
+    temp = memory_needs(pte, target).temp
+    return {METHOD: _aligned(method + _GRAIN, _GRAIN), TEMP: _aligned(temp + _GRAIN, _GRAIN)}
 
 
 def _tensor_bytes(value: Table) -> int:
