@@ -39,6 +39,7 @@ _SRAM, _DDR = "SRAM", "DDR"
 _PLACES = {FILE: _DDR, METHOD: _SRAM, TEMP: _SRAM}
 _SIZES = {FILE: 0x2000000, METHOD: 0x180000, TEMP: 0x40000}
 _GRAIN = 0x400  # of a pool that gets what it needs and little more
+_LEAST = 0x4000  # bytes of a sample's pool
 _FILE_ALIGNMENT, _BUFFER_ALIGNMENT = 32, 16  # ports/*, core/arena.h
 
 
@@ -139,15 +140,19 @@ def _method_bytes(plan: Table, sizes: Sequence[int]) -> tuple[int, int]:
 def sample_pools(pte: Path, target: Target) -> dict[str, int]:
     """Bytes that ExecuTorch's samples for Zephyr need for a program: one pool for the planned
     buffers, the inputs and the runtime's structures, which are at most four times the bundled
-    runner's; one for the scratch of the NPU. Raises MalformedFile."""
+    runner's; one for the scratch of the NPU. Coarse, because everything is compiled anew for other
+    sizes. Raises MalformedFile."""
     content = pte.read_bytes()
     plan = plans_of(content)[0]
     loaded, planned = _method_bytes(plan, _BARE_METAL)
     tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
     inputs = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in tensors)
-    method = 4 * loaded + planned + inputs
-    temp = memory_needs(pte, target).temp
-    return {METHOD: _aligned(method + _GRAIN, _GRAIN), TEMP: _aligned(temp + _GRAIN, _GRAIN)}
+    needs = {METHOD: 4 * loaded + planned + inputs, TEMP: memory_needs(pte, target).temp}
+    return {pool: _coarse(size + _GRAIN) for pool, size in needs.items()}
+
+
+def _coarse(size: int) -> int:
+    return _aligned(size, max(_LEAST, 1 << size.bit_length() >> 3))
 
 
 def _tensor_bytes(value: Table) -> int:

@@ -23,6 +23,7 @@ from harness.firmware.executorch.checkout import Checkout, PartMissing
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.executorch.plan import WITHOUT_LIBRARIES, find_flatc
 from harness.firmware.memory import sample_pools
+from harness.firmware.operators import needs_of
 from harness.firmware.source import BuildRequest
 from harness.firmware.step import own_digest
 from harness.firmware.zephyr.west import WestJob
@@ -33,6 +34,10 @@ from harness.system.files import sha256_of, text_of
 
 _SAMPLES = Path("zephyr/samples")
 _SAMPLE = "hello-executorch"
+_INCLUDES = [  # by the names of the samples' projects in CMake
+    f"CMAKE_PROJECT_{name}_INCLUDE"
+    for name in ("executorch_executor_runner", "executorch_mv2_ethosu")
+]
 # Zephyr's driver for Ethos-U has the first name since 4.3 (modules/hal_ethos_u/Kconfig).
 _NAMES = ("ETHOS_U", "ARM_ETHOS_U")
 
@@ -78,17 +83,28 @@ class SamplePlan:
             *self.checkout.notes,
             f"ExecuTorch's {self.sample} for {self.workspace.board}, unmodified, with {sizes}",
             "its inputs are set and its outputs read through QEMU's gdb stub",
+            *(["linked for QEMU's memory map, not the board's"] if self._own_overlay() else []),
         )
 
     @property
     def tree_folder(self) -> Path:
-        return self.place() / "build"
+        return self._folder / "build"
+
+    @property
+    def _folder(self) -> Path:
+        """With a lock of its own."""
+        return self.place() / "west"
 
     def place(self) -> Path:
-        """The folder of the overlay and the tree, the same for every program."""
+        """The folder of overlay and tree, the same for every program."""
         folders = [self.checkout.root, *(part.folder for part in self.checkout.parts.values())]
         facts = [*map(str, folders), str(self.workspace.base), self.workspace.board, self.sample]
         return paths.cache_dir("executorch") / key_of([facts, dict(self.options)])
+
+    def _own_overlay(self) -> Path | None:
+        """For a board whose memory QEMU has elsewhere."""
+        file = _module() / "boards" / f"{self.workspace.board.replace('/', '_')}.overlay"
+        return file if file.is_file() else None
 
     def job(self, sources: Sequence[Path], places: Mapping[str, str]) -> WestJob:
         """Copies the program to where the tree reads it."""
@@ -103,16 +119,20 @@ class SamplePlan:
                 **self.options,
                 "EXTRA_ZEPHYR_MODULES": ";".join(map(str, modules)),
                 "ET_PTE_FILE_PATH": str(program),
+                "EXECUTORCH_ROOT": str(overlay.checkout),
                 "ETHOS_SDK_PATH": str(overlay.sdk),
+                # kernels that the program does not call are not compiled
+                **dict.fromkeys(_INCLUDES, str(_module().parent / "runner.cmake")),
                 "CMSIS_NN_LOCAL_PATH": str(overlay.sdk / "core_software" / "cmsis-nn"),
                 "PYTHON_EXECUTABLE": sys.executable,
+                **({"EXTRA_DTC_OVERLAY_FILE": str(own)} if (own := self._own_overlay()) else {}),
                 **({"FLATC_EXECUTABLE": str(flatc)} if flatc else {}),
             },
             sources,
-            each=self.pools,
+            each={**self.pools, "HIL_OPERATORS": ",".join(needs_of(program).operators)},
             environment={"PYTHONDONTWRITEBYTECODE": "1"},
             places=places,
-            folder=self.place(),
+            folder=self._folder,
         )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.config.npu import DIRECT
 from harness.config.target import Target
 from harness.core.errors import UsageError
+from harness.core.simulator_name import SimulatorName
 from harness.firmware.build_tree import SourcesChanged
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.memory import has_room, memory_needs, pool_options
@@ -192,6 +193,17 @@ class Bundled(FirmwareSource):
 
     def require_tools(self, request: BuildRequest) -> None:
         make_plan(request.target, request.options)
+
+    def check(self, request: BuildRequest) -> None:
+        target, qemu = request.target, request.target.simulators.qemu
+        on_qemu = request.simulator is SimulatorName.QEMU
+        if target.zephyr is not None and on_qemu and qemu is not None and qemu.board is None:
+            raise UsageError(
+                f"the bundled runner is not built for QEMU on {target.name}: Zephyr has no board "
+                "with the memory that QEMU has there",
+                hint="--executorch DIR builds ExecuTorch's sample for it; or --simulator fvp",
+                target=target.name,
+            )
 
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
         """They take text, so that a runner has those alone which its program calls."""

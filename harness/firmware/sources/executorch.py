@@ -191,7 +191,7 @@ def _build_sample(
     place.mkdir(parents=True, exist_ok=True)
     with artifact_cache.locked(place, on_wait=lambda: progress(f"{target.name}: waiting")):
         overlay = lay(checkout, place, None)
-        places = _places(checkout, overlay, place / "build")
+        places = _places(checkout, overlay, plan.tree_folder)
         job = plan.job([*_sources(checkout)], places)
         build_with_west(job, directory, target.name, progress, "the checkout")
         _require_unchanged(checkout)

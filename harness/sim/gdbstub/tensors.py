@@ -48,10 +48,10 @@ def method_calls(path: Path) -> Mapping[str, int]:
     """The addresses where a program is stopped, by symbol. Raises StubError without one of them."""
     elf = read_elf(path)
     named = {s.name: elf.address(s) for s in elf.symbols if s.type == STT_FUNC and s.value}
-    wanted = (_SET_INPUT, _GET_OUTPUTS, _MAIN, _EXIT)
+    wanted = (_SET_INPUT, _GET_OUTPUTS, _MAIN)
     if missing := [name for name in wanted if name not in named]:
         raise StubError(f"{path} has no function {', '.join(missing)}, at which tensors are set")
-    return {name: named[name] for name in wanted}
+    return {name: named[name] for name in (*wanted, _EXIT) if name in named}
 
 
 class MethodTensors:
@@ -68,7 +68,8 @@ class MethodTensors:
         self._hook(calls[_SET_INPUT], self._set_input)
         self._hook(calls[_GET_OUTPUTS], self._get_outputs)
         self._hook(calls[_MAIN], partial(self._on_return, self._end))
-        self._hook(calls[_EXIT], self._end)
+        if _EXIT in calls:
+            self._hook(calls[_EXIT], self._end)
 
     def _set_input(self) -> None:
         """(this, const EValue&, index)."""
