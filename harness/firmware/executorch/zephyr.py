@@ -45,13 +45,14 @@ _NAMES = ("ETHOS_U", "ARM_ETHOS_U")
 @dataclass(frozen=True)
 class SamplePlan:
     """Everything that decides what is built. ``program``: None before it is known. ``old_names``:
-    of the driver's options in Kconfig."""
+    of the driver's options in Kconfig. ``npu``: the option for it. ``pools``: their sizes."""
 
     checkout: Checkout
     workspace: Workspace
     sample: str
     program: Path | None
     options: Mapping[str, str]  # without paths
+    npu: str
     pools: Mapping[str, str]
     old_names: bool
     platform_name = "zephyr"  # for CheckoutFacts
@@ -71,7 +72,7 @@ class SamplePlan:
         return self.program
 
     def key(self) -> str:
-        facts = [dict(self.options), dict(self.pools), self.sample, self.program_sha256]
+        facts = [dict(self.options), self.npu, dict(self.pools), self.sample, self.program_sha256]
         return key_of(
             ["zephyr", self.checkout.identity(), *self.workspace.key(), facts, own_digest()]
         )
@@ -92,8 +93,8 @@ class SamplePlan:
 
     @property
     def _folder(self) -> Path:
-        """With a lock of its own."""
-        return self.place() / "west"
+        """With a lock of its own; CMake would keep another NPU's option."""
+        return self.place() / f"west{self.npu}"
 
     def place(self) -> Path:
         """The folder of overlay and tree, the same for every program."""
@@ -117,6 +118,7 @@ class SamplePlan:
             overlay.checkout / _SAMPLES / self.sample,
             {
                 **self.options,
+                **({self.npu: "y"} if self.npu else {}),
                 "EXTRA_ZEPHYR_MODULES": ";".join(map(str, modules)),
                 "ET_PTE_FILE_PATH": str(program),
                 "EXECUTORCH_ROOT": str(overlay.checkout),
@@ -164,9 +166,9 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
     own = (workspace.base / "modules/hal_ethos_u/Kconfig").is_file()
     text = text_of(workspace.base / "modules/hal_ethos_u/Kconfig")
     old = own and re.search(rf"^config {_NAMES[0]}$", text, re.MULTILINE) is None
-    npu = {}
+    npu = ""
     if target.npu is not None:
-        npu[f"CONFIG_{_NAMES[old]}_{target.npu.product[1:]}_{target.npu.macs}"] = "y"
+        npu = f"CONFIG_{_NAMES[old]}{target.npu.product[1:]}_{target.npu.macs}"
     return SamplePlan(
         checkout,
         workspace,
@@ -175,10 +177,10 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
         {
             # Debian's newlib does not build with Zephyr: it has no retargetable locking
             **({"TOOLCHAIN_HAS_PICOLIBC": "ON"} if workspace.compiler.has_picolibc else {}),
-            **npu,
             **WITHOUT_LIBRARIES,
             "FETCH_ETHOS_U_CONTENT": "OFF",
         },
+        npu,
         {} if request.program is None else _pools(request.program, target),
         old,
     )
