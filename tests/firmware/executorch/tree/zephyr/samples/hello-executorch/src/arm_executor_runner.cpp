@@ -3,6 +3,7 @@
 // and read from outside, with ExecuTorch's names and layouts; the engine in runtime does the work.
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <sys/types.h>
 
 extern "C" {
@@ -77,10 +78,12 @@ namespace {
 alignas(16) uint8_t method_pool[METHOD_POOL_BYTES];
 alignas(16) uint8_t temp_pool[2000];
 alignas(16) uint8_t input[4096];
+alignas(executorch::runtime::Method) uint8_t method_storage[sizeof(executorch::runtime::Method)];
 uint8_t model[sizeof(model_pte)] __attribute__((aligned(16)));
 
+long console;
+
 void emit(const char* text, size_t length) {
-  static const long console = semihost_open(":tt", SEMIHOST_OPEN_W);
   semihost_write(console, text, static_cast<long>(length));
 }
 
@@ -89,13 +92,14 @@ void emit(const char* text, size_t length) {
 int main() {
   using executorch::runtime::EValue;
   using executorch::runtime::TensorImpl;
+  console = semihost_open(":tt", SEMIHOST_OPEN_W);
   hil::set_log_sink(emit);
   std::memcpy(model, model_pte, sizeof(model));
   hil::Program program;
   (void)program.load({model, sizeof(model)});
   hil::Arena memory({method_pool, sizeof(method_pool)});
   hil::Arena temp({temp_pool, sizeof(temp_pool)});
-  static executorch::runtime::Method method;
+  auto& method = *new (method_storage) executorch::runtime::Method;  // never destroyed
   hil::MethodOptions options;
   options.kernels = hil::kernel_table();
   if (const hil::Error error = method.engine.init(program, "forward", memory, temp, options);
