@@ -15,7 +15,12 @@ extern "C" {
 #include "core/method.h"
 #include "model_pte.h"
 
-extern "C" void _exit(int status);
+extern "C" {
+void _exit(int status);
+void __cxa_pure_virtual() { __builtin_trap(); }
+}
+void operator delete(void*) noexcept {}
+void operator delete(void*, size_t) noexcept {}
 
 namespace hil {
 
