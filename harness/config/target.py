@@ -320,7 +320,7 @@ class Target(Data):
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
             found.append(f"the board's CPU is a {self.core}; {there.called} ran a {there.core}")
-        if self.zephyr is not None and there.board is not None:
+        if moved and self.zephyr is not None and there.board is not None:
             found.append(
                 f"Zephyr was built for {there.board}, which {there.called} is, not for "
                 f"{self.zephyr.board}"
