@@ -19,7 +19,7 @@ import pytest
 
 from harness.system import confine, toolchain
 from harness.system.confine import filter_program, what_lacks, why_not
-from harness.system.process import Bounds, Ended, run
+from harness.system.process import ResourceLimits, Ended, run
 
 # A simulator that is a script has the system's programs in sight; these tests want a shell.
 SCRIPT = Path(__file__).parent.parent / "doubles" / "fvp.sh"
@@ -34,7 +34,7 @@ def confined(work: Path, script: str, readable: tuple[Path, ...] = ()) -> tuple[
             cwd=work,
             environment=confine.ENVIRONMENT,
             console=console,
-            bounds=Bounds(20, 20),
+            bounds=ResourceLimits(20, 20),
             descriptors=walls.descriptors,
         )
     return ended, console.read_text()
@@ -114,7 +114,7 @@ def test_no_file_gets_its_owner_s_rights_and_nothing_forks(work: Path, forks: bo
             cwd=work,
             environment=confine.ENVIRONMENT,
             console=work.parent / "console.log",
-            bounds=Bounds(20, 20),
+            bounds=ResourceLimits(20, 20),
             descriptors=walls.descriptors,
         )
     said = dict(line.split(": ") for line in (work.parent / "console.log").read_text().splitlines())
@@ -404,13 +404,15 @@ def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap
         monkeypatch.setattr(confine, "_probe", lambda: (False, "planted"))
     past = "exec dd if=/dev/zero of=big bs=1 count=1 seek=3000000 2> /dev/null"
     for script in ("exec head -c 2000000 /dev/zero > big", past):
-        with confine.confined(work, SCRIPT, (), file_bytes=1 << 20) as walls:
+        with confine.confined(
+            work, SCRIPT, (), confine.ResourceLimits(file_bytes=1 << 20)
+        ) as walls:
             ended = run(
                 [*walls.prefix, "sh", "-c", script],
                 cwd=work,
                 environment=confine.ENVIRONMENT,
                 console=work.parent / "c",
-                bounds=Bounds(20, 20),
+                bounds=ResourceLimits(20, 20),
                 descriptors=walls.descriptors,
             )
         status = ended.status if ended.signal is None else -ended.signal
@@ -452,14 +454,14 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 from harness.system import confine
-from harness.system.process import Bounds, Watch, run
+from harness.system.process import ResourceLimits, Watch, run
 
 def killed(after):
     watch = Watch()
     watch.started = lambda _console: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))
     with confine.confined(work, Path(script), ()) as walls:
         run([*walls.prefix, "sh", "-c", f"{name} & exec {name}"], cwd=work,
-            environment=confine.ENVIRONMENT, console=work / "log", bounds=Bounds(20, 20),
+            environment=confine.ENVIRONMENT, console=work / "log", bounds=ResourceLimits(20, 20),
             watch=watch, descriptors=walls.descriptors)
 
 work, script, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
