@@ -32,6 +32,7 @@ FOREIGN_FOLDERS = (
     *("harness/data", "models/tiny", "models/my_model", "models/scores"),
 )
 FOREIGN_FILES = {
+    *("node_data_builder.py", "show.py", "x.py", "x.yaml"),
     *("aot_arm_compiler.py", "architecture_features.py", "arm_vela.py", "build_test_runner.sh"),
     *("decoder.py", "EthosUBackend_Cortex_A.cpp", "graphir_optimiser.cpp", "mlw_encode_fwd.cpp"),
     *(
