@@ -78,7 +78,7 @@ def doctor() -> Answer:
     """
     targets = load_targets()
     fvps = [t.simulators.fvp for t in targets if t.simulators.fvp is not None]
-    usable = {fvp.executable: fvp.package for fvp in fvps if fvp.semihosting is not None}
+    usable = {fvp.executable: fvp.package for fvp in fvps}
     tools = inspect_tools(usable)
     zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]

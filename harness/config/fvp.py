@@ -58,12 +58,15 @@ class Fvp(Data):
         self._check_addresses()
 
     @property
-    def all_parameters(self) -> dict[str, bool | int | str]:
-        """With the NPU's arguments, for its fast mode (ExecuTorch's run_fvp.sh)."""
-        if not self.fast or self.macs is None:
-            return self.parameters
-        name = self.macs.replace("num_macs", "extra_args")
-        return {**self.parameters, name: f"{self.parameters.get(name, '')} --fast".strip()}
+    def all_parameters(self) -> dict[str, str]:
+        """As the command line has them, with the NPU's arguments for its fast mode (ExecuTorch's
+        run_fvp.sh)."""
+        values = self.parameters.items()
+        given = {n: str(int(v) if isinstance(v, bool) else v) for n, v in values}
+        if self.fast and self.macs is not None:
+            name = self.macs.replace("num_macs", "extra_args")
+            given[name] = f"{given.get(name, '')} --fast".strip()
+        return given
 
     def _check_addresses(self) -> None:
         """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""

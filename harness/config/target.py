@@ -71,6 +71,11 @@ class Limits(Data):
     shell: Seconds = 30.0  # wall time for each command but the runner's
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
+    def booting(self, seconds: float) -> Limits:
+        """With at least so much time to boot."""
+        more = max(0.0, seconds - self.boot)
+        return replace(self, host=self.host + more, boot=self.boot + more)
+
     def scaled(self, factor: float) -> Limits:
         """All limits times ``factor`` and the target's own factor, which is then used up."""
         by = factor * self.factor
@@ -170,11 +175,13 @@ class Board(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class Linux(Data):
-    """The console of a target with Linux: the user who logs in, and how the prompt ends."""
+    """The console of a target with Linux: the user who logs in, and how the prompt ends.
+    ``folder``: where a run on an FVP or a board puts its files, on a memory card for instance."""
 
     hostname: Text
     user: Text = "root"
     prompt: Annotated[str, Field(min_length=1)]
+    folder: Annotated[str, Field(pattern=r"^/[\w./-]*$")] = "/tmp"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +320,7 @@ class Target(Data):
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
             found.append(f"the board's CPU is a {self.core}; {there.called} ran a {there.core}")
-        if self.zephyr is not None and there.board is not None:
+        if moved and self.zephyr is not None and there.board is not None:
             found.append(
                 f"Zephyr was built for {there.board}, which {there.called} is, not for "
                 f"{self.zephyr.board}"

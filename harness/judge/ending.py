@@ -22,7 +22,7 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
 
     ``build_id``: of the requested firmware; None if any firmware will do.
     """
-    return (
+    found = (
         _never_began(observation, ending)
         or _simulator_crashed(observation, ending)
         or failed(observation, ending)
@@ -31,6 +31,9 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
         or _wrong_firmware(observation, build_id)
         or _never_completed(observation)
     )
+    if found and ending.began is False and found[0] in (Verdict.FAULT, Verdict.HANG):
+        return Verdict.INFRA, found[1]  # what was never started did not do it
+    return found
 
 
 def _never_began(observation: Observation, ending: Ending) -> Finding:
@@ -61,6 +64,9 @@ def _simulator_crashed(observation: Observation, ending: Ending) -> Finding:
     return Verdict.NO_VERDICT, Cause(Reason.SIMULATOR_KILLED, text, first.line)
 
 
+_BEFORE_THE_RUNNER = (Kind.NO_ROOT, Kind.LOGIN_REFUSED, Kind.SSH_REFUSED)  # under Linux
+
+
 def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
     """Whether the guest wrote a line with which else a simulator or the harness reports that it
     failed: then it says nothing of them."""
@@ -72,7 +78,7 @@ def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
         return not ending.disk_full
     if event.kind in HARNESS:
         return True
-    if event.kind in (Kind.NO_ROOT, Kind.LOGIN_REFUSED):  # before Linux started the runner
+    if event.kind in _BEFORE_THE_RUNNER:
         return ending.began is not False
     if ending.native or ending.began is not None:
         return ending.native or bool(ending.began)
@@ -147,6 +153,7 @@ _VERDICTS = {
     Kind.HUNG_TASK: Verdict.HANG,
     Kind.GUEST_SILENT: Verdict.HANG,
     Kind.BOARD_SILENT: Verdict.NO_VERDICT,
+    Kind.OUTPUTS_LOST: Verdict.NO_VERDICT,
     Kind.CONSOLE_DAMAGED: Verdict.NO_VERDICT,
     Kind.FORMAT_UNKNOWN: Verdict.NO_VERDICT,
     Kind.WRONG_PROGRAM: Verdict.NO_VERDICT,

@@ -41,6 +41,8 @@ class Kind(Word):
     OUT_OF_MEMORY = "out_of_memory", "final"  # Linux ended a process for it
     HUNG_TASK = "hung_task", "final"
     LOGIN_REFUSED = "login_refused", "launch"
+    SSH_REFUSED = "ssh_refused", "launch"  # by a board with Linux
+    OUTPUTS_LOST = "outputs_lost", "harness"  # they cannot be fetched from such a board
     GUEST_SILENT = "guest_silent", "harness", "final"  # it does not come to what was waited for
     DISK_FULL = "disk_full", "launch"
     BOARD_UNREACHABLE = (

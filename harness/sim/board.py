@@ -25,6 +25,8 @@ from harness.config.schema import Data
 from harness.config.target import Board, Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.core.simulator_name import SimulatorName
+from harness.sim.driving_process import Report
+from harness.sim.linux_session import LinuxJob, linux_files, linux_job
 from harness.sim.program_image import RUN_LENGTH
 from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system import paths
@@ -32,8 +34,6 @@ from harness.system.paths import install_command
 from harness.system.toolchain import Tool
 
 JOB = "board.json"
-_MOST_REPORT = 65536  # bytes: a pipe holds no more
-BEGAN = "began"  # the first line of a report: the board runs the program
 # For the programs that labgrid's drivers start.
 _PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
 
@@ -41,7 +41,8 @@ _PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
 @dataclass(frozen=True)
 class BoardJob(Data):
     """The job of the process. ``address`` and ``room`` (bytes): of the flash for programs. ``run``:
-    the digits by which the board identifies the program image. ``stall``: its longest silence."""
+    the digits by which the board identifies the program image. ``stall``: its longest silence.
+    ``linux``: of a board that is not flashed, because it has Linux."""
 
     lab: str
     board: Board
@@ -51,30 +52,7 @@ class BoardJob(Data):
     address: int
     room: int
     stall: float
-
-
-class _Report(Companion):
-    """A pipe on which the process reports what its console cannot: there the program may write
-    anything."""
-
-    def __init__(self) -> None:
-        self._reader, self._writer = os.pipe()
-        self.descriptors, self.words = (self._writer,), (str(self._writer),)
-        self.began = False
-
-    def started(self, read_end: int) -> None:
-        os.close(self._writer)
-        self._writer = -1
-
-    def close(self) -> None:
-        """Call it when the process has ended. What it started may live on and keep the pipe."""
-        if self._writer >= 0:
-            os.close(self._writer)
-        os.set_blocking(self._reader, False)
-        with open(self._reader, "rb", buffering=0) as report:
-            lines = (report.read(_MOST_REPORT) or b"").decode("utf-8", "replace").splitlines()
-        self.began = BEGAN in lines
-        self.problem = next((line for line in lines if line != BEGAN), None)
+    linux: LinuxJob | None = None
 
 
 class _Board(Simulator):
@@ -96,22 +74,27 @@ class _Board(Simulator):
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         board = section(target.simulators.board)
         pool = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
-        region = next(region for region in target.memory if region.name == pool)
+        region = next((region for region in target.memory if region.name == pool), None)
         board_job = BoardJob(
             lab=str(_lab(target)),
             board=board,
             elf=str(job.elf),
             arguments=job.arguments,
             run=secrets.token_hex(RUN_LENGTH // 2),
-            address=region.origin,
-            room=region.size,
+            address=0 if region is None else region.origin,
+            room=0 if region is None else region.size,
             stall=job.limits.stall,
+            linux=None if target.linux is None else linux_job(target, job),
         )
         passed_on = {n: v for n, v in os.environ.items() if n in _PASSED_ON or n.startswith("LG_")}
         return Launch(
             (sys.executable, "-m", "harness.sim.lab", JOB),
             environment={**passed_on, "PYTHONPATH": str(paths.import_root())},
-            files={JOB: json.dumps(asdict(board_job), indent=1).encode()},
+            files={
+                JOB: json.dumps(asdict(board_job), indent=1).encode(),
+                **({} if target.linux is None else linux_files(job)),
+            },
+            has_shell=target.linux is not None,
             stands_in=() if board.stand_in is None else (f"no board: {board.stand_in}",),
             own=True,
         )
@@ -124,7 +107,7 @@ class _Board(Simulator):
         folder.mkdir(parents=True, exist_ok=True)
         lock = folder / f"{lab.resolve().as_posix().replace('/', '_')}-{board.role}.lock"
         try:
-            with filelock.FileLock(lock, timeout=board.wait), closing(_Report()) as report:
+            with filelock.FileLock(lock, timeout=board.wait), closing(Report()) as report:
                 yield (report,)
         except filelock.Timeout:
             raise InfraError(
@@ -135,7 +118,7 @@ class _Board(Simulator):
             ) from None
 
 
-_TOOLS = {"OpenOCDDriver": "openocd"}  # programs that labgrid's drivers start
+_TOOLS = {"OpenOCDDriver": "openocd", "SSHDriver": "ssh"}  # programs that labgrid's drivers start
 
 
 def what_board_lacks(target: Target) -> tuple[str, ...]:

@@ -1,29 +1,33 @@
-"""Runs Arm's FVPs. Parameter names are data of the target; nothing here was tested on a real
-FVP."""
+"""Runs Arm's FVPs. Parameter names are data of the target; nothing here was tested on a real FVP.
+
+One with Linux is driven by ``linux_fvp``."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.sim.simulator import Job, Launch, Simulator, section
-from harness.system import paths, toolchain
+from harness.sim.driving_process import own_files
+from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.system import toolchain
 from harness.system.toolchain import Tool
 
 if TYPE_CHECKING:  # the stand-in, which starts for each test of a suite, needs no target
-    from harness.config.fvp import Fvp, Semihosting
+    from harness.config.fvp import Fvp
     from harness.config.target import Limits, Target
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
 # this name in the guest's directory enables SYS_EXIT_EXTENDED, and with it an exit status.
 FEATURES_FILE = ":semihosting-features"
 FEATURES = b"SHFB\x01"
+_BOOT_SECONDS = 600.0  # to the login prompt, as meta-arm waits for it (oeqa's linuxboot)
 STANDIN_MARK = "stand-in of executorch-hil"  # in the commands of `hil standin install`
 
 
@@ -51,27 +55,30 @@ class _Fvp(Simulator):
 
     def require(self, target: Target) -> Tool:
         settings = section(target.simulators.fvp)
-        semihosting_of(settings)  # nobody is sent to an archive that cannot be used
         return toolchain.require_fvp(settings.executable, settings.package)
 
-    def limits(self, limits: Limits, program: Path, sets: int) -> Limits:
+    def limits(self, target: Target, program: Path, sets: int) -> Limits:
         from harness.sim.fvp_limits import fitting  # as in ``launch``
 
-        return fitting(limits, program, sets)
+        boot = 0.0 if target.linux is None else _BOOT_SECONDS
+        return fitting(target.limits.booting(boot), program, sets)
+
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+        if target.linux is None:
+            return super().beside(target, job)
+        from harness.sim import linux_fvp
+
+        return linux_fvp.beside(section(target.simulators.fvp), job)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         # The stand-in imports this module and needs no target.
         from harness.sim.fvp_preflight import check_parameters, version_note
 
         executable, settings = tool.path.resolve(), section(target.simulators.fvp)
-        words = argv(str(executable), settings, job.limits, job.elf, job.arguments, job.work)
-        environment = python_library(executable)
-        check_parameters(target, tool, environment, parameters(words))
         standin = _standin_files(executable)
-        return Launch(
-            words,
-            environment=environment,
-            files={FEATURES_FILE: FEATURES},
+        model = Launch(
+            bounds(job.limits),
+            environment=python_library(executable),
             readable=(job.elf, _root(executable), *standin),
             licence=eula_accepted(),
             stands_in=(
@@ -80,6 +87,15 @@ class _Fvp(Simulator):
             ),
             forks=True,  # it may show its terminals
         )
+        if target.linux is not None:
+            from harness.sim import linux_fvp
+
+            launch = linux_fvp.launch(target, settings, executable, model, job)
+        else:
+            words = argv(str(executable), settings, job.limits, job.elf, job.arguments, job.work)
+            launch = replace(model, argv=words, files={FEATURES_FILE: FEATURES})
+        check_parameters(target, tool, model.environment, parameters(launch.argv))
+        return launch
 
 
 _FAST = "the NPU's model runs with --fast: its cycles are not the NPU's"
@@ -91,9 +107,7 @@ def _standin_files(executable: Path) -> tuple[Path, ...]:
     with executable.open("rb") as file:
         if STANDIN_MARK.encode() not in file.read(400):
             return ()
-    python = (Path(sys.prefix), *(() if sys.base_prefix == "/usr" else (Path(sys.base_prefix),)))
-    own = (paths.import_root() / "harness", paths.data_root() / "targets")
-    return (*python, *own, Path("/usr/share/qemu"))
+    return (*own_files(), Path("/usr/share"))
 
 
 SIMULATOR = _Fvp()
@@ -107,25 +121,15 @@ def argv(
     arguments: Sequence[str],
     work: Path,
 ) -> tuple[str, ...]:
-    names = semihosting_of(settings)
+    names = section(settings.semihosting)
     given = {
         **settings.all_parameters,
         names.enable: 1,
         names.cwd: str(work),
         names.command_line: command_line(arguments, names.command_line_limit),
     }
-    options = (w for name, value in given.items() for w in ("-C", f"{name}={_text(value)}"))
-    return (executable, *options, *_bounds(limits), "-a", str(elf))
-
-
-def semihosting_of(settings: Fvp) -> Semihosting:
-    if settings.semihosting is None:
-        raise UsageError(
-            f"{settings.executable} boots Linux, whose console and memory card are not served yet",
-            hint="run it on QEMU (--simulator qemu); by hand meta-arm builds its images "
-            "(kas/corstone1000-a320-fvp.yml), and its runfvp starts it",
-        )
-    return settings.semihosting
+    options = (w for name, value in given.items() for w in ("-C", f"{name}={value}"))
+    return (executable, *options, *bounds(limits), "-a", str(elf))
 
 
 def parameters(words: Sequence[str]) -> tuple[str, ...]:
@@ -169,14 +173,10 @@ def _root(executable: Path) -> Path:
     return models.parent if models.name == "models" else executable.parent
 
 
-def _bounds(limits: Limits) -> tuple[str, ...]:
+def bounds(limits: Limits) -> tuple[str, ...]:
     """The model's own limits."""
     return (
         *(("--timelimit", f"{limits.model:g}") if limits.model else ()),
         *(("--simlimit", f"{limits.simulated:g}") if limits.simulated else ()),
         *(("--cyclelimit", str(limits.cycles)) if limits.cycles else ()),
     )
-
-
-def _text(value: bool | int | str) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -8,12 +8,12 @@ report, which the program on the board cannot write to.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,10 @@ from labgrid.protocol import BootstrapProtocol, ConsoleProtocol, PowerProtocol, 
 from pexpect import TIMEOUT
 
 from harness.config.schema import checked
-from harness.sim.board import BEGAN, BoardJob
+from harness.sim.board import JOB, BoardJob
+from harness.sim.driving_process import BEGAN, Reporter, driven
+from harness.sim.guest.console import Closed, GuestProblem
+from harness.sim.linux_session import LinuxJob, run_session
 from harness.sim.program_image import intel_hex, make_image
 from harness.sim.serial_frames import (
     BoardRestarted,
@@ -35,22 +38,19 @@ from harness.sim.serial_frames import (
 
 SERIAL_LOG = "serial.log"  # every byte of the line
 _IMAGE, _FIRMWARE = "program.hex", "firmware.elf"
+_OWN = (JOB, SERIAL_LOG)
+_ENDLESS = 86400.0  # seconds
 
 
-class LabProblem(Exception):
+class LabProblem(GuestProblem):
     """Why there is no result, as a sentence."""
 
 
-def _report(descriptor: int, line: str) -> None:
-    """To ``harness.sim.board``, which cannot trust the console."""
-    os.write(descriptor, f"{line}\n".encode())
-
-
 class Board:
-    """A board of a labgrid environment; creating it switches the power on. ``report``: a pipe.
+    """A board of a labgrid environment. Creating it switches the power on, unless it has Linux.
     Raises LabProblem."""
 
-    def __init__(self, job: BoardJob, report: int) -> None:
+    def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
         self.report = report
         self.target = Environment(job.lab).get_target(job.board.role)
@@ -60,12 +60,12 @@ class Board:
             )
         self._power, self._reset = self._driver(PowerProtocol), self._driver(ResetProtocol)
         self._bootstrap = self._driver(BootstrapProtocol)
-        if self._bootstrap is None and not job.board.flash:
+        if self._bootstrap is None and not job.board.flash and job.linux is None:
             raise LabProblem(
                 f"the board cannot be driven: {job.lab} has no driver that flashes, and the target "
                 "no command for it (`flash`)"
             )
-        if self._power is not None:
+        if self._power is not None and job.linux is None:
             self._power.on()
             if hasattr(self._power, "get") and not self._power.get():
                 raise LabProblem("the board cannot be driven: its power stays off")
@@ -97,6 +97,31 @@ class Board:
             self._power.cycle()
         else:
             self.flash(str(Path(_IMAGE).absolute()))
+
+    def boot(self) -> None:
+        """Starts a board with Linux, whatever it did before."""
+        if self._power is None and self._reset is None:
+            raise LabProblem("the board cannot be driven: no driver switches it on or resets it")
+        self.read(0)  # what it last said is no prompt of this run
+        if self._power is not None:
+            self._power.cycle()
+        else:
+            self._reset.reset()
+
+    def ssh(self) -> tuple[str, ...]:
+        """The command that runs another on the board, through labgrid's connection. Raises
+        GuestProblem."""
+        driver = self.target.get_driver("SSHDriver", activate=False)
+        try:
+            self.target.activate(driver)
+        except Exception as error:  # a boundary: labgrid raises just that
+            raise GuestProblem(f"the guest refuses ssh: {error}") from error
+        service = driver.networkservice
+        user = driver.username or service.username
+        return ("ssh", *driver.ssh_prefix, "-p", str(service.port), "-l", user, service.address)
+
+    def write(self, data: bytes) -> object:
+        return self._console.write(data)
 
     def read(self, seconds: float) -> bytes:
         """The received bytes; b"" when none came in time."""
@@ -153,7 +178,7 @@ def _listen(board: Board, job: BoardJob) -> int:
             frames = list(reader.feed(data))
             if reader.began and not began:
                 began = True
-                _report(board.report, BEGAN)
+                board.report(BEGAN)
             for _, kind, content in frames:
                 if kind == "L":
                     sys.stdout.buffer.write(content + b"\n")
@@ -167,6 +192,8 @@ def _listen(board: Board, job: BoardJob) -> int:
             if not reader.began and time.monotonic() > answer:
                 raise _no_answer(reader, job)
     except BoardRestarted as restart:
+        if not began:
+            board.report(BEGAN)
         raise LabProblem(
             f"the board began again after {restart}; look at its supply, and at what may reset it "
             "(watchdog, brown-out, debugger)"
@@ -191,25 +218,46 @@ def _late(*_: object) -> None:
     raise LabProblem("the board cannot be driven: flashing it took too long")
 
 
+class _Console:
+    """labgrid's console as a ``Line``."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
+        data = self._board.read(_ENDLESS if timeout is None else timeout)
+        if not data:
+            raise TIMEOUT("nothing came")
+        return data
+
+    def send(self, data: bytes) -> object:
+        return self._board.write(data)
+
+
+def run_linux(board: Board, job: LinuxJob) -> int:
+    """Boots a board with Linux and runs the program on it. Raises GuestProblem."""
+    board.boot()
+    files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
+    try:
+        run_session(job, files, _Console(board), board.ssh, board.report)
+    except Closed:
+        raise LabProblem("the serial line broke off: it was closed") from None
+    return 0
+
+
 def main(file: str, descriptor: str) -> int:
     signal.signal(signal.SIGALRM, _late)
     job = checked(BoardJob, json.loads(Path(file).read_text()))
-    board, report = None, int(descriptor)
-    try:
-        board = Board(job, report)
-        status = run(board, job)
-        return status if status in range(256) else 255  # of a larger one the low bits are seen
-    except LabProblem as problem:
-        line = f"hil: {problem}"
-    except Exception as error:  # a boundary: labgrid's drivers raise anything
-        text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        line = f"hil: the board cannot be driven: {text}"
-    finally:
-        if board is not None:
-            board.target.cleanup()
-    _report(report, line)
-    print(line)
-    return 1
+    report = Reporter(int(descriptor))
+    with ExitStack() as stack:
+        return driven(lambda: _run_on(stack, job, report), report)
+
+
+def _run_on(stack: ExitStack, job: BoardJob, report: Reporter) -> int:
+    board = Board(job, report)
+    stack.callback(board.target.cleanup)
+    status = run(board, job) if job.linux is None else run_linux(board, job.linux)
+    return status if status in range(256) else 255  # of a larger one the low bits are seen
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Word
 from harness.sim.gdbstub.host_calls import CountedOperators
+from harness.sim.gdbstub.tensors import TensorFiles
 from harness.system import toolchain
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
@@ -36,6 +37,7 @@ class Job:
 
     ``counted``: operators whose instructions are counted through the gdb stub, for a runner that
     does not count them itself. ``root``: the root file system with the ELF's shared libraries.
+    ``tensors``: the inputs and outputs of a program that reads no files.
     """
 
     elf: Path
@@ -44,6 +46,7 @@ class Job:
     limits: Limits
     counted: CountedOperators | None = None
     root: Path | None = None
+    tensors: TensorFiles | None = None
 
 
 class NpuResult(Word):
@@ -89,7 +92,9 @@ class Launch:
     CPU time. ``has_shell``: the guest's shell reports how the runner ended; the simulator's own
     status does not. ``forks``: it starts processes. ``own``: a process of the harness without a
     guest; it is not confined, and ends by itself when it receives nothing. ``input``: a descriptor
-    that the guest reads as its console; None: an empty one.
+    that the guest reads as its console; None: an empty one. ``writable``: a file outside of the
+    guest's directory that it may change. ``has_account``: a program asks who its user is, as ssh
+    does.
     """
 
     argv: tuple[str, ...]
@@ -105,6 +110,8 @@ class Launch:
     forks: bool = False
     own: bool = False
     input: int | None = None
+    writable: Path | None = None
+    has_account: bool = False
 
 
 class Companion:
@@ -156,9 +163,9 @@ class Simulator(ABC):
         hint how to install it."""
         return toolchain.require(getattr(target.simulators, self.name).executable)
 
-    def limits(self, limits: Limits, program: Path, sets: int) -> Limits:
+    def limits(self, target: Target, program: Path, sets: int) -> Limits:
         """Those of a target, for ``sets`` inferences of a program."""
-        return limits
+        return target.limits
 
     @abstractmethod
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:

@@ -139,11 +139,12 @@ def run_process(
             descriptors=(*walls.descriptors, *inherited),
             input=launch.input,
         )
+        started = walls.started() or ended.status != 1
     watch.close()
     full = is_full(work)
     mend_modes(work)
     done = ProcessRun(launch, argv, walls, environment, ended, watch.companions, full)
-    if walls.confined and ended.status == 1 and not done.began:
+    if not started:
         _check_walls(console)
     return done
 
@@ -157,15 +158,17 @@ def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
         work,
         Path(launch.argv[0]),
         [path.absolute() for path in launch.readable],
-        file_bytes=QUOTA.file_bytes,
+        file_bytes=max(QUOTA.file_bytes, launch.writable.stat().st_size if launch.writable else 0),
         memory_bytes=launch.memory_bytes,
         cpu_seconds=launch.cpu_seconds,
         forks=launch.forks,
+        also_writable=launch.writable,
+        has_account=launch.has_account,
     )
 
 
 def _check_walls(console: Path) -> None:
-    """Raises InfraError with bubblewrap's message when it did not start the program."""
+    """Raises InfraError with bubblewrap's message: it did not start the program."""
     with console.open("rb") as file:
         beginning = file.read(500)
     if beginning.startswith(b"bwrap: "):

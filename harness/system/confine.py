@@ -34,9 +34,13 @@ REQUIRE = "HIL_REQUIRE_CONFINEMENT"
 # All of the environment that a confined program gets from here.
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 _PROBE_SECONDS = 20
+_MOST_STATUS = 4096  # bytes
 _SIGNALS = 64  # Linux, signal(7)
 _NOBODY = "65532"  # inside; outside it is who we are
 _LIBRARIES = tuple(f"{root}/lib{bits}" for root in ("", "/usr") for bits in ("", "32", "64", "x32"))
+_ACCOUNT = f"guest:x:{_NOBODY}:{_NOBODY}::/nonexistent:/bin/sh\n"  # passwd(5)
+# Where the mounts have their places, last of all; a run directory may be in /dev/shm.
+_SEALED = ("--remount-ro", "/dev", "--remount-ro", "/")
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
 # clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a
@@ -69,6 +73,16 @@ class Confinement:
     descriptors: tuple[int, ...] = ()
     confined: bool = True
     missing: str | None = None
+    status: int | None = (
+        None  # the descriptor that bubblewrap reports to, out of the program's reach
+    )
+
+    def started(self) -> bool:
+        """Whether the program was started, once bubblewrap has ended: only then it reports an exit
+        status (bwrap(1), --json-status-fd)."""
+        if self.status is None:
+            return True
+        return b'"exit-code"' in os.pread(self.status, _MOST_STATUS, 0)
 
 
 class NotConfined(InfraError):
@@ -102,13 +116,16 @@ def confined(
     memory_bytes: int | None = None,
     cpu_seconds: int | None = None,
     forks: bool = False,
+    also_writable: Path | None = None,
+    has_account: bool = False,
 ) -> Iterator[Confinement]:
     """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
 
     ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
     may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
     ``memory_bytes`` it gets no more memory of its own, and after ``cpu_seconds`` SIGXCPU. Only
-    with ``forks``, or as a script, may it start processes. Without a working bubblewrap the program
+    with ``forks``, or as a script, may it start processes. ``also_writable``: a file. With
+    ``has_account`` its user has a name. Without a working bubblewrap the program
     is only bounded so.
     """
     # At its hard limit, which follows later, it is killed.
@@ -123,14 +140,21 @@ def confined(
         return
     walls = arguments(writable, [executable, *readable], programs=_is_script(executable))
     with ExitStack() as stack:
-        descriptors = []
+        descriptors = [_readable(stack, b"")]
+        walls = ("--json-status-fd", str(descriptors[0]), *walls)
+        if also_writable is not None:
+            walls = (*walls, "--bind", str(also_writable), str(also_writable))
+        if has_account:
+            descriptors.append(_readable(stack, _ACCOUNT.encode()))
+            walls = (*walls, "--ro-bind-data", str(descriptors[-1]), "/etc/passwd")
+        walls = (*walls, *_SEALED)
         if missing is None:
             program = filter_program(forks or _is_script(executable))
             descriptors.append(_readable(stack, program))
-            walls = ("--seccomp", str(descriptors[0]), *walls)
+            walls = ("--seccomp", str(descriptors[-1]), *walls)
         descriptors.append(_readable(stack, "".join(f"{word}\0" for word in walls).encode()))
         prefix = (*bounded, _tool("bwrap"), "--args", str(descriptors[-1]), "--")
-        yield Confinement(prefix, tuple(descriptors), missing=missing)
+        yield Confinement(prefix, tuple(descriptors), missing=missing, status=descriptors[0])
 
 
 def ending_signal(status: int) -> int | None:
@@ -153,8 +177,6 @@ def arguments(
         *(word for path in _shown(readable) for word in ("--ro-bind", path, path)),
         *("--bind", str(writable), str(writable)),
         *("--chdir", str(writable)),
-        # where the mounts above have their places; a run directory may be in /dev/shm
-        *("--remount-ro", "/dev", "--remount-ro", "/"),
     )
 
 
@@ -171,9 +193,9 @@ def _readable(stack: ExitStack, content: bytes) -> int:
 
 
 def _shown(readable: Sequence[Path]) -> tuple[str, ...]:
-    """Each existing path and what it is a link to, an outer directory before an inner one."""
-    paths = {str(p) for path in readable for p in (path, path.resolve()) if p.exists()}
-    return tuple(sorted(paths))
+    """Each existing path and what it is a link to, unless it is in a directory that is shown."""
+    paths = {p for path in readable for p in (path, path.resolve()) if p.exists()}
+    return tuple(sorted(str(p) for p in paths if paths.isdisjoint(p.parents)))
 
 
 def _walls(programs: bool) -> tuple[str, ...]:

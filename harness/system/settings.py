@@ -66,6 +66,7 @@ class Settings:
     fvp_missing: FvpPolicy | None = None
     limit_factor: Factor = 1.0
     guest_packages: Path | None = None
+    fvp_image: Path | None = None
     unproven: UnprovenPolicy | None = None
 
 

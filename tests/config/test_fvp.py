@@ -103,12 +103,6 @@ def test_names_of_the_mps4_model_on_its_command_line() -> None:
     assert not any("mps3" in word or word.startswith(("cpu0", "ethosu")) for word in argv)
 
 
-def test_a_linux_model_takes_no_runner_by_semihosting() -> None:
-    settings = checked(Fvp, MODELS["corstone-1000-a320"])
-    with pytest.raises(UsageError, match="boots Linux"):
-        fvp.argv("/f", settings, Limits(host=9, stall=9), Path("/e"), ["r"], Path("/w"))
-
-
 @pytest.mark.parametrize(
     ("ci", "policy"), [(None, "skip"), ("", "skip"), ("true", "fail"), ("1", "fail"), ("0", "skip")]
 )

@@ -66,6 +66,13 @@ void OPENS_FIFO() {
 
 void POWERS_OFF() { reboot(RB_POWER_OFF); }
 
+void RESETS() { reboot(RB_AUTOBOOT); }
+
+void TAKES_SSH_DOWN() {
+  system("killall dropbear");
+  exit(0);
+}
+
 void SLEEPS() { sleep(100000); }
 
 struct Ending {
@@ -81,6 +88,8 @@ constexpr Ending kEndings[] = {
     {"DISK_FULL", DISK_FULL},
     {"OPENS_FIFO", OPENS_FIFO},
     {"POWERS_OFF", POWERS_OFF},
+    {"RESETS", RESETS},
+    {"TAKES_SSH_DOWN", TAKES_SSH_DOWN},
     {"SLEEPS", SLEEPS},
     {"\177ELF", OOPS},
 };

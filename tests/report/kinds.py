@@ -7,4 +7,4 @@ from harness.core.errors import HarnessError
 
 def every_kind(error: type[HarnessError]) -> set[str]:
     of_classes = {error.kind}.union(*(every_kind(one) for one in error.__subclasses__()))
-    return of_classes | {"fvp_parameter", "runner_lacks"}  # of single errors
+    return of_classes | {"fvp_parameter", "no_image", "runner_lacks"}  # of single errors

@@ -12,6 +12,7 @@ from harness.config.target import Target
 from harness.sim import qemu_linux
 from harness.sim.guest import image
 from harness.sim.guest.image import Image, Settings
+from harness.sim.linux_session import commands
 from harness.sim.simulator import Job, pick
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
@@ -83,7 +84,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_word_with_a_quote_stays_one_word() -> None:
-    assert qemu_linux.commands("/r", ("runner", "it's")) == b"exec /r 'it'\"'\"'s'\n"
+    assert commands("/r", ("runner", "it's")) == b"exec /r 'it'\"'\"'s'\n"
 
 
 def test_every_record_says_what_stands_in(board: Target) -> None:

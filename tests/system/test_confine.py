@@ -244,13 +244,51 @@ def test_a_program_that_is_no_script_gets_no_shell(work: Path) -> None:
 
 
 def test_only_what_is_needed_is_shown(tmp_path: Path) -> None:
-    """In the order of the paths, so that an outer directory does not cover an inner one; what
-    does not exist is left out, bubblewrap would refuse it."""
+    """What is in a directory that is shown needs no place of its own; what does not exist is left
+    out, bubblewrap would refuse it."""
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     words = confine.arguments(tmp_path / "w", [inner, tmp_path / "a", tmp_path / "absent"])
-    assert words.index(str(tmp_path / "a")) < words.index(str(inner)) < words.index("--bind")
+    assert words.index(str(tmp_path / "a")) < words.index("--bind")
+    assert str(inner) not in words
     assert str(tmp_path / "absent") not in words
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("program", "started"),
+    [("echo 'bwrap: no'; exit 1", True), ("exit 0", True), (None, False)],
+)
+def test_bubblewrap_says_whether_the_program_started(
+    tmp_path: Path, program: str | None, started: bool
+) -> None:
+    """The program cannot: what it prints is its own, and the descriptor is not there for it."""
+    command = tmp_path / "program"
+    if program is not None:
+        command.write_text(f"#!/bin/sh\n{program}\n")
+        command.chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    with confine.confined(work, command, ()) as walls:
+        subprocess.run([*walls.prefix, command], pass_fds=walls.descriptors, check=False)
+        assert walls.started() is started
+
+
+@needs_bwrap
+def test_a_file_outside_may_be_written_and_a_user_has_a_name(tmp_path: Path) -> None:
+    """Only where a launch wants it."""
+    work, card = tmp_path / "work", tmp_path / "card"
+    work.mkdir()
+    card.touch()
+    command = tmp_path / "program"
+    command.write_text(f"#!/bin/sh\nid -un >out; echo written >{card}\n")
+    command.chmod(0o755)
+    for wanted in (False, True):
+        also = card if wanted else None
+        with confine.confined(work, command, (), also_writable=also, has_account=wanted) as walls:
+            subprocess.run([*walls.prefix, command], pass_fds=walls.descriptors, check=False)
+        assert card.read_text() == ("written\n" if wanted else "")
+        assert ((work / "out").read_text() == "guest\n") is wanted
 
 
 @needs_bwrap

@@ -72,13 +72,13 @@ def identity() -> list[object]:
     return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
 
 
-def packages() -> dict[str, Path]:
-    """The .deb file of every package of the list, by its name there, which may stand for the newest
-    of many; fetches those that are not cached.
+def packages(wanted: Sequence[str] = ()) -> dict[str, Path]:
+    """The .deb file of every package of the list (or of ``wanted``), by its name there, which may
+    stand for the newest of many; fetches those that are not cached.
 
     Raises NoGuestPackages, ToolMissing without apt.
     """
-    names = wanted_packages()
+    names = wanted or wanted_packages()
     given = settings().guest_packages
     if given is not None:
         return _given(given, names)

@@ -9,7 +9,13 @@ from threading import Thread
 import pytest
 
 from harness.config.target import Limits, Linux
-from harness.sim.qemu_linux import Closed, GuestConsole, GuestProblem, without_kernel
+from harness.sim.guest.console import (
+    Closed,
+    GuestConsole,
+    GuestProblem,
+    line_of,
+    without_kernel,
+)
 
 LINUX = Linux(hostname="board", prompt="# ")
 LIMITS = Limits(host=5.0, stall=5.0, boot=5.0, shell=5.0)
@@ -37,7 +43,7 @@ class Guest:
         return line
 
     def console(self, limits: Limits = LIMITS) -> GuestConsole:
-        return GuestConsole(self.ours.fileno(), LINUX, limits, self.record.extend)
+        return GuestConsole(line_of(self.ours.fileno()), LINUX, limits, self.record.extend)
 
 
 @pytest.fixture
