@@ -29,7 +29,7 @@ FOREIGN_FOLDERS = (
         "models/test_",
         "build/",
     ),
-    *("harness/data", "models/tiny", "models/my_model", "models/scores"),
+    *("harness/data", "kas/", "models/tiny", "models/my_model", "models/scores"),
 )
 FOREIGN_FILES = {
     *("node_data_builder.py", "show.py", "x.py", "x.yaml"),
