@@ -19,7 +19,7 @@ import pytest
 
 from harness.system import confine, toolchain
 from harness.system.confine import filter_program, what_lacks, why_not
-from harness.system.process import ResourceLimits, Ended, run
+from harness.system.process import Bounds, Ended, run
 
 # A simulator that is a script has the system's programs in sight; these tests want a shell.
 SCRIPT = Path(__file__).parent.parent / "doubles" / "fvp.sh"
@@ -34,7 +34,7 @@ def confined(work: Path, script: str, readable: tuple[Path, ...] = ()) -> tuple[
             cwd=work,
             environment=confine.ENVIRONMENT,
             console=console,
-            bounds=ResourceLimits(20, 20),
+            bounds=Bounds(20, 20),
             descriptors=walls.descriptors,
         )
     return ended, console.read_text()
@@ -114,7 +114,7 @@ def test_no_file_gets_its_owner_s_rights_and_nothing_forks(work: Path, forks: bo
             cwd=work,
             environment=confine.ENVIRONMENT,
             console=work.parent / "console.log",
-            bounds=ResourceLimits(20, 20),
+            bounds=Bounds(20, 20),
             descriptors=walls.descriptors,
         )
     said = dict(line.split(": ") for line in (work.parent / "console.log").read_text().splitlines())
@@ -412,7 +412,7 @@ def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap
                 cwd=work,
                 environment=confine.ENVIRONMENT,
                 console=work.parent / "c",
-                bounds=ResourceLimits(20, 20),
+                bounds=Bounds(20, 20),
                 descriptors=walls.descriptors,
             )
         status = ended.status if ended.signal is None else -ended.signal
@@ -454,14 +454,14 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 from harness.system import confine
-from harness.system.process import ResourceLimits, Watch, run
+from harness.system.process import Bounds, Watch, run
 
 def killed(after):
     watch = Watch()
     watch.started = lambda _console: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))
     with confine.confined(work, Path(script), ()) as walls:
         run([*walls.prefix, "sh", "-c", f"{name} & exec {name}"], cwd=work,
-            environment=confine.ENVIRONMENT, console=work / "log", bounds=ResourceLimits(20, 20),
+            environment=confine.ENVIRONMENT, console=work / "log", bounds=Bounds(20, 20),
             watch=watch, descriptors=walls.descriptors)
 
 work, script, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
