@@ -18,12 +18,14 @@ import click
 from harness.cli.main import EPILOG, main
 from harness.cli.verb import JSON_VERSION
 from harness.config.loading import load_targets
+from harness.core.tables import read_table
 from harness.core.verdict import Verdict
 from harness.log.pattern import rows, text
 from harness.plugin import fixtures
 from harness.plugin.options import OPTIONS
 from harness.report.terminal import causes
-from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
+from harness.system import settings
+from harness.system.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -158,15 +160,16 @@ def _examples() -> dict[str, str]:
 
 
 def _settings() -> str:
-    settings = (
+    texts = read_table(settings.__file__)
+    rows = (
         (f"`{field.name}`", _KINDS[str(field.type).replace(" | None", "")],
-         DESCRIPTIONS[field.name])
+         texts["settings"][field.name])
         for field in dataclasses.fields(Settings)
         if field.name != "folder"
     )  # fmt: skip
-    variables = ((f"`{name}`", what) for name, what in VARIABLES.items())
+    variables = ((f"`{name}`", what) for name, what in texts["variables"].items())
     return "\n".join((
-        _SETTINGS, *_table(("setting", "type", "what it is"), settings), "\n## Variables\n",
+        _SETTINGS, *_table(("setting", "type", "what it is"), rows), "\n## Variables\n",
         *_table(("variable", "what it does"), variables), "\n## An example\n",
         shown_file("examples/repository/pyproject.toml"), "",
     ))  # fmt: skip

@@ -17,6 +17,7 @@ from harness.firmware.source import FirmwareChoice
 from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
+from harness.report.model_explorer import write_node_data
 from harness.report.terminal import (
     Advice,
     advice,
@@ -132,8 +133,14 @@ _WIDEST = 300
 @click.command()
 @click.argument("subject", required=False, metavar="[TARGET/MODEL|RUN_DIR]")
 @click.option("--html", type=PATH, metavar="FILE", help="Draw what each layer costs, as a page.")
+@click.option(
+    "--node-data",
+    type=PATH,
+    metavar="DIR",
+    help="Write what each node of the program costs, and the first wrong one, for Model Explorer.",
+)
 @verb
-def why(subject: str | None, html: Path | None) -> Answer:
+def why(subject: str | None, html: Path | None, node_data: Path | None) -> Answer:
     """Explain the last recorded run, of a case or of any: verdict, cause, evidence, what to do.
 
     A case that ended before its program ran has no record; `hil run` said then why it did.
@@ -143,6 +150,7 @@ def why(subject: str | None, html: Path | None) -> Answer:
       hil why
       hil why corstone-300-m55/ds_cnn
       hil why corstone-300-u55-128/ds_cnn --html profile.html
+      hil why corstone-300-u55-128/ds_cnn --node-data ds_cnn && python ds_cnn/show.py
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
     record = last_run(subject)
@@ -153,6 +161,8 @@ def why(subject: str | None, html: Path | None) -> Answer:
     if html is not None:
         write_profile(html, record)
         echo(f"  written   {html}")
+    if node_data is not None:
+        echo(f"  written   {write_node_data(node_data, record)}: run it to see the program")
     return {
         **record.summary(),
         "time": record.time,

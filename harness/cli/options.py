@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli.verb import PATH
-from harness.config.known_defects import require_known_defect
+from harness.config.known import require_known_defect
 from harness.config.loading import limit_factor
 from harness.core.errors import UsageError
 from harness.export.exporter import ExporterSource, choose_exporter

@@ -13,11 +13,12 @@ import click
 from harness.cli.options import allow_new_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, verb
-from harness.config.case import parse_case
+from harness.config.case import RUNNER, parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import FirmwareChoice, full_label
+from harness.judge.reference import accepted_runs
 from harness.nightly.repository import origin_of
 from harness.report import size as render
 from harness.report.notify import issues_of
@@ -28,9 +29,12 @@ from harness.report.size import (
     workflow_commands,
     write_page,
 )
-from harness.report.summary import append_to_step_summary
+from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
+from harness.report.terminal import print_records
 from harness.run.bisect import firmware_at
 from harness.run.gate import every_subject, gate_cases, left_over, measure, subjects_of
+from harness.run.pipeline import RunOptions, run_cases
+from harness.run.record import exit_code
 from harness.run.subjects import firmware_of
 from harness.size.difference import difference, reasons
 from harness.size.measure import layers_of
@@ -212,16 +216,21 @@ def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | Non
 )
 @allow_new_option
 @verb
+@firmware_options
 def gate(
     subjects: tuple[str, ...],
     strict: bool,
     markdown: bool,
     comment: bool,
     allow_new: tuple[str, ...],
+    firmware: FirmwareChoice,
 ) -> Answer:
     """Compare sizes with budgets and accepted references; without names, all of them.
 
     TARGET alone stands for its runner and all models.
+
+    With --executorch cases are run with the checkout's runner and compared with accepted runs of
+    it; without names, and for TARGET alone, all that have one.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
@@ -234,8 +243,12 @@ def gate(
       hil gate corstone-300-m55
       hil gate --comment        # with GITHUB_TOKEN, and permissions: pull-requests: write
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
+      hil gate --executorch ~/executorch --comment
     """
     strict = strict or is_strict()
+    if firmware != FirmwareChoice():
+        options = RunOptions(firmware=firmware, strict=strict, allow_new=allow_new)
+        return _gate_runs(subjects, options, markdown=markdown, comment=comment)
     named = [[parse_case(s)] if "/" in s else subjects_of(s) for s in subjects]
     cases = [case for each in named for case in each] or every_subject()
     with progress_shown() as progress:
@@ -261,10 +274,35 @@ def gate(
     }, ExitCode.FAILED if failed else ExitCode.PASSED
 
 
-_MARKER = "<!-- hil-gate -->"
+def _gate_runs(
+    subjects: Sequence[str], options: RunOptions, markdown: bool, comment: bool
+) -> Answer:
+    if len(options.firmware.sources) > 1:
+        raise UsageError("one firmware is gated, so --firmware both makes no sense here")
+    name = options.firmware.sources[0].name
+    wanted = subjects or ["*"]
+    named = [[parse_case(s)] if "/" in s else accepted_runs(name, s) for s in wanted]
+    cases = [case for each in named for case in each]
+    if not all(named) or any(case.model == RUNNER for case in cases):
+        raise UsageError(
+            f"there is no accepted run with the firmware {name} to compare with",
+            hint="hil accept TARGET/MODEL --executorch DIR; of a runner alone: hil size --commits",
+        )
+    with progress_shown() as progress:
+        records = run_cases(cases, options, progress)
+    table = summary_of_runs(map(summarise, records))
+    append_to_step_summary(table, os.environ)
+    if comment:
+        echo(_comment(table, f"<!-- hil-gate {name} -->"), err=True)
+    if markdown:
+        echo(table)
+    else:
+        print_records(terminal(), records)
+    code = exit_code(records)
+    return {"failed": bool(code), "gates": [], "cases": [r.summary() for r in records]}, code
 
 
-def _comment(table: str) -> str:
+def _comment(table: str, marker: str = "<!-- hil-gate -->") -> str:
     """What was done. Raises UsageError without a token, and NotDelivered."""
     number = origin_of(Path.cwd(), os.environ).pull_request
     if not number:
@@ -276,7 +314,7 @@ def _comment(table: str) -> str:
             hint="set GITHUB_TOKEN and GITHUB_REPOSITORY; the job needs permissions: "
             "pull-requests: write",
         )
-    return f"hil: comment {issues.comment_once(int(number), _MARKER, table)}"
+    return f"hil: comment {issues.comment_once(int(number), marker, table)}"
 
 
 def _say_gates(gates: Sequence[Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from harness.config.figures import UNLISTED, figure
-from harness.config.known_defects import require_known_defect
+from harness.config.known import require_known_defect
 from harness.config.schema import Data
 
 SLACK_BYTES = 256

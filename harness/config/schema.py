@@ -17,32 +17,10 @@ from pydantic_core import ErrorDetails, to_json
 
 from harness.config.strict_yaml import Document, Location, Place
 from harness.core.errors import TargetError
+from harness.core.tables import read_table
 
 _IN_KEY = "[key]"  # pydantic's, at the end of a location: a key is wrong, not its value
 _NAMES_THE_KEY = ("missing", "unexpected_keyword_argument")
-# In place of pydantic's own message, by the type of the error (its documentation lists them).
-_MESSAGES = {
-    "missing": "required key '{key}' is missing",
-    "unexpected_keyword_argument": "unknown key '{key}'",
-    "string_type": "a string is wanted, in quotes",
-    "bool_type": "true or false is wanted",
-    "int_type": "a whole number is wanted",
-    "float_type": "a number is wanted",
-    "date_parsing": 'a day is wanted, as "2027-01-31"',
-    "dataclass_type": "a mapping is wanted",
-    "dict_type": "a mapping is wanted",
-    "tuple_type": "a list is wanted",
-    "enum": "{expected} is wanted",
-    "literal_error": "{expected} is wanted",
-    "greater_than": "it must be greater than {gt:g}",
-    "greater_than_equal": "it must be at least {ge:g}",
-    "less_than": "it must be less than {lt:g}",
-    "less_than_equal": "it must be at most {le:g}",
-    "string_pattern_mismatch": "it must match {pattern}",
-    "string_too_short": "at least {min_length} character is wanted",
-    "too_short": "at least {min_length} item is wanted",
-    "value_error": "{error}",
-}
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 
 
@@ -119,8 +97,8 @@ def _sentence(details: ErrorDetails, location: Location | None = None) -> str:
     kind = details["type"]
     shown = ".".join(str(part) for part in location or details["loc"] if part != _IN_KEY)
     message = details["msg"]
-    if kind in _MESSAGES:
-        message = _MESSAGES[kind].format(key=shown, **details.get("ctx", {}))
+    if kind in (messages := read_table(__file__)):
+        message = messages[kind].format(key=shown, **details.get("ctx", {}))
     if details["loc"][-1:] == (_IN_KEY,):
         message = f"this name is not allowed here ({message})"
     return message if kind in _NAMES_THE_KEY or not shown else f"{shown}: {message}"

@@ -1,7 +1,5 @@
 """The names of the simulators."""
 
-from __future__ import annotations
-
 from harness.core.verdict import Word
 
 

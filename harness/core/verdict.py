@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, IntEnum
 
+from harness.core.tables import read_table
+
 
 class Word(str, Enum):
     """An enum whose members are their own text, in records, in JSON and when printed."""
@@ -31,103 +33,42 @@ class Verdict(Word):
     """How a case ended, in one word. Only PASS is proven good.
 
     ``style`` is how a terminal shows it. ``product_failure``: the product under test failed,
-    rather than the infrastructure or our knowledge of it. ``meaning`` and ``do``, what to do about
-    it, are for `hil why` and the docs. Only ``hil judge`` of a console log gives COMPLETED: a run
-    has its outputs compared, or nothing is proven.
+    rather than the infrastructure or our knowledge of it. Only ``hil judge`` of a console log gives
+    COMPLETED: a run has its outputs compared, or nothing is proven.
     """
 
     exit_code: ExitCode
     style: str
     product_failure: bool
-    meaning: str
-    do: str
 
-    def __new__(
-        cls, name: str, outcome: tuple[ExitCode, str, bool], meaning: str, do: str
-    ) -> Verdict:
+    def __new__(cls, name: str, *outcome: ExitCode | str | bool) -> Verdict:
         member = str.__new__(cls, name)
         member._value_ = name
-        member.exit_code, member.style, member.product_failure = outcome
-        member.meaning, member.do = meaning, do
+        member.exit_code, member.style, member.product_failure = outcome  # type: ignore[assignment]
         return member
 
-    PASS = (
-        "PASS",
-        (ExitCode.PASSED, "green", False),
-        "every output byte, end marker, budget and file of the run is as it has to be",
-        "nothing",
-    )
-    COMPLETED = (
-        "COMPLETED",
-        (ExitCode.FAILED, "cyan", False),
-        "only of a console log: the run ended, and nothing in the log compared its outputs",
-        "let the runner compare (a .bpte), or run the program with `hil run`",
-    )
-    MISMATCH = (
-        "MISMATCH",
-        _FAILURE,
-        "it ran to its end and gave other outputs than the reference",
-        "look at the operator and element that the cause names; `hil npu reduce` and "
-        "`--firmware both` narrow it down",
-    )
-    FAULT = (
-        "FAULT",
-        _FAILURE,
-        "the program, the runner or the board's CPU failed while it ran",
-        "look at the line of the console that the cause names",
-    )
-    HANG = (
-        "HANG",
-        _FAILURE,
-        "it did not end in its time, or said and did nothing for too long",
-        "look at the last line of the console; `--limit-factor` is for slow machines",
-    )
-    NO_VERDICT = (
-        "NO_VERDICT",
-        _UNPROVEN,
-        "something that PASS needs is not there, so that nothing is proven; or there was nothing "
-        "to run, because what was asked for makes no sense (exit status 2)",
-        "read in the cause what was missing",
-    )
-    OVER_BUDGET = (
-        "OVER_BUDGET",
-        _FAILURE,
-        "right outputs, and a figure above its limit or grown beyond its slack, or too low an "
-        "accuracy; or, before a run, more memory than the target has",
-        "run `hil size OLD NEW --why 1000` to see what grew, and `hil accept CASE --reason ...` if "
-        "it is meant",
-    )
-    EXPORT_ERROR = (
-        "EXPORT_ERROR",
-        _FAILURE,
-        "the model gave no program that would prove something",
-        "look at the stage and line that the cause names; `hil --debug` has the traceback",
-    )
-    BUILD_ERROR = (
-        "BUILD_ERROR",
-        _FAILURE,
-        "the runner did not compile",
-        "read the compiler's message in the cause",
-    )
-    LINK_ERROR = (
-        "LINK_ERROR",
-        _FAILURE,
-        "the runner compiled and did not link",
-        "run `hil link explain TARGET/runner`, then `hil link reduce`",
-    )
-    INFRA = (
-        "INFRA",
-        (ExitCode.INFRASTRUCTURE, "magenta", False),
-        "a tool, the disk or the simulator failed; it says nothing of what was to be tested",
-        "run `hil doctor`, install what it lacks, and run the case again",
-    )
-    SKIPPED = (
-        "SKIPPED",
-        _UNPROVEN,
-        "the FVP that the case wants is not installed, and such cases are skipped here",
-        'run `hil doctor`: it says where to get it; the setting `fvp_missing = "fail"` makes it an '
-        "error",
-    )
+    PASS = "PASS", ExitCode.PASSED, "green", False
+    COMPLETED = "COMPLETED", ExitCode.FAILED, "cyan", False
+    MISMATCH = "MISMATCH", *_FAILURE
+    FAULT = "FAULT", *_FAILURE
+    HANG = "HANG", *_FAILURE
+    NO_VERDICT = "NO_VERDICT", *_UNPROVEN
+    OVER_BUDGET = "OVER_BUDGET", *_FAILURE
+    EXPORT_ERROR = "EXPORT_ERROR", *_FAILURE
+    BUILD_ERROR = "BUILD_ERROR", *_FAILURE
+    LINK_ERROR = "LINK_ERROR", *_FAILURE
+    INFRA = "INFRA", ExitCode.INFRASTRUCTURE, "magenta", False
+    SKIPPED = "SKIPPED", *_UNPROVEN
+
+    @property
+    def meaning(self) -> str:
+        """For `hil why` and the docs, as ``do``."""
+        return str(read_table(__file__)[self.value]["meaning"])
+
+    @property
+    def do(self) -> str:
+        """What to do about it."""
+        return str(read_table(__file__)[self.value]["do"])
 
     @property
     def passed(self) -> bool:

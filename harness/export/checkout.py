@@ -16,8 +16,6 @@ the checkout; the others are the installed wheel's. Beside the package lies ``cm
 older checkouts import as a package of its own: also the wheel's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -25,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.core.errors import InfraError, UsageError
+from harness.core.tables import read_table
 from harness.export.exporter import ExporterFacts
 from harness.export.request import exporter_versions
 from harness.firmware.executorch.checkout import find_root, revision_of, source_files
@@ -34,42 +33,10 @@ from harness.system.files import disk_errors, text_of
 from harness.system.git import Unreadable, blob_id, changed, is_work_tree, tracked
 from harness.system.paths import cache_dir, executorch_package
 
-# The packages of ExecuTorch's src/executorch.
-_FOLDERS = (
-    "backends",
-    "codegen",
-    "devtools",
-    "examples",
-    "exir",
-    "export",
-    "extension",
-    "kernels",
-    "runtime",
-    "schema",
-    "util",
-)
 _KINDS = {".py", ".fbs", ".yaml", ".glsl", ".b64"}
 _VERSION, _PIN = "version.txt", "torch_pin.py"
-_WITHIN = (*_FOLDERS, _VERSION, _PIN)
-_NEEDED = (
-    _VERSION,
-    "exir/__init__.py",
-    "schema/program.fbs",
-    "schema/scalar_type.fbs",
-    "devtools/bundled_program/schema/bundled_program_schema.fbs",
-    "devtools/bundled_program/schema/scalar_type.fbs",
-)
 LAYOUT = 2  # raise it when what an environment holds changes
 PACKAGE = "executorch"
-_BUNDLED = "devtools/bundled_program"
-_COPIES = {
-    "exir/_serialize/program.fbs": "schema/program.fbs",
-    "exir/_serialize/scalar_type.fbs": "schema/scalar_type.fbs",
-    **{
-        f"{_BUNDLED}/serialize/{name}": f"{_BUNDLED}/schema/{name}"
-        for name in ("bundled_program_schema.fbs", "scalar_type.fbs")
-    },
-}
 _FLATC = "data/bin/flatc"
 # Until ExecuTorch's pull request 20531 (June 2026) this was a distribution of its own, installed
 # beside it, and older checkouts import it by this name alone.
@@ -105,7 +72,7 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     Raises UsageError (no checkout), ExporterIncomplete, ToolMissing, GitFailed, DiskError.
     """
     root = find_root(folder)
-    there, sources, compiled = revision_of(root, _WITHIN), read_sources(root), compiled_parts()
+    there, sources, compiled = revision_of(root, _within()), read_sources(root), compiled_parts()
     installed = exporter_versions()
     wheel, torch = installed["executorch"], installed["torch"]
     version, pinned = _version(root), _pinned(root)
@@ -126,6 +93,10 @@ def find_exporter(folder: Path) -> CheckoutExporter:
             notes=(f"exported with the compiled parts of the wheel {wheel}", *_pin(pinned, torch)),
         ),
     )
+
+
+def _within() -> tuple[str, ...]:
+    return (*read_table(__file__)["packages"], _VERSION, _PIN)
 
 
 def _version(root: Path) -> str:
@@ -175,18 +146,18 @@ class Sources:
 def read_sources(root: Path) -> Sources:
     """Takes tenths of a second. Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
     in_git = is_work_tree(root)
-    there = tracked(root, _WITHIN) if in_git else {}
+    there = tracked(root, _within()) if in_git else {}
     files = {name: content for name, content in there.items() if _counts(name)}
     if in_git:
-        edited = tuple(filter(_counts, changed(root, _WITHIN)))
+        edited = tuple(filter(_counts, changed(root, _within())))
     else:
-        names = (str(path.relative_to(root)) for path in source_files(root, _WITHIN))
+        names = (str(path.relative_to(root)) for path in source_files(root, _within()))
         edited = tuple(filter(_counts, names))
     for name in edited:
         files.pop(name, None)
         if (root / name).is_file():  # not deleted; through a link, as Python reads it
             files[name] = blob_id(_read(root / name))
-    for name in _NEEDED:
+    for name in read_table(__file__)["needed"]:
         if name not in files:
             raise ExporterIncomplete(root, name, "the checkout")
     return Sources(files, edited if in_git else ())
@@ -234,7 +205,7 @@ def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -
     key = key_of(facts)
     place = cache_dir("executorch-python") / key
     links = {name: root / name for name in files}
-    links |= {name: root / source for name, source in _COPIES.items()}
+    links |= {name: root / source for name, source in read_table(__file__)["copies"].items()}
     links |= {name: wheel / name for name in compiled}
 
     def fill(empty: Path) -> None:

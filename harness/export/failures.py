@@ -11,7 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.config.known_lowerings import find_known, known_lowerings
+from harness.config.known import find_known, known_lowerings
+from harness.config.models import Layout
 from harness.core.errors import BadModel, ExportError, InfraError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest
@@ -93,6 +94,15 @@ class InputChanged(InfraError):
         )
 
 
+class VelaFailed(Exception):
+    """Raised from an exception of Vela's. ``newest``: the version of a newer Vela that compiles the
+    same graph, "" for none; ``tried``: what came of that, for a report."""
+
+    def __init__(self, tried: str, newest: str = "") -> None:
+        super().__init__()
+        self.tried, self.newest = tried, newest
+
+
 @dataclass(frozen=True)
 class Culprit:
     """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
@@ -108,8 +118,9 @@ class StageFailed(ExportError):
     """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
     first of a chain, ``detail`` all that the chain says, ``passes`` ExecuTorch's passes that were
     running, ``file`` and ``line`` where in the user's file. ``operator`` and ``layer``: as of
-    Culprit. ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are
-    the same for every input."""
+    Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
+    name of ``known_lowerings``. ``constant``: outputs, by number, that are the same for every
+    input."""
 
     constant: tuple[int, ...] | None = None
 
@@ -143,10 +154,16 @@ class StageFailed(ExportError):
         name = find_known(operators, self.compile_target, self.detail or reason)
         known = known_lowerings()[name] if name else None
         self.known = name or None
+        vela = next((each for each in chain if isinstance(each, VelaFailed)), VelaFailed(""))
+        self.newer_vela = vela.newest or None
+        helps = (
+            f"what helps (it was tried): ./hil +vela-{vela.newest} run …" if vela.newest else None
+        )
         super().__init__(
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
-            f"{self._place()}{f'; {known.sentence}' if known else ''}",
-            hint=f"what helps (it was tried): {known.instead}" if known and known.instead else None,
+            f"{self._place()}{f'; {known.sentence}' if known else ''}"
+            f"{f'; {vela.tried}' if vela.tried else ''}",
+            hint=helps or (known.advice(request.layout) if known else None),
         )
 
     def _place(self) -> str:
@@ -242,8 +259,8 @@ class LoweringDiffers(ExportError):
             f"the program computes {self._what()} otherwise than the quantised model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
             f"rounding explains {self.within:g}; the first stage that differs is {made_by}"
-            f"{self._issue()}",
-            hint=self._hint(),
+            + (f"; {known_lowerings()[self.known].sentence}" if self.known else ""),
+            hint=self._hint(request.layout),
         )
 
     def _what(self) -> str:
@@ -254,14 +271,11 @@ class LoweringDiffers(ExportError):
         places += [f"{self.file}:{self.line}"] if self.file else []
         return f"{name} ({', '.join(places)})" if places else name
 
-    def _issue(self) -> str:
-        return f"; {known_lowerings()[self.known].sentence}" if self.known else ""
-
-    def _hint(self) -> str:
+    def _hint(self, layout: Layout) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known and (instead := known_lowerings()[self.known].instead):
-            return f"what helps (it was tried): {instead}"
+        if self.known and (advice := known_lowerings()[self.known].advice(layout)):
+            return advice
         return (
             "your model is not the cause; write this operator in another way, or export with a "
             "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"

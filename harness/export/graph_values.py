@@ -4,8 +4,6 @@
 and of floats sums of up to 64 parts of it, as another runner may give other last bits.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Sequence

@@ -9,8 +9,6 @@ configurations and memory modes go together is read from Vela's own ``vela.ini``
 its ``architecture_features.py`` (5.1.0): the arena must be in SRAM or DRAM.
 """
 
-from __future__ import annotations
-
 import configparser
 import platform
 import re

@@ -6,8 +6,6 @@ export (``process.py``) the first is ``{"value": null}`` or an error; then comes
 ``{"status": number}`` for each fork.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import socket

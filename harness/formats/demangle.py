@@ -4,8 +4,6 @@ scopes.
 Mangling: Itanium C++ ABI, section 5.1.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Iterable

@@ -8,8 +8,6 @@ Layouts: System V ABI, chapters 4 and 5; "ELF for the Arm Architecture"; "Addend
 in, the ABI for the Arm Architecture", section 3.3 (build attributes).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,21 +16,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.core.errors import MalformedFile
+from harness.core.tables import read_table
 
 MAGIC = b"\x7fELF"
 EM_ARM, EM_AARCH64 = 40, 183
-MACHINES = {
-    0: "no machine",
-    3: "x86 (32 bit)",
-    8: "MIPS",
-    20: "PowerPC",
-    EM_ARM: "Arm (32 bit)",
-    62: "x86-64",
-    94: "Xtensa",
-    EM_AARCH64: "AArch64",
-    195: "ARC",
-    243: "RISC-V",
-}
 SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA = 0, 1, 2, 3, 4
 SHT_NOTE, SHT_NOBITS, SHT_REL = 7, 8, 9
 SHT_DYNAMIC = 6
@@ -179,7 +166,9 @@ class ElfFile:
 
     @property
     def machine(self) -> str:
-        return MACHINES.get(self.machine_number, f"ELF machine {self.machine_number}")
+        return str(
+            read_table(__file__).get(self.machine_number, f"ELF machine {self.machine_number}")
+        )
 
     def _checked(self, offset: int, size: int, what: str) -> bytes:
         if offset + size > len(self.data):

@@ -5,8 +5,6 @@ read here with ``struct`` alone. Its layout is FlatBuffers' own ``reflection.fbs
 24.3.25): the field numbers below are those of that file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from dataclasses import dataclass
@@ -65,15 +63,16 @@ def load_schema(file: str) -> Schema:
 
 
 def read_schema(file: Path) -> Schema:
-    """Reads any ``.fbs`` with a ``scalar_type.fbs`` beside it. Raises ToolMissing as above, and
-    InfraError for a file that the wheel's flatc refuses."""
+    """Reads any ``.fbs``, which may include a ``scalar_type.fbs`` of its folder. Raises ToolMissing
+    as above, and InfraError for a file that the wheel's flatc refuses."""
     return _Reflection(_binary_schema(file)).schema()
 
 
 def _binary_schema(source: Path) -> bytes:
     flatc = executorch_package() / "data" / "bin" / "flatc"
     try:
-        text = source.read_bytes() + (source.parent / "scalar_type.fbs").read_bytes()
+        included = source.parent / "scalar_type.fbs"
+        text = source.read_bytes() + (included.read_bytes() if included.is_file() else b"")
         key = key_of([hashlib.sha256(text).hexdigest(), flatc.stat().st_size])
         place = cache_dir("schemas") / f"{source.stem}-{key}"
         cached(place, key, lambda empty: _compile(flatc, source, empty))

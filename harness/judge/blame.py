@@ -8,8 +8,6 @@ Vela is known for settles it, and so does an FVP that gives the same bytes. A st
 rightly leaves the runner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +45,7 @@ class Blame:
     """``operators``: the smallest part of the delegate's graph that is still wrong, of ``whole``.
 
     ``defect``: the name of a known defect. ``same_bytes``: the runner's delegate gives the same
-    bytes as the stream in process; None if unknown.
+    bytes as the stream in process; None if unknown. ``tensor``: the first wrong value.
     """
 
     culprit: Culprit
@@ -58,6 +56,8 @@ class Blame:
     defect: str = ""
     same_bytes: bool | None = None
     unreduced: str = ""  # why there is no smallest part
+    delegate: int | None = None
+    tensor: str = ""
 
     @property
     def judged(self) -> judgement.Blame:
@@ -70,6 +70,8 @@ class Blame:
             "compiler": self.compiler,
             "defect": self.defect or None,
             "operators": list(self.operators),
+            "delegate": self.delegate,
+            "tensor": self.tensor,
             "same_bytes": self.same_bytes,
         }
 
@@ -126,6 +128,7 @@ def explain(
     with ExportProcess() as process:
         blame = _of_stream(program, wrong, Blame(Culprit.COMPILER, compiler, str(pte)), process)
         wrong = name_operator(program, wrong, process, pte)
+    blame = replace(blame, delegate=wrong.delegate, tensor=wrong.tensor)
     if blame.culprit is Culprit.COMPILER:
         blob = (program.directory / program.delegates[wrong.delegate].blob).read_bytes()
         if not wrong.trouble:

@@ -7,8 +7,6 @@ verdict is COMPLETED, which no run of ours can have. A log that is cut or a mode
 PASS. What no log can tell is said beside the judgement, whatever the verdict.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 from harness.core.errors import UsageError
 from harness.core.judgement import Cause, Finding, Judgement, Reason
+from harness.core.tables import read_table
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, suspicion
 from harness.judge.symbols import with_symbols
@@ -23,21 +22,6 @@ from harness.log.events import ENDS, Kind, Observation, Progress, Stage
 from harness.log.parser import LogParser
 
 _PIECE = 1 << 20  # bytes read at a time
-# Files that are no console, by what stands in their first piece.
-_OTHER_FILES = {
-    "compressed; unpack it first": re.compile(
-        rb"\A(?:\x1f\x8b|PK\x03\x04|\xfd7zXZ|BZh|\x28\xb5\x2f\xfd)"
-    ),
-    "a JUnit report; the console is what its tests printed": re.compile(rb"<testsuites?\b"),
-    "pytest's own report; the console is what its tests printed": re.compile(
-        rb"^=+ test session starts =+", re.MULTILINE
-    ),
-    "a build log, which `hil link explain` reads": re.compile(
-        rb"^\[ *\d+(?:/\d+|%)\] (?:Building|Linking|Generating|Built target)\b"
-        rb"|^-- Configuring |^ninja: |^make(?:\[\d+\])?: ",
-        re.MULTILINE,
-    ),
-}
 
 
 def judge_log(observation: Observation) -> Judgement:
@@ -273,6 +257,7 @@ def judge_file(path: Path, elf: Path | None = None, prefix: str | None = None) -
         observation = with_symbols(observation, elf)
     judgement = judge_log(observation)
     if judgement.cause is not None and judgement.cause.kind == Reason.NO_RUNNER_LINE:
-        named = (f"this is {what}" for what, words in _OTHER_FILES.items() if words.search(first))
+        files = read_table(__file__).items()
+        named = (f"this is {what}" for what, words in files if re.search(words.encode(), first))
         judgement = replace(judgement, notes=(*judgement.notes, *list(named)[:1]))
     return JudgedLog(path, judgement, observation)

@@ -3,14 +3,12 @@
 Pure. The reasons are those of ``harness.export.child.partition``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.config.budgets import Budgets
-from harness.config.npu_refusals import way_round
+from harness.config.known import way_round
 from harness.core.safe_text import counted
 from harness.export.program import CpuOperator, Delegation
 from harness.log.events import OpTicks

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config.known_defects import KnownDefect, known_defects
+from harness.config.known import KnownDefect, known_defects
 from harness.core.errors import MalformedFile
 from harness.core.judgement import Blame
 from harness.formats.flatbuffer import Table

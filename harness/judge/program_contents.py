@@ -6,8 +6,6 @@ an operator are called is read from the schemas in ExecuTorch's and torch's whee
 alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -20,35 +18,15 @@ from pathlib import Path
 from typing import Final
 
 from harness.core.safe_text import counted
+from harness.core.tables import read_table
 
 Value = str | int | float | bool | None
 Operator = tuple[Value, ...]  # its name, then its parts
 _DIGEST = 16  # hex digits; only ever compared with the digest of another export of one model
-NPU_PARTS: Final = (
-    "times",
-    "size of the output",
-    "zero point of the input",
-    "zero point of the second input",
-    "zero point of the output",
-    "scale of the output",
-    "scale of the input",
-    "scale of the second input",
-    "scalar",
-    "weights",
-    "scales of the channels",
-    "other registers",
-    "places in memory",
-)
 DELEGATE_PARTS: Final = ("compile specs", "data")
 _MOST_SHOWN = 4  # operators in a sentence
 _MOST_KEPT = 40  # in a record
 _MOST_ALIGNED = 400  # operators that are paired by name; those of a longer stretch in order
-_SCHEMAS = (
-    ("executorch", "backends/cortex_m/ops/operators.yaml"),
-    ("executorch", "kernels/quantized/quantized.yaml"),
-    ("executorch", "kernels/portable/custom_ops.yaml"),
-    ("torchgen", "packaged/ATen/native/native_functions.yaml"),
-)
 
 
 def digest_of(value: object) -> str:
@@ -213,11 +191,11 @@ def _parts(before: Operator, after: Operator) -> tuple[PartChange, ...]:
 def part_names(operator: str) -> tuple[str, ...]:
     """The names of an operator's parts; empty if no schema describes it."""
     if operator.startswith("Ethos-U "):
-        return NPU_PARTS
+        return tuple(read_table(__file__)["npu_parts"])
     if operator.startswith("delegate "):
         return DELEGATE_PARTS
     wanted = {operator, operator.removeprefix("aten::")}
-    for package, file in _SCHEMAS:
+    for package, file in read_table(__file__)["schemas"]:
         spec = find_spec(package)
         for folder in (spec.submodule_search_locations or ()) if spec else ():
             for name, arguments in _schemas(Path(folder) / file):

@@ -1,12 +1,10 @@
 """Reads what a ``.pte`` contains (``ProgramContents``), command streams of an Ethos-U included.
 
 Layout of the tables: ``schema/program.fbs`` of ExecuTorch 1.5.1. An operation of a command stream
-is its name and ``NPU_PARTS``: what a quantiser decides (zero points and scales) as numbers, weights
+is its name and ``npu_parts``: what a quantiser decides (zero points and scales) as numbers, weights
 and the scales of channels as digests of their bytes, and two digests of the other registers: how it
 computes, and where in memory. Registers: ``harness.npu.registers``.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.core.errors import MalformedFile
+from harness.core.tables import read_table
 from harness.formats.flatbuffer import FlatBuffer, Table
-from harness.formats.pte import calls_of, element_of, operator_names, place_of
+from harness.formats.pte import calls_of, element_of, operator_names, place_of, plans_of
 from harness.formats.schema import PTE, load_schema
 from harness.judge.program_contents import (
     Operator,
@@ -34,24 +33,6 @@ from harness.size.pte import read_header, segments_of
 ETHOS_U: Final = "EthosUBackend"
 _MOST_ITEMS = 8  # of a list that is kept as it is; a longer one is a digest
 _MOST_OPERATIONS = 1000  # of a stream; of a longer one only digests are kept
-# The registers that an operation does not read, by how their names begin.
-_UNREAD = {
-    "CONV": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "RESIZE"),
-    "DEPTHWISE": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "RESIZE"),
-    "POOL": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "RESIZE", "WEIGHT", "SCALE"),
-    "RESIZE": ("DMA0", "IFM2", "OPA", "OPB", "OP_SCALAR", "WEIGHT", "SCALE"),
-    "ELEMENTWISE": ("DMA0", "RESIZE", "WEIGHT", "SCALE", "KERNEL", "IFM_PAD"),
-}
-_PLACES = ("_BASE", "_REGION", "_STRIDE_", "DMA0_SRC", "DMA0_DST")
-_QUANTISATION = (
-    ("IFM_ZERO_POINT",),
-    ("IFM2_ZERO_POINT",),
-    ("OFM_ZERO_POINT",),
-    ("OFM_SCALE",),
-    ("IFM_SCALE", "OPA_SCALE"),  # of a U85; of the others
-    ("IFM2_SCALE", "OPB_SCALE"),
-    ("OP_SCALAR", "IFM2_SCALAR"),
-)
 
 
 def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDifference:
@@ -77,6 +58,20 @@ def npu_streams(content: bytes) -> list[bytes]:
     """Of an Ethos-U's delegates, in the order of their calls, as verdicts number them. Raises
     MalformedFile if it is no program, and ToolMissing without the wheel."""
     return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
+
+
+def instruction_bytes(content: bytes) -> Iterator[int]:
+    """Of the first method, the bytes that come with each instruction: its delegate, and the
+    constants that it is the first to read. Raises as ``npu_streams``."""
+    reader, plan = _Reader(memoryview(content)), plans_of(content)[0]
+    values = dict(enumerate(value.get("val") for value in plan.items("values")))
+    for call in calls_of(plan):
+        new = [values.pop(index, None) for index in (_arguments(call) if call else ())]
+        tensors = [value for value in new if value and value.name == "Tensor"]
+        size = sum(len(reader.constant(tensor) or b"") for tensor in tensors)
+        if call is not None and call.name == "DelegateCall":
+            size += len(reader.blob(plan.items("delegates")[call.get("delegate_index")]))
+        yield size
 
 
 class _Reader:
@@ -123,7 +118,7 @@ class _Reader:
                 if call.name == "DelegateCall":
                     delegate = plan.items("delegates")[call.get("delegate_index")]
                     if delegate.get("id") == ETHOS_U:
-                        yield bytes(self._blob(delegate))
+                        yield bytes(self.blob(delegate))
 
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
@@ -135,7 +130,7 @@ class _Reader:
         if call.name != "DelegateCall":
             return [(call.name, *described)]
         delegate = plan.items("delegates")[call.get("delegate_index")]
-        backend, blob = delegate.get("id") or "", self._blob(delegate)
+        backend, blob = delegate.get("id") or "", self.blob(delegate)
         data = digest_of(blob)
         inside: tuple[Operator, ...] = ()
         if backend == ETHOS_U:
@@ -165,15 +160,15 @@ class _Reader:
         return repr(items)
 
     def _tensor(self, tensor: Table) -> str:
-        width, dtype = element_of(tensor)
+        _, dtype = element_of(tensor)
         sizes, order = list(tensor.items("sizes")), list(tensor.items("dim_order"))
         text = f"{dtype}[{','.join(map(str, sizes))}]"
         if order != sorted(order):
             text += f" in order {','.join(map(str, order))}"
-        content = self._constant(tensor, math.prod(sizes) * width)
+        content = self.constant(tensor)
         return text if content is None else f"{text} {digest_of(content)}"
 
-    def _constant(self, tensor: Table, size: int) -> memoryview | None:
+    def constant(self, tensor: Table) -> memoryview | None:
         """The bytes that a tensor has from the start; None for one that has none in this file."""
         index = tensor.get("data_buffer_idx")
         if index == 0:
@@ -189,13 +184,14 @@ class _Reader:
             storage = self._program.items("constant_buffer")[index].get("storage")
             return None if storage is None else storage.raw()
         start = table.items("offsets")[index]
+        size = math.prod(tensor.items("sizes")) * element_of(tensor)[0]
         return self._segment(table.get("segment_index"))[start : start + size]
 
     def _segment(self, index: int) -> memoryview:
         segment = self._segments[index]
         return self._view[segment.start : segment.end]
 
-    def _blob(self, delegate: Table) -> memoryview:
+    def blob(self, delegate: Table) -> memoryview:
         where = delegate.get("processed")
         if where is None:
             return memoryview(b"")
@@ -258,19 +254,20 @@ def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
 
 def _operator(name: str, parameter: int, registers: Mapping[str, int], blob: Blob) -> Operator:
     """Without how many times it comes."""
+    table = read_table(__file__)
     if name == "DMA_START":
         read = {n: v for n, v in registers.items() if n.startswith("DMA0")}
     else:
-        unread = _UNREAD.get(name, ())
+        unread = tuple(table["unread"].get(name, ()))
         read = {n: v for n, v in registers.items() if not n.startswith(unread)}
-    plain = {n for alternatives in _QUANTISATION for n in alternatives}
-    places = {n: v for n, v in read.items() if any(part in n for part in _PLACES)}
+    plain = {n for alternatives in table["quantisation"] for n in alternatives}
+    places = {n: v for n, v in read.items() if any(part in n for part in table["places"])}
     other = {n: v for n, v in read.items() if n not in plain and n not in places}
     size = [read.get(f"OFM_{axis}_M1", 0) + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH")]
     return (
         f"Ethos-U {name}",
         "x".join(map(str, size)) if name != "DMA_START" else f"{read.get('DMA0_LEN', 0)} bytes",
-        *(next((read[n] for n in each if n in read), None) for each in _QUANTISATION),
+        *(next((read[n] for n in each if n in read), None) for each in table["quantisation"]),
         _content(read, "WEIGHT", blob) or _copied(read, blob),
         _content(read, "SCALE", blob),
         digest_of((parameter, sorted(other.items()))),

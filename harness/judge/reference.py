@@ -167,6 +167,15 @@ def reference_path(root: Path, case: Case, source: str = BUNDLED) -> Path:
     return root / case.board / f"{name}{whose}.json"
 
 
+def accepted_runs(source: str, target: str) -> list[Case]:
+    """The cases with an accepted run of a checkout's or wheel's firmware, in order. ``target``: "*"
+    for any."""
+    root, end = references_dir(), f".{source}.json"
+    names = (str(file.relative_to(root)) for file in sorted(root.glob(f"{target}/**/*{end}")))
+    parts = (name.removesuffix(end).partition("/") for name in names)
+    return [Case(board, name.removeprefix("@")) for board, _, name in parts]
+
+
 def load_reference(root: Path, case: Case, source: str = BUNDLED) -> Reference | None:
     """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
     path = reference_path(root, case, source)

@@ -1,8 +1,6 @@
 """Why a build stopped before its link: from a log to the failure, by the messages of CMake, west,
 Kconfig, devicetree and compilers (``build_failure.yaml``)."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -243,7 +241,16 @@ def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildF
         if _GOES_ON.search(statement.text):
             statement = replace(statement, text=_whole_message(statement, lines))
         elif refused := _COMPILER.match(statement.text):
-            statement = _at_its_user(statement, refused, statements, number)
+            # An error in a macro is located where the macro is used: its last expansion.
+            file, at = refused["file"], refused["at"]
+            for following in statements[number + 1 :]:
+                if following.line >= statement.line + MOST_LINES:
+                    break
+                if _COMPILER.match(following.text) or ": note: each undeclared" in following.text:
+                    break
+                if used := _EXPANDED.match(following.text):
+                    file, at = used["file"], used["at"]
+            statement = replace(statement, file=file, at=int(at))
         elif statement.file is not None and application is not None:
             statement = replace(statement, file=str(Path(application, statement.file)))
         if failure := _by_rule(statement):
@@ -262,21 +269,6 @@ def _whole_message(statement: Statement, lines: Lines) -> str:
     following = lines.numbered(statement.line, statement.line + MOST_LINES)
     words = takewhile(lambda line: not line.text.startswith("CMake Error"), following)
     return joined(list(words))
-
-
-def _at_its_user(
-    statement: Statement, refused: re.Match[str], statements: Sequence[Statement], number: int
-) -> Statement:
-    """An error in a macro is located where the macro is used: its last expansion."""
-    file, at = refused["file"], refused["at"]
-    for following in statements[number + 1 :]:
-        if following.line >= statement.line + MOST_LINES:
-            break
-        if _COMPILER.match(following.text) or ": note: each undeclared" in following.text:
-            break
-        if used := _EXPANDED.match(following.text):
-            file, at = used["file"], used["at"]
-    return replace(statement, file=file, at=int(at))
 
 
 # Who says something that no rule explains; west also tells how what it calls ended.

@@ -1,7 +1,5 @@
 """A link as a list of pieces that can be removed, linked in a directory of its own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -107,16 +105,13 @@ class CandidateLinker:
     def link(self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str) -> str:
         """The linker's output; "" if it succeeds."""
         if stubs:
-            self._make_stubs(stubs)
+            # Stubs have no build attributes, so they fit the objects of every core.
+            made = self.directory / STUBS
+            self.call.compile_functions(stubs, made)
+            if self.objcopy is not None:
+                run((self.objcopy, "--remove-section=.ARM.attributes", str(made)), self.directory)
         text, status = self._call(pieces, stubs, *options).run()
         return text or "it failed" if status != 0 else ""
-
-    def _make_stubs(self, names: Sequence[str]) -> None:
-        """Stubs have no build attributes, so they fit the objects of every core."""
-        made = self.directory / STUBS
-        self.call.compile_functions(names, made)
-        if self.objcopy is not None:
-            run((self.objcopy, "--remove-section=.ARM.attributes", str(made)), self.directory)
 
     def fails_as_wanted(self, pieces: Sequence[LinePiece]) -> bool:
         return self.stubs_for(pieces) is not None

@@ -1,8 +1,6 @@
 """``hil link check``: whether sections of a program lie over each other when it runs, and, with
 ``--overridable``, that a weak default can be replaced, in every program of a build."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -168,7 +166,8 @@ class _Hook:
             if status != 0:
                 last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
                 return False, f"the link with an override fails: {last}"
-            bound = _binding(product, self.symbol)
+            symbols = read_elf(product).symbols
+            bound = next((s.bind for s in symbols if s.name == self.symbol and s.defined), None)
         if bound != STB_GLOBAL:
             return False, (
                 "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
@@ -181,8 +180,3 @@ def _shown(place: CodePlace) -> CodePlace:
     """Adds the function's readable name."""
     name = place.function
     return replace(place, function=demangled([name])[name]) if name else place
-
-
-def _binding(elf: Path, name: str) -> int | None:
-    symbols = read_elf(elf).symbols
-    return next((s.bind for s in symbols if s.name == name and s.defined), None)

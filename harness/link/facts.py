@@ -5,8 +5,6 @@ A file has lists of rows (usually one, ``rows``) and, where patterns have parts 
 that fragment with ``word`` in place of ``NAME``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """What a linker complained about, as data."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from dataclasses import dataclass

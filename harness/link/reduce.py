@@ -1,7 +1,5 @@
 """``hil link reduce``: the smallest link that fails in the same way, as a folder to hand over."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -14,13 +12,13 @@ from typing import Any, TypeVar
 
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.safe_text import counted
+from harness.core.tables import read_table
 from harness.formats import archive as ar
 from harness.formats.elf import read_elf
 from harness.link.build import FailedLink, failing_link
 from harness.link.candidate import (
     STUBS,
     CandidateLinker,
-    Goal,
     LinePiece,
     copied,
     goal_of,
@@ -38,30 +36,6 @@ from harness.system.files import whole_folder
 from harness.system.progress import Progress
 
 _T = TypeVar("_T")
-
-_SCRIPT = """\
-#!/bin/sh
-# Needs only the toolchain's linker. Expected to fail with:
-#   {message}
-# Exits with the linker's own status. Another linker: LD=/path/to/ld sh repro.sh
-cd "$(dirname "$0")" || exit 2
-trap 'rm -f {product}' EXIT
-LC_ALL=C "${{LD:-{linker}}}" {words} -o {product}
-"""
-
-_README = """\
-# A link that fails: {subject}
-
-    {message}
-
-Run `sh repro.sh`. It links the files of this folder and nothing else, and ends as the original
-link did.
-
-- Cause: {cause}
-- Fix: {fix}
-- Reduced from `{output}`.
-- Made with: {versions}
-{stubs}"""
 
 
 @dataclass(frozen=True)
@@ -125,7 +99,10 @@ class _Reducer:
         objects = tuple(p.words[-1] for p in pieces if p.input)
         self.progress(f"writing {out}")
         words = self.linker.argv(pieces, stubs)
-        message = _message(text, self.linker.goal)
+        # The line that says how the link fails, without the linker's own name.
+        goal = self.linker.goal
+        failures = parse(text, failed=True).failures
+        message = without_linker(next(f.text for f in failures if key(f) == goal.wanted))
         reduced = Reduced(out, self.target, objects, stubs, len(call.inputs), len(words), message)
         with whole_folder(out) as folder:
             _write_folder(folder, reduced, self.again, self.work, words)
@@ -272,16 +249,10 @@ def _write_folder(
         "versions": "; ".join(_version(program) for program in programs if program),
         "stubs": stubs,
     }
-    (out / "repro.sh").write_text(_SCRIPT.format(**fields))
+    (out / "repro.sh").write_text(read_table(__file__)["script"].format(**fields))
     (out / "repro.sh").chmod(0o755)
-    (out / "README.md").write_text(_README.format(**fields))
+    (out / "README.md").write_text(read_table(__file__)["readme"].format(**fields))
     (out / "failure.json").write_text(json.dumps(asdict(failure), indent=1) + "\n")
-
-
-def _message(text: str, goal: Goal) -> str:
-    """The line that says how the link fails, without the linker's own name."""
-    failures = parse(text, failed=True).failures
-    return without_linker(next(f.text for f in failures if key(f) == goal.wanted))
 
 
 def _linker_name(again: FailedLink) -> str:

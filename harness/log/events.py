@@ -13,128 +13,87 @@ _Entry = TypeVar("_Entry")
 
 
 class Kind(Word):
-    """What went wrong. The value is the ``cause.kind`` that a verdict shows."""
+    """What went wrong. The value is the ``cause.kind`` that a verdict shows; behind it stand the
+    groups that the kind is in."""
 
-    HARD_FAULT = "hard_fault"
-    MPU_FAULT = "mpu_fault"  # MemManage
-    BUS_FAULT = "bus_fault"
-    USAGE_FAULT = "usage_fault"
-    SECURE_FAULT = "secure_fault"
-    DEBUG_FAULT = "debug_fault"
-    CPU_EXCEPTION = "cpu_exception"  # the platform does not say which
-    BOOT_PANIC = "boot_panic"  # of a boot loader or of secure firmware
-    CPU_LOCKUP = "cpu_lockup"
-    RESET_LOOP = "reset_loop"
-    STACK_OVERFLOW = "stack_overflow"
-    ZEPHYR_FATAL = "zephyr_fatal"
-    LINUX_OOPS = "linux_oops"
-    LINUX_PANIC = "linux_panic"
-    NO_ROOT = "no_root_file_system"
-    OUT_OF_MEMORY = "out_of_memory"  # Linux ended a process for it
-    HUNG_TASK = "hung_task"
-    LOGIN_REFUSED = "login_refused"
-    SSH_REFUSED = "ssh_refused"  # by a board with Linux
-    OUTPUTS_LOST = "outputs_lost"  # they cannot be fetched from such a board
-    GUEST_SILENT = "guest_silent"  # it does not come to what was waited for
-    DISK_FULL = "disk_full"
-    BOARD_UNREACHABLE = "board_unreachable"  # labgrid, its drivers, the power or flashing
-    BOARD_LOST = "board_lost"  # the serial line broke off
-    BOARD_SILENT = "board_silent"
-    BOARD_RESTARTED = "board_restarted"
-    CONSOLE_DAMAGED = "console_damaged"
+    groups: tuple[str, ...]
+
+    def __new__(cls, word: str, *groups: str) -> Kind:
+        member = str.__new__(cls, word)
+        member._value_, member.groups = word, groups
+        return member
+
+    HARD_FAULT = "hard_fault", "cpu"
+    MPU_FAULT = "mpu_fault", "cpu"  # MemManage
+    BUS_FAULT = "bus_fault", "cpu"
+    USAGE_FAULT = "usage_fault", "cpu"
+    SECURE_FAULT = "secure_fault", "cpu"
+    DEBUG_FAULT = "debug_fault", "cpu"
+    CPU_EXCEPTION = "cpu_exception", "cpu"  # the platform does not say which
+    BOOT_PANIC = "boot_panic", "cpu"  # of a boot loader or of secure firmware
+    CPU_LOCKUP = "cpu_lockup", "final"
+    RESET_LOOP = "reset_loop", "final"
+    STACK_OVERFLOW = "stack_overflow", "cpu"
+    ZEPHYR_FATAL = "zephyr_fatal", "final"
+    LINUX_OOPS = "linux_oops", "final"
+    LINUX_PANIC = "linux_panic", "final"
+    NO_ROOT = "no_root_file_system", "launch"
+    OUT_OF_MEMORY = "out_of_memory", "final"  # Linux ended a process for it
+    HUNG_TASK = "hung_task", "final"
+    LOGIN_REFUSED = "login_refused", "launch"
+    SSH_REFUSED = "ssh_refused", "launch"  # by a board with Linux
+    OUTPUTS_LOST = "outputs_lost", "harness"  # they cannot be fetched from such a board
+    GUEST_SILENT = "guest_silent", "harness", "final"  # it does not come to what was waited for
+    DISK_FULL = "disk_full", "launch"
+    BOARD_UNREACHABLE = (
+        "board_unreachable",
+        "launch",
+        "harness",
+    )  # labgrid, power, flashing
+    BOARD_LOST = "board_lost", "launch", "harness"  # the serial line broke off
+    BOARD_SILENT = "board_silent", "harness"
+    BOARD_RESTARTED = "board_restarted", "harness"
+    CONSOLE_DAMAGED = "console_damaged", "harness"
     FORMAT_UNKNOWN = "format_unknown"  # the C library does not know %zu
-    WRONG_PROGRAM = "wrong_program"  # in the board's flash
-    PROCESS_CRASH = "process_crash"
-    ASSERTION = "assertion_failed"
-    OPERATOR_MISSING = "operator_missing"
-    ALLOCATION_FAILED = "allocation_failed"
+    WRONG_PROGRAM = "wrong_program", "harness"  # in the board's flash
+    PROCESS_CRASH = "process_crash", "final"
+    ASSERTION = "assertion_failed", "final"
+    OPERATOR_MISSING = "operator_missing", "final"
+    ALLOCATION_FAILED = "allocation_failed", "final"
     SCRATCH_MISMATCH = "scratch_mismatch"  # program and kernels do not mean the same kernels
-    BACKEND_MISSING = "backend_missing"
+    BACKEND_MISSING = "backend_missing", "final"
     NPU_ERROR = "npu_driver_error"
     BAD_PROGRAM = "bad_program"
     INPUT_REJECTED = "input_rejected"
-    SEMIHOSTING_OFF = "semihosting_off"
+    SEMIHOSTING_OFF = "semihosting_off", "final"
     FILE_NOT_OPENED = "file_not_opened"
     OUTPUT_NOT_WRITTEN = "output_not_written"
     BUNDLE_FAILED = "bundled_test_failed"
     TEST_FAILED = "test_failed"  # of a test framework, or of a sample that checks itself
     RUNNER_ERROR = "runner_error"
-    LIBRARY_MISSING = "library_missing"
-    EXECSTACK = "executable_stack"
-    HOST_LIMITS = "host_limits"
-    LICENCE = "licence"
-    EULA = "eula"
-    SIMULATOR_ERROR = "simulator_error"
+    LIBRARY_MISSING = "library_missing", "launch"
+    EXECSTACK = "executable_stack", "launch"
+    HOST_LIMITS = "host_limits", "launch"
+    LICENCE = "licence", "launch"
+    EULA = "eula", "launch"
+    SIMULATOR_ERROR = "simulator_error", "launch"
     IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases are also told so
     EXIT_STATUS = "exit_status"  # that the program itself says
     JOB_FAILED = "job_failed"  # only ever a suspect: a tool or a CI system says it
 
 
+def _kinds(group: str) -> frozenset[Kind]:
+    return frozenset(kind for kind in Kind if group in kind.groups)
+
+
 # The simulator or what it boots did not work; says nothing about what was to be tested.
-LAUNCH = frozenset(
-    {
-        Kind.LIBRARY_MISSING,
-        Kind.EXECSTACK,
-        Kind.HOST_LIMITS,
-        Kind.LICENCE,
-        Kind.EULA,
-        Kind.SIMULATOR_ERROR,
-        Kind.NO_ROOT,
-        Kind.LOGIN_REFUSED,
-        Kind.SSH_REFUSED,
-        Kind.DISK_FULL,
-        Kind.BOARD_UNREACHABLE,
-        Kind.BOARD_LOST,
-    }
-)
+LAUNCH = _kinds("launch")
 # Lines that begin with "hil: ": the harness writes them about a guest or a board that it drives.
-HARNESS = frozenset(
-    {
-        Kind.GUEST_SILENT,
-        Kind.OUTPUTS_LOST,
-        Kind.BOARD_UNREACHABLE,
-        Kind.BOARD_LOST,
-        Kind.BOARD_SILENT,
-        Kind.BOARD_RESTARTED,
-        Kind.CONSOLE_DAMAGED,
-        Kind.WRONG_PROGRAM,
-    }
-)
+HARNESS = _kinds("harness")
 # A CPU's exception, with registers beside it where the platform prints them.
-CPU_FAULTS = frozenset(
-    {
-        Kind.HARD_FAULT,
-        Kind.MPU_FAULT,
-        Kind.BUS_FAULT,
-        Kind.USAGE_FAULT,
-        Kind.SECURE_FAULT,
-        Kind.DEBUG_FAULT,
-        Kind.CPU_EXCEPTION,
-        Kind.BOOT_PANIC,
-        Kind.STACK_OVERFLOW,
-    }
-)
+CPU_FAULTS = _kinds("cpu")
 # Nothing worth waiting for follows one of these.
-FINAL = (
-    LAUNCH
-    | CPU_FAULTS
-    | {
-        Kind.CPU_LOCKUP,
-        Kind.RESET_LOOP,
-        Kind.ZEPHYR_FATAL,
-        Kind.LINUX_OOPS,
-        Kind.LINUX_PANIC,
-        Kind.OUT_OF_MEMORY,
-        Kind.HUNG_TASK,
-        Kind.GUEST_SILENT,
-        Kind.PROCESS_CRASH,
-        Kind.ASSERTION,
-        Kind.OPERATOR_MISSING,
-        Kind.ALLOCATION_FAILED,
-        Kind.BACKEND_MISSING,
-        Kind.SEMIHOSTING_OFF,
-    }
-)
+FINAL = LAUNCH | CPU_FAULTS | _kinds("final")
 
 
 class Stage(Word):

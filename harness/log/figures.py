@@ -1,17 +1,14 @@
 """What a console reports besides faults and outputs: progress, figures, versions."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from harness.core.verdict import Word
 from harness.log.events import Item, OpTicks, Progress, SimulatorStop, Stage, StopReason
 from harness.log.outputs import Tensors
 from harness.log.pattern import Match, Pattern, named_groups, table, text
 
+_Entry = TypeVar("_Entry")
 _MAX_ENTRIES: Final = 100_000  # entries of a list
 _MAX_NAMES: Final = 1000
 _MAX_STAGES: Final = 1000
@@ -60,22 +57,6 @@ class Figures:
         self.versions: dict[str, str] = {}
         self.jobs = Jobs()
         self._tensors = tensors
-        self._handlers: dict[Word, Callable[[int, bytes, Match], None]] = {
-            Item.METRIC: self._metric,
-            Item.TICKS: partial(self._time, "ticks"),
-            Item.CYCLES: partial(self._time, "cycles"),
-            Item.OP_TICKS: self._op_ticks,
-            Item.BUILD_ID: self._build_id,
-            Item.COUNTER: self._counter,
-            Item.BUNDLE_PASS: self._bundle_pass,
-            Item.OUTPUT_FILE: self._output_file,
-            Item.OUTPUT_COUNT: self._output_count,
-            Item.PRINTED_ELEMENT: self._element,
-            Item.JOB: self._job,
-            Item.VERSION: self._version,
-            Stage.COMPLETE: self._complete,
-            Stage.ENDED: self._ended,
-        }
 
     def message(self, number: int, message: bytes, *, quoted: bool = False) -> int:
         """A runner's message that is no failure. ``quoted``: perhaps in another program's line,
@@ -92,71 +73,57 @@ class Figures:
         return found is not None
 
     def match(self, number: int, line: bytes, row: Pattern, match: Match) -> None:
-        if handler := self._handlers.get(row.kind):
-            handler(number, line, match)
-        elif isinstance(row.kind, StopReason):
-            self._simulator_stop(number, line, row.kind)
+        kind = row.kind
+        if kind is Item.METRIC:
+            name = match[1].decode()
+            _set(self.metrics, name, match[2])
+            if match[3]:
+                _set(self.metrics, f"{name}_total", match[3])
+        elif kind is Item.TICKS or kind is Item.CYCLES:
+            _set(self.metrics, f"{kind}_set{int(match[2] or 0)}", match[1])
+        elif kind is Item.OP_TICKS:
+            numbers = int(match[1]), int(match[2])
+            _add(self.op_ticks, OpTicks(*numbers, text(match[3]), int(match[4])))
+        elif kind is Item.BUILD_ID:
+            self.build_id = match[1].decode()
+        elif kind is Item.COUNTER:
+            self._counter(match)
+        elif kind is Item.BUNDLE_PASS:
+            _add(self.passes, number)
+        elif kind is Item.OUTPUT_COUNT:
+            self.output_count = int(match[1])
+        elif kind is Item.PRINTED_ELEMENT:
+            self._tensors.add(number, 0, int(match[1]), b"", match[2])
+        elif kind is Item.VERSION:
+            for name, version in named_groups(match).items():
+                self.versions.setdefault(name, version)
+        elif isinstance(kind, StopReason):
+            if self.stop is None or not self.stop.reason.is_limit:
+                self.stop = SimulatorStop(kind, number, text(line.strip()))
         else:
-            self.reached(Stage(row.kind), number, line)
+            self._step(number, line, kind, match)
+
+    def _step(self, number: int, line: bytes, kind: Word, match: Match) -> None:
+        """What also says how far the run got."""
+        if kind is Item.OUTPUT_FILE:
+            _add(self.output_files, text(match[1]))
+            self.reached(Stage.OUTPUT, number, line)
+        elif kind is Item.JOB:
+            for each in match.re.finditer(line):  # two senders may share a line
+                self.jobs.add(number, each[1], each[2])
+            self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, line)
+        elif kind is Stage.COMPLETE:
+            self.complete_line = number
+            self.reached(kind, number, match[1])
+        else:
+            self.ended_line = number if kind is Stage.ENDED else self.ended_line
+            self.reached(Stage(kind), number, line)
 
     def reached(self, stage: Stage, number: int, line: bytes) -> None:
         if len(self.progress) < _MAX_STAGES:
             self.progress.append(Progress(stage, number, text(line[:200])))
 
-    def _complete(self, number: int, _line: bytes, match: Match) -> None:
-        self.complete_line = number
-        self.reached(Stage.COMPLETE, number, match[1])
-
-    def _ended(self, number: int, line: bytes, _match: Match) -> None:
-        self.ended_line = number
-        self.reached(Stage.ENDED, number, line)
-
-    def _metric(self, _number: int, _line: bytes, match: Match) -> None:
-        name = match[1].decode()
-        _set(self.metrics, name, match[2])
-        if match[3]:
-            _set(self.metrics, f"{name}_total", match[3])
-
-    def _time(self, unit: str, _number: int, _line: bytes, match: Match) -> None:
-        _set(self.metrics, f"{unit}_set{int(match[2] or 0)}", match[1])
-
-    def _op_ticks(self, _number: int, _line: bytes, match: Match) -> None:
-        if len(self.op_ticks) < _MAX_ENTRIES:
-            input_set, instruction, ticks = int(match[1]), int(match[2]), int(match[4])
-            self.op_ticks.append(OpTicks(input_set, instruction, text(match[3]), ticks))
-
-    def _build_id(self, _number: int, _line: bytes, match: Match) -> None:
-        self.build_id = match[1].decode()
-
-    def _bundle_pass(self, number: int, _line: bytes, _match: Match) -> None:
-        if len(self.passes) < _MAX_ENTRIES:
-            self.passes.append(number)
-
-    def _output_file(self, number: int, line: bytes, match: Match) -> None:
-        if len(self.output_files) < _MAX_ENTRIES:
-            self.output_files.append(text(match[1]))
-        self.reached(Stage.OUTPUT, number, line)
-
-    def _output_count(self, _number: int, _line: bytes, match: Match) -> None:
-        self.output_count = int(match[1])
-
-    def _element(self, number: int, _line: bytes, match: Match) -> None:
-        self._tensors.add(number, 0, int(match[1]), b"", match[2])
-
-    def _job(self, number: int, line: bytes, match: Match) -> None:
-        for each in match.re.finditer(line):  # two senders may share a line
-            self.jobs.add(number, each[1], each[2])
-        self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, line)
-
-    def _version(self, _number: int, _line: bytes, match: Match) -> None:
-        for name, version in named_groups(match).items():
-            self.versions.setdefault(name, version)
-
-    def _simulator_stop(self, number: int, line: bytes, reason: StopReason) -> None:
-        if self.stop is None or not self.stop.reason.is_limit:
-            self.stop = SimulatorStop(reason, number, text(line.strip()))
-
-    def _counter(self, _number: int, _line: bytes, match: Match) -> None:
+    def _counter(self, match: Match) -> None:
         name, index = match[1].decode().replace("ethos-u : ", "ethosu_"), match[2].decode()
         if name == "ethosu_pmu_cntr":
             if not index.isdigit():  # newlib-nano prints "%zd" as it stands: the order tells it
@@ -168,3 +135,8 @@ class Figures:
 def _set(figures: dict[str, int], name: str, value: bytes) -> None:
     if name in figures or len(figures) < _MAX_NAMES:
         figures[name] = int(value)
+
+
+def _add(entries: list[_Entry], entry: _Entry) -> None:
+    if len(entries) < _MAX_ENTRIES:
+        entries.append(entry)

@@ -1,25 +1,25 @@
 """What a job prints around a run: lines that mean nothing (``job_lines.yaml``), those that say that
 something failed, whoever says it, and what stands before every line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final
 
-import yaml
-
+from harness.core.tables import read_table
 from harness.log.pattern import rows, sections, table
 
-JOB_LINES: Final = Path(__file__).with_name("job_lines.yaml")
+
+def job_lines() -> tuple[Mapping[str, str], ...]:
+    """The rows: ``regex``, ``example``, ``source``, and ``ends`` where all went well."""
+    return tuple(read_table(__file__)["lines"])
 
 
 @cache
-def job_lines() -> tuple[Mapping[str, str], ...]:
-    """The rows: ``regex``, ``example``, ``source``, and ``ends`` where all went well."""
-    return tuple(yaml.load(JOB_LINES.read_bytes(), yaml.CBaseLoader))
+def _any_of(name: str) -> re.Pattern[bytes]:
+    """What the expressions of a list of ``job_lines.yaml`` fit."""
+    found = read_table(__file__)
+    return re.compile("|".join(found[name]).replace("%word%", found["word"]).encode())
 
 
 _BLANK: Final = bytes(range(0x21))  # and control characters
@@ -41,37 +41,6 @@ def ends_well(line: bytes) -> bool:
     return _any_row(ends=True).search(line.lstrip(b"\r")) is not None
 
 
-# Lines in which words of failure say nothing: echoed commands, CMake's checks, a build's steps,
-# warnings, tests that passed or were to fail.
-_NOTHING_SAID: Final = re.compile(
-    rb"^(?:\+|\$ |> |-- |#(?!#)|\[ *[\d/%]+\] (?:Build|Link)ing |##\[(?!error)|::(?!error)"
-    rb"|(?:PASSED|XFAIL|SKIPPED) |\[ +OK \]|\s+[\w-]+: (?:error|fail)$"
-    rb"|(?:[^:]{1,200}: ){0,3}(?:[Ww]arning|WARNING|[Nn]ote|NOTE)\b"
-    rb"|(?!.*\d (?i:failed)).*\b(?:PASSED|Passed|OK|ok)\b(?: *[\[(]? *[\d.]+ *\w*%?[\])]?)?$)"
-    rb"|\(ignored\)|pip's dependency resolver|xterm|[Gg]tk|Can't open display"
-)
-_WORD: Final = rb"(?i:fail\w*|errors?|fatal|abort\w*|mismatch\w*|exceptions?|crash\w*|timed out)"
-_DENIED_BEFORE: Final = (
-    rb"\b(?i:0|no|zero|without|never|not|non|if|on|may|can|as|any|expected|allowed|ignor\w+|max\w*"
-    rb"|min\w*|mean|average|avg|abs\w*|rel\w*|squared?|rms|rounding|quanti[sz]ation)"
-    rb"(?:[ -]\w+){0,2}?[ -]"
-)
-_DENIED_BEHIND: Final = (
-    rb"(?:(?: codes?)?(?: *[:=] *[\"']?(?:0(?![\dx.])|none\b|null\b|false\b|\[\])| +0$)"
-    rb"| (?i:rates?|bounds?|margins?|tolerances?|limits?|handl\w+|checking|messages?|logs?|logging"
-    rb"|thresholds?|fast|[<>]=?))"
-)
-# Phrases that deny a failure, or say how far numbers are apart.
-_DENIED: Final = re.compile(
-    _DENIED_BEFORE
-    + _WORD
-    + rb"|\b"
-    + _WORD
-    + _DENIED_BEHIND
-    + rb"|\b(?i:error)[ :=<>~]*-?\d+(?:\.\d|e-)"
-)
-
-
 _LEADERS: Final = re.compile(rb"([^\w\s])\1{7,}")  # dots and their like between two columns
 
 
@@ -81,8 +50,8 @@ def says_failure(line: bytes) -> bool:
     line = _LEADERS.sub(b" ", line)
     return (
         words.search(line) is not None
-        and _NOTHING_SAID.search(line) is None
-        and words.search(_DENIED.sub(b"", line)) is not None
+        and _any_of("nothing_said").search(line) is None
+        and words.search(_any_of("denied").sub(b"", line)) is not None
     )
 
 

@@ -1,39 +1,14 @@
 """What went wrong on a console: failures, suspects, ExecuTorch's error codes, and the registers
 that fault handlers print."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Final
 
+from harness.core.tables import read_table
 from harness.log.events import CPU_FAULTS, FINAL, Doubt, Event, Kind
 from harness.log.pattern import Match, Pattern, named_groups, table, text
 
-# ExecuTorch runtime/core/error.h; the bundled runner's is targets/runner/core/error.h.
-ERROR_NAMES: Final = {
-    0x00: "Ok",
-    0x01: "Internal",
-    0x02: "InvalidState",
-    0x03: "EndOfMethod",
-    0x04: "AlreadyLoaded",
-    0x10: "NotSupported",
-    0x11: "NotImplemented",
-    0x12: "InvalidArgument",
-    0x13: "InvalidType",
-    0x14: "OperatorMissing",
-    0x15: "RegistrationExceedingMaxKernels",
-    0x16: "RegistrationAlreadyRegistered",
-    0x20: "NotFound",
-    0x21: "MemoryAllocationFailed",
-    0x22: "AccessFailed",
-    0x23: "InvalidProgram",
-    0x24: "InvalidExternalData",
-    0x25: "OutOfResources",
-    0x30: "DelegateInvalidCompatibility",
-    0x31: "DelegateMemoryAllocationFailed",
-    0x32: "DelegateInvalidHandle",
-}
 # What a code means: in the message of a step, in any error message, in that of a step that loads.
 STEP_CODES: Final = {
     0x14: Kind.OPERATOR_MISSING,
@@ -50,21 +25,21 @@ _CODE = re.compile(
     rb"(?:\s*[:=]\s*|\s+)\(?(0x[0-9a-fA-F]+|\d+)\b",
     re.I,
 )
-_NAME = re.compile(rb"\(?\b(" + b"|".join(n.encode() for n in ERROR_NAMES.values()) + rb")\b\)?")
 
 
 def named_code(message: bytes) -> int | None:
     """The ExecuTorch error a message carries, by number in either notation or by name."""
+    names: dict[int, str] = read_table(__file__)["errors"]
     for match in _CODE.finditer(message):
         value = int(match[1], 16 if match[1][:2].lower() == b"0x" else 10)
-        if value in ERROR_NAMES:
+        if value in names:
             return value
-    named = _NAME.search(message)
-    return next((c for c, n in ERROR_NAMES.items() if named and n.encode() == named[1]), None)
+    codes = {name.encode(): code for code, name in names.items()}
+    return next((codes[word] for word in re.findall(rb"\w+", message) if word in codes), None)
 
 
 def code_facts(code: int) -> dict[str, str]:
-    return {"code": f"0x{code:02x}", "error": ERROR_NAMES[code]}
+    return {"code": f"0x{code:02x}", "error": read_table(__file__)["errors"][code]}
 
 
 REGISTER_LINES: Final = 40  # lines below a fault in which its registers may stand
@@ -76,15 +51,6 @@ _REGISTER = re.compile(
     rb"[0-9a-fA-F]{8}\b)",
     re.I,
 )
-_ALIASES: Final = {
-    "r15": "pc",
-    "r15/pc": "pc",
-    "r14": "lr",
-    "r14/lr": "lr",
-    "r13": "sp",
-    "r13/sp": "sp",
-    "elr_eln": "pc",
-}
 # Zephyr's program counter; up to 1.14 "Faulting instruction address = 0x1b6e".
 _ADDRESS = re.compile(rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I)
 # Which fault of its kind it was: Zephyr's line below (arch/arm/core/cortex_m/fault.c).
@@ -114,7 +80,7 @@ def registers(line: bytes) -> dict[str, str]:
         shown = value.decode()
         if not shown.startswith(("0x", "-")) and len(shown) in (8, 16):
             shown = f"0x{shown}"
-        found[_ALIASES.get(key, key.split("/")[0])] = shown
+        found[read_table(__file__)["registers"].get(key, key.split("/")[0])] = shown
     for name, place in _KERNEL_PLACE.findall(line):
         found[f"{name.decode()}_symbol"] = place.decode()
     return found
@@ -129,33 +95,18 @@ _OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
 # "npu.macs_per_cc=8, optimizer.macs_per_cc=7" in the messages of the NPU's driver
 _FIGURE = re.compile(rb"((?:\w+\.)?\w+)=(0x[0-9a-fA-F]+|-?\d+)")
 
-# STATUS of an Ethos-U: status_r in ethosu55_interface.h, ethosu85_interface.h of the driver.
 MEANING: Final = "meaning"  # the fact that has it in words
-_STATUS: Final = {
-    4: "a command that it does not know",
-    7: "weights that cannot be decompressed",
-    8: "an ECC fault of its memory",
-    9: "a branch that leads out of the commands",
-}
 _NO_PROGRAM: Final = "no program is there: it was not loaded to that place, or is not aligned"
 _BUS_ABORT, _INTERFACE, _CHANNEL = 2, 11, 12  # the places of their bits
-_CHANNELS: Final = {
-    0: "reading a command",
-    1: "reading an input",
-    2: "reading weights",
-    3: "reading scales",
-    4: "reading a copy",
-    8: "writing an output",
-    9: "writing a copy",
-}
 
 
 def npu_status(status: int) -> str:
     """What the NPU reports in its register STATUS; "" for nothing bad."""
-    found = [words for bit, words in _STATUS.items() if status >> bit & 1]
+    tables = read_table(__file__)
+    found = [words for bit, words in tables["npu_status"].items() if status >> bit & 1]
     if status >> _BUS_ABORT & 1:
         channel = status >> _CHANNEL & 15
-        doing = _CHANNELS.get(channel, f"using its channel {channel}")
+        doing = tables["npu_channels"].get(channel, f"using its channel {channel}")
         found.append(f"a bus abort on its AXI interface M{status >> _INTERFACE & 1} while {doing}")
     return " and ".join(found)
 

@@ -5,8 +5,6 @@ before, without the opening bracket in early 2024, without a line number in Zeph
 Linux the time stands behind the level. The bundled runner prints the newest of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -235,18 +233,15 @@ class LogParser:
         if self._held <= (_MOST_LINE if self._printed else _MOST_OTHER):
             return
         line = b"".join(self._parts)
-        self._printed = self._may_be_printed(line)
+        # Only printed outputs are long and worth reading to their end.
+        beginning = line[:_BEGINNING]
+        self._printed = self._outputs.attentive or any(word in beginning for word in BEGINNINGS)
         most = _MOST_LINE if self._printed else _MOST_OTHER
         while len(line) > most:
             self._lines([line[:most]])
             self._number -= 1
             line = line[most if self._printed else most - _OVERLAP :]
         self._parts, self._held = [line], len(line)
-
-    def _may_be_printed(self, line: bytes) -> bool:
-        """Only printed outputs are long and worth reading to their end."""
-        beginning = line[:_BEGINNING]
-        return self._outputs.attentive or any(word in beginning for word in BEGINNINGS)
 
     def _lines(self, lines: list[bytes]) -> None:
         """Most lines of a long log go no further than this loop."""

@@ -5,8 +5,6 @@ each: a zip archive behind its sha256. The URL is what fsspec takes: a folder (N
 ``s3://bucket/folder``, ``gs://…``, ``az://…``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

@@ -1,7 +1,5 @@
 """Runs the jobs of one command stream: descriptions for ``kernel/``, weights, faults."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import weakref
@@ -179,7 +177,18 @@ class Executor:
 
         Raises AccessError, Unsupported, MemoryError; the failed operation has changed nothing.
         """
-        fields = self._memory_fields(memory)
+        fields = self._layouts.structures["Memory"]()
+        for number, region in memory.regions.items():
+            if 0 <= number < FIRST_CHAINING_REGION and len(region):
+                fields.base[number], fields.size[number] = region.ctypes.data, len(region)
+                if memory.strict:
+                    fields.marks[number] = memory.written[number].ctypes.data
+        for number, chain in self.chains.items():
+            fields.base[FIRST_CHAINING_REGION + number] = chain.ctypes.data
+            fields.size[FIRST_CHAINING_REGION + number] = len(chain)
+        fields.internal, fields.internal_size = memory.internal.ctypes.data, len(memory.internal)
+        fields.kept, fields.kept_size = self.kept.ctypes.data, len(self.kept)
+        fields.pool, fields.condition = self._pool, -1
         count, at = len(places), 0
         while at < count:
             given = self._fields, places.ctypes.data, at, count, ctypes.byref(fields)
@@ -243,21 +252,6 @@ class Executor:
             ready = _Ready(packed, largest_sum, parameters.scale, parameters.bias)
             self._ready[key] = ready
         return ready
-
-    def _memory_fields(self, memory: Memory) -> Any:
-        fields = self._layouts.structures["Memory"]()
-        for number, region in memory.regions.items():
-            if 0 <= number < FIRST_CHAINING_REGION and len(region):
-                fields.base[number], fields.size[number] = region.ctypes.data, len(region)
-                if memory.strict:
-                    fields.marks[number] = memory.written[number].ctypes.data
-        for number, chain in self.chains.items():
-            fields.base[FIRST_CHAINING_REGION + number] = chain.ctypes.data
-            fields.size[FIRST_CHAINING_REGION + number] = len(chain)
-        fields.internal, fields.internal_size = memory.internal.ctypes.data, len(memory.internal)
-        fields.kept, fields.kept_size = self.kept.ctypes.data, len(self.kept)
-        fields.pool, fields.condition = self._pool, -1
-        return fields
 
     def _error(self, job: Job, fault: Any, memory: Memory, offset: int) -> Exception:
         """The error for a job that failed."""

@@ -5,8 +5,6 @@ and enumerations are read from the headers. A field of a C++ structure gets the 
 attribute with its name, so a new field is one line there and one in a dataclass here.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import re
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import InfraError
+from harness.core.tables import read_table
 from harness.npu.errors import AccessError, check_limit
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.artifact_cache import processor
@@ -34,21 +33,6 @@ _ENUM = re.compile(r"enum class (\w+) : int64_t \{([^}]*)\}")
 _STRUCT = re.compile(r"struct (\w+) \{([^}]*)\};")
 _FIELD = re.compile(r"(?:(?:mutable|const|class) )*(\w+)(\*?) (.+)", re.DOTALL)
 _NAME = re.compile(r"(\w+)(?:\[(\w+)\])?")
-# Fields of structures that are elements of an attribute: the attribute, and the index or name.
-_ELEMENTS: dict[str, tuple[str, int | str]] = {
-    "height": ("shape", 0),
-    "width": ("shape", 1),
-    "depth": ("shape", 2),
-    "top": ("pads", 0),
-    "left": ("pads", 1),
-    "bottom": ("pads", 2),
-    "right": ("pads", 3),
-    "low": ("clamp", 0),
-    "high": ("clamp", 1),
-    "index_bytes": ("index_type", "itemsize"),
-    "table_at": ("look_up", "at"),
-    "table_size": ("look_up", "size"),
-}
 _AXES = {"_y": 0, "_x": 1, "_c": 2}
 
 
@@ -91,7 +75,7 @@ class Layouts:
 def _content(value: object, name: str) -> Any:
     if hasattr(value, name):
         return getattr(value, name)
-    attribute, element = _ELEMENTS.get(name) or (name[:-2], _AXES.get(name[-2:], 0))
+    attribute, element = read_table(__file__).get(name) or (name[:-2], _AXES.get(name[-2:], 0))
     whole = getattr(value, attribute, None)
     if isinstance(element, str):
         return getattr(whole, element, None)

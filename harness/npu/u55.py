@@ -8,8 +8,6 @@ OPB_32 scales the named operand and shifts the other left by 19 bits (8-bit inpu
 (inferred).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -42,7 +40,7 @@ from harness.npu.job import (
     largest_result,
 )
 from harness.npu.kernel_library import enumerator
-from harness.npu.registers import ELEMENTWISE_U55, POOLING_U55
+from harness.npu.registers import register_set
 from harness.npu.scale import UNIT, Scale, single_scale
 from harness.npu.stream import Operation, Registers
 from harness.npu.u55_weights import weight_reader
@@ -104,9 +102,10 @@ _NATURAL = 2
 
 def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
     code = operation.parameter & 63
-    if ELEMENTWISE_U55.get(code, "LRELU") == "LRELU":
+    mode = register_set("u55").elementwise.get(code, "LRELU")
+    if mode == "LRELU":
         raise registers.unsupported("ELEMENTWISE.elementwise_mode", code)
-    mode, shape = ELEMENTWISE_U55[code], ofm_shape(registers)
+    shape = ofm_shape(registers)
     if registers.get("IFM_UPSCALE"):
         raise registers.unsupported("IFM_UPSCALE", registers["IFM_UPSCALE"], "elementwise")
     scales = _operand_scales(mode, registers)
@@ -234,7 +233,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Job:
-    mode = POOLING_U55.get(operation.parameter & 7)
+    mode = register_set("u55").pooling.get(operation.parameter & 7)
     if mode is None:
         raise registers.unsupported("POOL.pooling_mode", operation.parameter & 7)
     window, shape = kernel_window(registers), ofm_shape(registers)

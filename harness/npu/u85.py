@@ -7,8 +7,6 @@ Every elementwise operand has a scale of its own, comparisons give 0 or -1. DIV 
 as TOSA's INTDIV (inferred); nobody has confirmed a divisor of zero.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -44,7 +42,7 @@ from harness.npu.job import (
     largest_result,
 )
 from harness.npu.kernel_library import enumerator
-from harness.npu.registers import ELEMENTWISE_U85, POOLING_U85
+from harness.npu.registers import register_set
 from harness.npu.scale import UNIT, Scale
 from harness.npu.stream import Operation, Registers
 from harness.npu.u85_weights import (
@@ -173,7 +171,7 @@ def prepare_accumulators(registers: Registers, shape: tuple[int, int, int]) -> A
 
 
 def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
-    mode = ELEMENTWISE_U85.get(operation.parameter & 63)
+    mode = register_set("u85").elementwise.get(operation.parameter & 63)
     if mode is None:
         raise registers.unsupported("ELEMENTWISE.elementwise_mode", operation.parameter & 63)
     shape = ofm_shape(registers)
@@ -294,14 +292,19 @@ def _prepare_matmul(registers: Registers) -> Job:
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Job:
-    mode = POOLING_U85[operation.parameter & 7]
+    mode = register_set("u85").pooling[operation.parameter & 7]
     if mode.startswith("ARGMAX"):
         raise registers.unsupported("POOL.pooling_mode", mode)
     window, shape = kernel_window(registers), ofm_shape(registers)
     accumulators, output = prepare_accumulators(registers, shape), prepare_output(registers, shape)
     ifm = None
     if mode != "NONE":
-        ifm = _pool_input(registers, mode, window, shape)
+        depth = _ifm_depth(registers) if mode == "REDUCE_SUM" else shape[2]
+        if mode == "REDUCE_SUM" and shape[2] != 1:
+            raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
+        ifm = _prepare_input(registers, window, depth)
+        if ifm.dtype == INT32 and mode == "AVERAGE":
+            raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
     elif accumulators.initial != "kMap":
         raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
     scales = channel_scales(registers, shape[2])
@@ -312,18 +315,6 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Job:
         scaling = reciprocal(registers, window, 30)
     job = pool(mode, registers.offset, window, ifm, output, accumulators, scaling)
     return replace(job, parameters=scales.reader)
-
-
-def _pool_input(
-    registers: Registers, mode: str, window: Window, shape: tuple[int, int, int]
-) -> Operand:
-    depth = _ifm_depth(registers) if mode == "REDUCE_SUM" else shape[2]
-    if mode == "REDUCE_SUM" and shape[2] != 1:
-        raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
-    ifm = _prepare_input(registers, window, depth)
-    if ifm.dtype == INT32 and mode == "AVERAGE":
-        raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
-    return ifm
 
 
 def _prepare_resize(operation: Operation, registers: Registers) -> Job:

@@ -5,13 +5,12 @@ order is the one of ``EthosU85WeightOrdering`` in regor's ``ethos_u85_weight_enc
 (Vela 5.1.0); ``kernel/reorder_u85.cpp`` follows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from harness.core.tables import read_table
 from harness.formats.ethosu import NpuConfig
 from harness.npu.fields import weight_span
 from harness.npu.job import Operand, ParameterReader, Parameters, Span, Window
@@ -120,25 +119,6 @@ def channel_scales(registers: Registers, depth: int) -> ChannelScales:
     return ChannelScales(registers, depth, UNIT, ((region, registers["SCALE_BASE"], length),))
 
 
-STREAMS = {128: 1, 256: 1, 512: 2, 1024: 4, 2048: 4}
-# OFM microblock depth by (MACs, ACC_FORMAT.microblock), from s_EthosU85Configs in ethos_u85.cpp
-UBLOCK_DEPTH = {
-    (128, 1): 8,
-    (128, 0): 16,
-    (256, 1): 16,
-    (256, 2): 8,
-    (256, 3): 8,
-    (512, 3): 16,
-    (512, 2): 16,
-    (1024, 3): 32,
-    (1024, 2): 32,
-    (1024, 4): 16,
-    (2048, 3): 64,
-    (2048, 2): 64,
-    (2048, 5): 16,
-}
-
-
 @dataclass(frozen=True)
 class LayoutU85(WeightLayout):
     macs: int
@@ -149,7 +129,7 @@ class LayoutU85(WeightLayout):
 
     @property
     def streams(self) -> int:
-        return STREAMS[self.macs]
+        return int(read_table(__file__)[self.macs]["streams"])
 
     @property
     def ifm_block(self) -> int:
@@ -209,7 +189,7 @@ def weight_reader(
 ) -> ParameterReader:
     """The reader for the weights of a convolution, and its scales."""
     microblock = registers.bits("ACC_FORMAT", 8, 3)
-    unit = UBLOCK_DEPTH.get((config.macs, microblock))
+    unit = read_table(__file__)[config.macs]["depth"].get(microblock)
     if unit is None:
         raise registers.unsupported("ACC_FORMAT.microblock", microblock)
     if ifm.map is None:

@@ -9,15 +9,13 @@ Each runner adds floats up in an order of its own. Where only the last bits of f
 quantisation rounds them to another integer, no operator is wrong: that is ``float_rounding``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from harness.config.known_defects import PASSES, Trouble
+from harness.config.known import PASSES, Trouble
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Reason
 from harness.export.graph_values import GraphValues

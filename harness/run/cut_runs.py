@@ -7,8 +7,6 @@ somebody to look at, whatever the verdicts are. Of floats the last bits differ: 
 them up in an order of its own.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

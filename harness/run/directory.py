@@ -6,8 +6,6 @@ There is no secret in it, so it does not protect against an attacker. Outputs ar
 files: the record has their digests already.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import uuid
@@ -123,19 +121,15 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
         raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
     _check_digests(fields, run_dir, whole=whole)
     try:
-        return _from_fields(fields)
+        # Every value has the type that its field has. Raises ValueError, KeyError or TypeError.
+        if fields["source"] not in source_names():
+            raise ValueError(f"no source of firmware is called {fields['source']!r}")
+        plain = {name: value for name, value in fields.items() if name != SEAL}
+        if (ending := fields["ending"]) is not None:  # what is not there is not known
+            plain["ending"] = {"console_complete": False, **ending}
+        return checked(RunRecord, plain)
     except MALFORMED as error:
         raise UsageError(f"{path} is not a run record: {error!r}") from error
-
-
-def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
-    """Every value has the type that its field has. Raises ValueError, KeyError or TypeError."""
-    if fields["source"] not in source_names():
-        raise ValueError(f"no source of firmware is called {fields['source']!r}")
-    plain = {name: value for name, value in fields.items() if name != SEAL}
-    if (ending := fields["ending"]) is not None:  # what is not there is not known
-        plain["ending"] = {"console_complete": False, **ending}
-    return checked(RunRecord, plain)
 
 
 class SealBroken(HarnessError):

@@ -7,8 +7,6 @@ gate is strict, as in CI, a subject that nothing was accepted of fails; so does 
 whose model or target is no longer there, which gates nothing.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -310,7 +308,12 @@ def left_over(gates: Sequence[Gate] = (), *, strict: bool) -> list[LeftOver]:
     found = []
     for path in sorted(root.rglob("*.json")):
         board, *rest = path.relative_to(root).parts
-        name = _model_name("/".join(rest))
+        # The name in ``add.json``, ``models/mine.py.executorch.json``, ``@/else/mine.py.json``.
+        file = "/".join(rest)
+        name = file.removesuffix(".json").removeprefix("@")
+        for source in source_names():
+            if label(source):
+                name = name.removesuffix(f".{source}")
         missing = "" if name == RUNNER or _is_model(name, root) else "model"
         missing = missing if _is_target(board, targets) else "target"
         if missing:
@@ -331,15 +334,6 @@ def _is_same(accepted: Reference, measured: Measured) -> bool:
         return True
     kept = accepted.anatomies.get(measured.toolchain)
     return kept is not None and kept.anatomy.parts == kept.of(measured.anatomy).anatomy.parts
-
-
-def _model_name(file: str) -> str:
-    """The name in ``add.json``, ``models/mine.py.executorch.json``, ``@/else/mine.py.json``."""
-    name = file.removesuffix(".json").removeprefix("@")
-    for source in source_names():
-        if label(source):
-            name = name.removesuffix(f".{source}")
-    return name
 
 
 def _is_target(board: str, known: set[str]) -> bool:

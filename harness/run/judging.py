@@ -4,8 +4,6 @@
 ``gather`` reads what a run left as evidence. Nothing is executed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -14,7 +12,7 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, tolerance_of
-from harness.config.known_defects import Trouble
+from harness.config.known import Trouble
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
@@ -236,9 +234,13 @@ def _explained(
         known = cause.kind != Reason.NPU_UNSUPPORTED or npu[1].defect  # else it may be right
         return (npu[0], npu[1].judged) if known else (None, None)
     if judgement.verdict is not Verdict.MISMATCH:
-        ours = plan.firmware.source.follows_definitions  # it takes most of what ExecuTorch refuses
-        refused = (d for d in _known_defects(plan.pte)[0] if d.known.trouble is Trouble.REFUSED)
-        met = (d for d in refused if not ours or d.operator in cause.text)
+        # Our runner takes most of what ExecuTorch refuses, and refuses some of what it gets wrong.
+        ours = plan.firmware.source.follows_definitions
+        met = (
+            d
+            for d in _known_defects(plan.pte)[0]
+            if (d.operator in cause.text if ours else d.known.trouble is Trouble.REFUSED)
+        )
         return next(((d.place, d.blame) for d in met), (None, None))
     if cause.kind == Reason.OUTPUTS_DIFFER:
         from harness.run.cpu_blame import blame_on_cpu
@@ -275,7 +277,7 @@ def gather(program: Program, record: RunRecord, observation: Observation | None 
         observation,
         record.ending,
         read_outputs(program, run_dir / WORK),
-        {**record.static_metrics, **observation.metrics, **_counted(record, observation)},
+        {**record.static_metrics, **program_figures(observation), **_counted(record, observation)},
         record.npu,
         () if record.simulator is None else record.simulator.differences,
         record.mismatch_at,
@@ -356,6 +358,16 @@ def _counted(record: RunRecord, observation: Observation) -> dict[str, int]:
         return {}
     ticks = [n for name, n in observation.metrics.items() if name.startswith("ticks_set")]
     return {"cpu_instructions": max(ticks)} if ticks else {}
+
+
+def program_figures(observation: Observation) -> dict[str, int]:
+    """The console's figures without the memory in which our runner counted ticks by operator."""
+    figures = dict(observation.metrics)
+    if observation.op_ticks:
+        counting = figures.get("method_allocator_executor", 0)
+        for name in figures.keys() & {"method_allocator_executor", "method_allocator_used"}:
+            figures[name] -= counting
+    return figures
 
 
 def static_metrics(firmware: Firmware, pte: Path, cost: NpuCost | None) -> dict[str, int]:

@@ -10,8 +10,6 @@ type in the schema (``codegen/gen.py``, cff6f4dd32). Operators without a schema 
 and are not checked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +19,7 @@ from pathlib import Path
 from harness.config.case import Case
 from harness.config.target import Target
 from harness.core.errors import ExportError, HarnessError, MalformedFile
+from harness.core.tables import read_table
 from harness.export.batch import ExportOptions
 from harness.export.exporter import exporter_label
 from harness.export.program import Program
@@ -39,32 +38,9 @@ from harness.system.progress import Progress
 _WHEEL = "executorch"  # its name in ``exporter_versions``
 _PIN = re.compile(r"executorch\[ethos-u\]==([\w.]+)")
 
-_DECLARED_IN = (
-    "backends/cortex_m/ops/operators.yaml",
-    "kernels/portable/functions.yaml",
-    "kernels/quantized/quantized.yaml",
-)
 _FUNCTION = re.compile(r"^- func: ([\w:.]+)\((.*)\) *-> ", re.MULTILINE)
 _TYPE = re.compile(r"(?:^|, )([A-Za-z]\w*(?:\([^)]*\))?[\w\[\]?]*) \w")
 _ALIAS = re.compile(r"\([^)]*\)|\d+(?=\])")  # of "Tensor(a!)", "int[2]"
-# The possible values of a type: members of the union KernelTypes in schema/program.fbs. Other types
-# are not checked; an optional one may also be Null.
-_VALUES = {
-    "Tensor": {"Tensor"},
-    "Tensor[]": {"TensorList"},
-    "Tensor?[]": {"OptionalTensorList", "TensorList"},
-    "int": {"Int"},
-    "SymInt": {"Int"},
-    "ScalarType": {"Int"},
-    "float": {"Double", "Int"},
-    "bool": {"Bool"},
-    "Scalar": {"Int", "Double", "Bool"},
-    "str": {"String"},
-    "int[]": {"IntList"},
-    "SymInt[]": {"IntList"},
-    "float[]": {"DoubleList"},
-    "bool[]": {"BoolList"},
-}
 _NOTHING = "Null"
 
 Signatures = Mapping[str, tuple[str, ...]]
@@ -74,7 +50,7 @@ def declared(root: Path) -> Signatures:
     """The types of the arguments of each operator that the ExecuTorch in ``root`` (a checkout, the
     wheel's package) declares, outputs last; a missing file declares nothing."""
     signatures = {}
-    for file in _DECLARED_IN:
+    for file in read_table(__file__)["declared_in"]:
         for name, arguments in _FUNCTION.findall(text_of(root / file)):
             types = tuple(_ALIAS.sub("", each) for each in _TYPE.findall(arguments))
             signatures[name if "::" in name else f"aten::{name}"] = types
@@ -135,7 +111,7 @@ def _difference(types: tuple[str, ...], given: tuple[str, ...]) -> str | None:
     if len(types) != len(given):
         return f"takes {len(types)} arguments there, and the program gives it {len(given)}"
     for number, (kind, value) in enumerate(zip(types, given, strict=True), start=1):
-        possible = _VALUES.get(kind.removesuffix("?"))
+        possible = read_table(__file__)["values"].get(kind.removesuffix("?"))
         if possible is None or value in possible or (kind.endswith("?") and value == _NOTHING):
             continue
         return f"takes {kind} as argument {number} there, and the program gives it {value}"

@@ -184,16 +184,13 @@ class Dataflow:
         alike = self._alike[self.places[value], self.values[value].get("scalar_type")]
         return [n for n in alike if n < value]
 
-    def _base(self, value: int, written: set[int]) -> int | None:
-        """What a view shows: the last of what was there before it."""
-        return next((n for n in reversed(self._before(value)) if n in written), None)
-
     def _resolve(self, steps: Sequence[Step]) -> None:
         """Replaces views, and finds what is only worked in."""
         written = {value for step in steps for value in step.binds}
         for step in steps:
             for value in (step.reads - written - self._viewed.keys()) & self.places.keys():
-                base = self._base(value, written)
+                # What a view shows: the last of what was there before it.
+                base = next((n for n in reversed(self._before(value)) if n in written), None)
                 byte = element_of(self.values[value])[1] == "uint8"
                 known = _WITHOUT_SCRATCH if byte else (*_WITHOUT_SCRATCH, "cortex_m::")
                 if base is not None:

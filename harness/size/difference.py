@@ -1,14 +1,13 @@
 """What changed between two anatomies (added, removed, grew, shrank, renamed), largest change first,
 and one sentence for each cause of growth."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from harness.core.tables import read_table
 from harness.size.anatomy import Anatomy, Part, PartPath, join, shown
 
 _USED_BY = " of "  # a planned tensor's name: its shape, and the operator it belongs to
@@ -155,28 +154,6 @@ def _combine(path: PartPath, changed: Sequence[Change]) -> list[GrowthCause]:
     return [cause for deeper, group in below.items() for cause in _combine(deeper, group)]
 
 
-# The first row whose words are all in the path describes the part.
-_SUBJECTS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("program", "operators"), "the operator name {name}"),
-    (("program", "instructions"), "the calls of {name}"),
-    (("program", "tensors"), "the descriptions of tensors that are {name}"),
-    (("program", "strings"), "the string {name}"),
-    (("program", "names"), "the name {name}"),
-    (("program", "debug"), "debug information ({name}), which no run needs"),
-    (("program", "compile specs"), "the compile spec {name}"),
-    (("program", "named data keys"), "the key {name} of named data"),
-    (("program", "values"), "the values of type {name}"),
-    (("constants",), "the constant tensor {name}"),
-    (("delegates", "weights"), "the encoded weights of {parent}"),
-    (("delegates", "scales"), "the scales of {parent}"),
-    (("delegates", "command stream"), "the command stream of {parent}"),
-    (("delegates",), "{name} of {parent}"),
-    (("named data",), "the named data {name}"),
-    (("padding",), "alignment padding ({name})"),
-    (("unreferenced",), "data that nothing refers to ({name})"),
-)
-
-
 def reasons(difference: Difference, enough: int) -> list[str]:
     """Sentences about the file first, then about the memory it needs."""
     return [*sentences(difference.parts, enough), *sentences(difference.memory, enough)]
@@ -206,9 +183,9 @@ def sentence(cause: GrowthCause) -> str:
 
 def subject(path: PartPath) -> str:
     name, parent = path[-1], path[-2] if len(path) > 1 else "the file"
-    for words, phrase in _SUBJECTS:
+    for words, phrase in read_table(__file__):
         if path[0] == words[0] and all(word in path for word in words):
-            return phrase.format(name=name, parent=parent)
+            return str(phrase).format(name=name, parent=parent)
     where = shown(path[:-1])
     return f"{name} in {where}" if where else name
 

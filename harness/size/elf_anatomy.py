@@ -5,8 +5,6 @@ address than it is stored (initialised data) takes memory twice; its stored copy
 "load image". The total counts all allocated sections and these copies.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from harness.config.target import Region
 from harness.core.errors import InfraError, MalformedFile, UsageError
+from harness.core.tables import read_table
 from harness.formats.demangle import demangle, demangled, scopes
 from harness.formats.elf import (
     SHT_NOBITS,
@@ -41,32 +40,6 @@ _NAMED = re.compile(
     r"\.((?!str|cst).+)",
     re.DOTALL,
 )
-# Also of what begins so, before a further point; the first that fits.
-_KNOWN_SECTIONS = {
-    ".ARM.exidx": "unwind index",
-    ".ARM.extab": "unwind tables",
-    ".note.gnu.build-id": "build id",
-    ".vectors": "vector table",
-    ".init_array": "constructors",
-    ".fini_array": "destructors",
-    ".eh_frame": "unwind tables",
-    ".got": "global offset table",
-    ".interp": "interpreter",
-    ".dynamic": "dynamic linking",
-    ".dynsym": "dynamic symbols",
-    ".dynstr": "dynamic symbols",
-    ".rela": "relocations",
-    ".plt": "procedure linkage",
-    ".gnu.hash": "dynamic symbols",
-    ".gnu.version": "dynamic symbols",
-    ".gnu.version_r": "dynamic symbols",
-    ".eh_frame_hdr": "unwind index",
-    ".note": "notes",
-    ".preinit_array": "constructors",
-    ".gcc_except_table": "unwind tables",
-    ".stack": "stack",
-    ".heap": "heap",
-}
 
 
 @dataclass(frozen=True)
@@ -309,9 +282,10 @@ class _Sections:
         self, piece: InputSection, low: int, high: int, *, after_symbol: bool
     ) -> _Stretch:
         subject = _subject(piece.section)
-        known = next((k for k in _KNOWN_SECTIONS if f"{piece.section}.".startswith(f"{k}.")), None)
-        if known is not None or piece.section.startswith(".pool"):
-            name: tuple[str, ...] = (_KNOWN_SECTIONS[known] if known else piece.section,)
+        table: dict[str, str] = read_table(__file__)
+        known = (text for k, text in table.items() if f"{piece.section}.".startswith(f"{k}."))
+        if text := next(known, piece.section if piece.section.startswith(".pool") else ""):
+            name: tuple[str, ...] = (text,)
         elif high - low < 16 and after_symbol:
             name = (PADDING, "alignment")
         elif ".str" in piece.section:

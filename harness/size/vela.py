@@ -4,8 +4,6 @@ A blob that is not a Vela stream (``formats/ethosu.py``) is one opaque part. Of 
 the registers with addresses of constants are followed; nothing is executed.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

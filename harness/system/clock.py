@@ -1,7 +1,5 @@
 """The date and time that records, nights and transcripts carry."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 

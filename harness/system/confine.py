@@ -16,8 +16,6 @@ surface that no simulator needs; it fails with EPERM, and so does a fork of what
 call of another architecture than the machine's own ends the program (libseccomp's default).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +25,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
+from harness.core.tables import read_table
 from harness.system import toolchain
 from harness.system.call import CallFailed, call
 from harness.system.settings import is_on
@@ -41,77 +40,9 @@ _NOBODY = "65532"  # inside; outside it is who we are
 _ACCOUNT = f"guest:x:{_NOBODY}:{_NOBODY}::/nonexistent:/bin/sh\n"  # passwd(5)
 # Where the mounts have their places, last of all; a run directory may be in /dev/shm.
 _SEALED = ("--remount-ro", "/dev", "--remount-ro", "/")
-_LIBRARIES = (
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/usr/lib",
-    "/usr/lib32",
-    "/usr/lib64",
-    "/usr/libx32",
-)
+_LIBRARIES = tuple(f"{root}/lib{bits}" for root in ("", "/usr") for bits in ("", "32", "64", "x32"))
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
-_REFUSED = (
-    # the machine
-    "acct",
-    "adjtimex",
-    "clock_adjtime",
-    "clock_settime",
-    "delete_module",
-    "finit_module",
-    "init_module",
-    "ioperm",
-    "iopl",
-    "kexec_file_load",
-    "kexec_load",
-    "quotactl",
-    "quotactl_fd",
-    "reboot",
-    "sethostname",
-    "setdomainname",
-    "settimeofday",
-    "swapoff",
-    "swapon",
-    "syslog",
-    "vhangup",
-    # file systems and namespaces
-    "chroot",
-    "fanotify_init",
-    "fsconfig",
-    "fsmount",
-    "fsopen",
-    "fspick",
-    "mount",
-    "mount_setattr",
-    "move_mount",
-    "name_to_handle_at",
-    "open_by_handle_at",
-    "open_tree",
-    "pivot_root",
-    "setns",
-    "umount2",
-    "unshare",
-    # keys and other processes
-    "add_key",
-    "kcmp",
-    "keyctl",
-    "pidfd_getfd",
-    "process_madvise",
-    "process_vm_readv",
-    "process_vm_writev",
-    "ptrace",
-    "request_key",
-    # surface
-    "bpf",
-    "io_uring_enter",
-    "io_uring_register",
-    "io_uring_setup",
-    "lookup_dcookie",
-    "perf_event_open",
-    "userfaultfd",
-)
 # clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a
 # filter cannot look; glibc takes clone(2) when it is told that there is none.
 _NAMESPACES = 0x7E02_0000
@@ -350,7 +281,7 @@ def filter_program(forks: bool) -> bytes:
     refuse = seccomp.ERRNO(errno.EPERM)
     made = seccomp.SyscallFilter(seccomp.ALLOW)
     try:
-        for name in _REFUSED:
+        for name in read_table(__file__):
             made.add_rule(refuse, name)
         for number in _UNKNOWN_HERE.values():
             made.add_rule(seccomp.ERRNO(errno.ENOSYS), number)

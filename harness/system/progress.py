@@ -4,8 +4,6 @@ Of work that has phases the sentence is "SUBJECT: PHASE", with a count such as 3
 lasts until the next sentence of its subject.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

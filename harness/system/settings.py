@@ -1,8 +1,8 @@
 """The settings of a user's repository: ``hil.toml``, or ``[tool.hil]`` of its ``pyproject.toml``.
 
 The next such file above a directory holds for all below it. Paths in it are relative to it.
-``DESCRIPTIONS`` has every setting. The environment, and after it the command line, are stronger;
-``VARIABLES`` are the environment variables that users may set.
+The environment, and after it the command line, are stronger. ``settings.yaml`` describes every
+setting, and the environment variables that users may set, for the documentation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
 
 from harness.core.errors import UsageError
 from harness.system.files import text_of
@@ -68,29 +68,6 @@ class Settings:
     guest_packages: Path | None = None
     fvp_image: Path | None = None
     unproven: UnprovenPolicy | None = None
-
-
-DESCRIPTIONS: Final = {  # of each setting, for the documentation
-    "targets": "folders of target files, beside those that come with the harness",
-    "default_targets": "what a test without targets runs on, and `hil gate`; else all",
-    "models": "what a test without models runs: names, or patterns of model files",
-    "references": "the folder of accepted runs, written by `hil accept`; else `references`",
-    "budgets": "the folder of MODEL.yaml of catalogue models; else `budgets`",
-    "cache": "the state directory: programs, firmware, runs; else `.hil`",
-    "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
-    "parts": "NAME=DIR, as --part: local folders for what the checkout's build would download",
-    "pools": '"own" builds a checkout\'s runner with the method pool that its sources have, so '
-    'that programs overflow as for its users; else "enlarged", as its own tests are built',
-    "cache_max": 'the most that the cache may hold, as "10 GiB": `hil prune`',
-    "runs_keep": 'how long run directories stay, as "30 d"',
-    "store": "the folder or URL where the machines of a nightly share programs and firmware",
-    "fvp_missing": '"fail" or "skip" a case without its FVP; else fail in CI, skip at a desk',
-    "limit_factor": "multiplies all time limits, for a slow machine; --limit-factor is stronger",
-    "guest_packages": "a folder with the Debian packages that the Linux guest is made of; else apt",
-    "fvp_image": "what the Corstone-1000's FVP boots: meta-arm's .fvpconf, or the folder with it",
-    "unproven": '"fail" or "note" a program or a size without its accepted reference; else fail in '
-    "CI, note at a desk",
-}
 
 
 class SettingsError(UsageError):
@@ -225,22 +202,6 @@ def place(folder: Path, said: str) -> str:
 
 def _path(file: Path, said: str) -> Path:
     return Path(os.path.abspath(file.parent / Path(said).expanduser()))
-
-
-VARIABLES: Final[dict[str, str]] = {
-    "HIL_PROJECT": "the settings' file or its folder, in place of the next one above",
-    "HIL_HOME": "the state directory: cached programs and firmware, run directories",
-    "HIL_REFERENCES": "the folder of accepted references",
-    "HIL_REQUIRE_CONFINEMENT": "1: no run of a guest that cannot be confined; 0: also in CI",
-    "HIL_HISTORY": "the database of nights, as --history: sqlite:///FILE or postgresql://...",
-    "HIL_FVP_DIR": "folders in which Arm's FVPs are installed, separated by colons",
-    "EXECUTORCH_ROOT": "a checkout of ExecuTorch, for --firmware executorch and both",
-    "ZEPHYR_BASE": "the workspace in which the zephyr-* targets are built",
-    "HIL_PYTHON": "the interpreter that ./hil in a clone makes its environment with",
-    "HIL_NO_SYSTEM_PACKAGES": "1: ./hil never calls apt",
-    "CI": "set: missing FVPs fail, guests have to be confined, tolerances are the reviewed ones, "
-    "and a program or a size without its accepted reference fails",
-}
 
 
 def is_on(value: str) -> bool:

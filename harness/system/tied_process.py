@@ -1,7 +1,5 @@
 """Children that end with this process, however it ends."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -3,26 +3,24 @@
 Nothing is executed at import. A program is asked for its version once in a process.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
+from harness.core.tables import read_table
 from harness.system.call import CallFailed, call
 from harness.system.packages import how_to_get, install, purpose_of, with_its_kind
 from harness.system.settings import ROOT_VARIABLE, settings
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
-_GCC_VERSION = ("-dumpfullversion",)
 _NUMBERS = r"\b([0-9]+(?:\.[0-9]+)+)"
 
 
@@ -33,7 +31,7 @@ class ToolSpec:
     name: str
     package: str
     required: bool = True
-    version_arguments: tuple[str, ...] = ("--version",)
+    version_arguments: Sequence[str] = ("--version",)
     version_pattern: str = _NUMBERS
     foreign: bool = False  # not the one that an activated environment of ours has
 
@@ -49,37 +47,12 @@ class Tool:
         return f"{self.name} {self.version}"
 
 
-SPECS = {
-    spec.name: spec
-    for spec in (
-        ToolSpec("cmake", "cmake"),
-        ToolSpec("ctest", "cmake"),
-        ToolSpec("ninja", "ninja-build"),
-        ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
-        ToolSpec("flatc", "flatbuffers-compiler", foreign=True),  # of its headers' version
-        ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
-        ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
-        ToolSpec("g++", "g++", version_arguments=_GCC_VERSION),
-        ToolSpec("qemu-system-arm", "qemu-system-arm"),
-        # For targets with Linux, and the packages that their guest is made of.
-        ToolSpec("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", False, _GCC_VERSION),
-        ToolSpec("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", False, _GCC_VERSION),
-        ToolSpec("make", "make", required=False),  # of the guest's kernel module
-        ToolSpec("qemu-system-aarch64", "qemu-system-arm", required=False),
-        ToolSpec("qemu-aarch64-static", "qemu-user-static", required=False),
-        ToolSpec("apt-get", "apt", required=False),
-        ToolSpec("apt-cache", "apt", required=False),
-        ToolSpec("dpkg-deb", "dpkg", required=False),
-        ToolSpec(
-            "ssh", "openssh-client", False, ("-V",), r"OpenSSH_([0-9.p]+)"
-        ),  # of boards with Linux
-        ToolSpec("bwrap", "bubblewrap", required=False),
-        ToolSpec("ccache", "ccache", required=False),  # builds of a checkout share what is equal
-        ToolSpec("git", "git", required=False),
-        ToolSpec("prlimit", "util-linux"),
-        ToolSpec("setpriv", "util-linux"),
-    )
-}
+@cache
+def specs() -> dict[str, ToolSpec]:
+    """The programs that the harness calls, by name."""
+    return {row["name"]: ToolSpec(**row) for row in read_table(__file__)}
+
+
 # What an FVP calls itself, as in "Fast Models [11.27.42 (Dec  9 2024)]"; the 11.31 releases
 # may say it differently. A stand-in has no version of a model.
 _FVP_VERSION = r"(?:Fast Models \[|\A(?=Stand-in))([0-9][^\s\]]*|Stand-in)"
@@ -107,7 +80,7 @@ def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...
     """Every tool the harness may call. ``fvps``: executable and package of FVPs to look for."""
     found = [
         _inspected(find(s.name), s.name, s.required, _install(s), purpose_of(s.package))
-        for s in SPECS.values()
+        for s in specs().values()
     ]
     for name, package in (fvps or {}).items():
         found.append(_inspected(find_fvp(name), name, False, _fvp_hint(package), "run"))
@@ -134,7 +107,7 @@ def _fvp_hint(package: str) -> str:
 
 def _spec(name: str) -> ToolSpec:
     """Of a program that a target's file names, by its path or another name, too."""
-    return SPECS.get(Path(name).name) or ToolSpec(name, "", required=False)
+    return specs().get(Path(name).name) or ToolSpec(name, "", required=False)
 
 
 def find(name: str) -> Tool | None:
@@ -144,7 +117,9 @@ def find(name: str) -> Tool | None:
     if found is None:
         return None
     path = Path(found).absolute()
-    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
+    version, note = _version(
+        path, tuple(spec.version_arguments), spec.version_pattern, _stamp(path)
+    )
     return Tool(name, path, version, note)
 
 

@@ -187,3 +187,11 @@ def test_the_options_of_a_run_are_repeated() -> None:
         "--isolate-export"
     )
     assert RunOptions().words == ()
+
+
+def test_node_data_needs_a_program(home: Path) -> None:
+    kept(home, "20260101-000000-add-aaaaaa", record())
+    refused = why("--node-data", str(home / "nodes"))
+    assert refused.exit_code == 2
+    assert "has no program: it ended before that" in " ".join(refused.output.split())
+    assert not (home / "nodes").exists()

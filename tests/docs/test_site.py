@@ -18,12 +18,15 @@ import click
 import pytest
 
 from harness.cli.main import main
+from harness.core.tables import read_table
 from harness.core.verdict import Verdict
 from harness.report.terminal import causes
-from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
+from harness.system import settings
+from harness.system.settings import Settings
 from tools.clone import project_root
 from tools.reference import expected_pages, shown_file
 
+DESCRIBED = read_table(settings.__file__)
 # What somebody asks who has only the docs: the page that answers, and words of the answer.
 QUESTIONS = {
     "How do I install it without a clone?": ("start/install", "pip install"),
@@ -113,7 +116,7 @@ def test_the_reference_has_all(site: Path) -> None:
     verbs = {f"hil {name}" for name in main.list_commands(context)}
     for page, words in (
         ("verdicts", {*map(str, Verdict), *causes()}),
-        ("settings", {*DESCRIPTIONS, *VARIABLES}),
+        ("settings", {*DESCRIBED["settings"], *DESCRIBED["variables"]}),
         ("cli", verbs),
     ):
         text = article(site / "reference" / f"{page}.html")
@@ -126,7 +129,7 @@ def test_the_reference_has_all(site: Path) -> None:
 def test_every_setting_and_variable_is_told() -> None:
     """The variables that the code asks for by name, but for those of tests and of single tools."""
     fields = set(Settings.__dataclass_fields__) - {"folder"}
-    assert set(DESCRIPTIONS) == fields
+    assert set(DESCRIBED["settings"]) == fields
     script = (project_root() / "hil").read_text("utf-8")
     used = set(re.findall(r"HIL_[A-Z_]+(?=[ =])", script.partition("set -eu")[0]))
     for path in (project_root() / "harness").rglob("*.py"):
@@ -144,7 +147,9 @@ def test_every_setting_and_variable_is_told() -> None:
         "HIL_STANDIN_RUNNERS",
         "HIL_BENCH_HISTORY",
     }
-    assert used - of_builds - of_tests == {v for v in VARIABLES if v.startswith("HIL_")}
+    assert used - of_builds - of_tests == {
+        v for v in DESCRIBED["variables"] if v.startswith("HIL_")
+    }
 
 
 def test_a_dead_link_ends_the_build(tmp_path: Path) -> None:

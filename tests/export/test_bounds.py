@@ -88,3 +88,33 @@ def test_the_table_is_exact_at_its_entries(function: str) -> None:
     region = _region([target], limits=INT16, scales=(8 / 32768, 1 / 32768))
     entries = torch.arange(-32768, 32768, 128).to(torch.int16)
     assert set(_bound(region, entries).tolist()) == {1}
+
+
+def test_a_gate_is_off_by_what_its_rounded_constant_makes() -> None:
+    """Of timm's mobilenetv3, 3 steps: the 3 of hardswish in steps of 0.09 is 2.97. Against the
+    arithmetic of ExecuTorch's pass in real numbers, for each value of an int8."""
+    codes = torch.arange(-128, 128).to(torch.int8)
+    generator = torch.Generator().manual_seed(7)
+    largest = 0
+    for scale in torch.rand(200, generator=generator) * 0.4 + 0.01:
+        given = bounds.Quantiser(float(scale), -128 + round(3 / float(scale)), *INT8, torch.int8)
+        output = bounds.Quantiser(float(scale), -100, *INT8, torch.int8)
+        x = given.dequantise(codes.to(torch.int64)).double()
+        three = given.dequantise(given.quantise(torch.tensor(3.0))).double()
+        shift = round(3 / given.scale) * given.scale
+        program = x * (torch.minimum(x, three) + shift) / 6
+        off = (program - torch.nn.functional.hardswish(x)).abs() / output.scale
+        told = bounds.gate_error(3, codes, given, output)
+        assert (off <= told + 1e-3)[x >= -3].all(), given
+        largest = max(largest, int(told.max()))
+    assert largest > 8
+
+
+def test_a_gate_of_coarse_values_is_a_defect() -> None:
+    """lcnet_035 of timm is 21 steps off, with values up to 127."""
+    gate = [torch.ops.aten.hardswish.default]
+    codes = torch.tensor([0, 3, 127])
+    assert _bound(_region(gate, scales=(0.01, 0.01)), codes).tolist() == [2, 2, 2]
+    coarse = _bound(_region(gate, scales=(0.85, 0.85)), codes).tolist()
+    assert coarse[0] == 2
+    assert coarse[2] == 2 + 8

@@ -188,7 +188,7 @@ READERS = {{
     "torch.from_file": ("w.bin", lambda name: torch.from_file(name, size=4)),
     "os.path.exists": ("w.json", os.path.exists),
 }}
-from harness.export.child.opened import OpenedFiles
+from harness.export.child.source import OpenedFiles
 seen = {{}}
 for reader, (name, read) in READERS.items():
     opened = OpenedFiles()

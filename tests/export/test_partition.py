@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.config.known import refusals, way_round
 from harness.config.models import ModelSource
-from harness.config.npu_refusals import refusals, way_round
 from harness.core.errors import HarnessError
 from harness.export.program import Program
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.config.known_defects import known_defects, require_known_defect
+from harness.config.known import known_defects, require_known_defect
 from harness.config.models import ModelSource
 from harness.core.errors import MalformedFile
 from harness.export.program import Program

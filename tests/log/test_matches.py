@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.tables import read_table
+from harness.log import matches
 from harness.log.events import Kind
-from harness.log.matches import ERROR_NAMES, named_code, npu_status
+from harness.log.matches import named_code, npu_status
 from harness.log.parser import parse_console
 from tests.log.lines import log
 
@@ -23,18 +25,18 @@ def test_the_runner_and_the_reader_have_the_same_error_codes() -> None:
     body = found[1]
     codes = {int(n, 16): name for name, n in re.findall(r"(\w+) = (0x[0-9a-fA-F]+)", body)}
     assert len(codes) == body.count("="), "a code of the header was not read"
-    assert codes == ERROR_NAMES
+    assert codes == read_table(matches.__file__)["errors"]
 
 
 def test_the_runner_names_every_code_as_the_reader_does() -> None:
     source = (CORE / "error.cpp").read_text()
     cases = re.findall(r'case Error::(\w+):\s*return "(\w+)";', source)
-    assert [name for name, _ in cases] == list(ERROR_NAMES.values())
+    assert [name for name, _ in cases] == list(read_table(matches.__file__)["errors"].values())
     assert all(name == said for name, said in cases)
 
 
 def test_every_code_is_read_in_both_notations_and_by_name() -> None:
-    for code, name in ERROR_NAMES.items():
+    for code, name in read_table(matches.__file__)["errors"].items():
         for said in (f"failed with status 0x{code:x}", f"error code {code}", f"answered {name}"):
             assert named_code(said.encode()) == code, said
 

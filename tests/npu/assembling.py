@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from harness.npu.model import Network, Stats
-from harness.npu.registers import OPERATIONS, register_set
+from harness.npu.registers import register_set
 
 U55_128 = 0 << 28 | 24 << 8 | 7
 U85_256 = 2 << 28 | 8
@@ -15,7 +15,9 @@ Item = tuple[str, int]
 
 def words(product: str, *items: Item) -> list[int]:
     names = register_set(product)
-    cmd0 = {name: code for code, name in (*names.cmd0.items(), *OPERATIONS.items())}
+    cmd0 = {
+        name: code for code, name in (*names.cmd0.items(), *register_set("u85").operations.items())
+    }
     cmd1 = {name: code for code, name in names.cmd1.items()}
     result = []
     for name, value in items:

@@ -11,7 +11,7 @@ import pytest
 from harness.npu.errors import AccessError, Unsupported
 from harness.npu.kernel_library import WeightDecoder, load
 from harness.npu.model import Network
-from harness.npu.registers import ELEMENTWISE_U85
+from harness.npu.registers import register_set
 from tests.npu.assembling import U55_128, U85_256, blob, cop1, pool, tensors, words
 
 SEED = 83
@@ -121,7 +121,7 @@ COMBINE: dict[str, Callable[[int, int], int]] = {
 }
 
 
-@pytest.mark.parametrize(("code", "mode"), ELEMENTWISE_U85.items())
+@pytest.mark.parametrize(("code", "mode"), register_set("u85").elementwise.items())
 def test_a_combination_of_two_operands(code: int, mode: str) -> None:
     """4 x 4 x 16 small numbers, many of them equal, with themselves moved, a part or a scalar."""
     generator = np.random.default_rng([SEED, code])
@@ -230,7 +230,7 @@ def test_a_shift_rounds_as_its_mode_says(rounding: int, half: int) -> None:
         "OFM_PRECISION": 1 | 1 << 8,
         "OFM_SCALE": rounding << 45 | 1,
     }
-    (shr,) = (code for code, mode in ELEMENTWISE_U85.items() if mode == "SHR")
+    (shr,) = (code for code, mode in register_set("u85").elementwise.items() if mode == "SHR")
     stream = words("u85", *pool(**changes)[:-2], ("ELEMENTWISE", shr), ("STOP", 0xFFFF))
     values = np.arange(-128, 128, dtype=np.int8)
     (found,), _ = Network(blob(cop1(U85_256, stream))).run([values.tobytes()])

@@ -193,8 +193,8 @@ def test_without_bubblewrap_the_record_says_so(work: Path, monkeypatch: pytest.M
     monkeypatch.setattr(
         toolchain, "locate", lambda name: real("no-bwrap" if name == "bwrap" else name)
     )
-    spec = toolchain.SPECS["bwrap"]
-    monkeypatch.setitem(toolchain.SPECS, "no-bwrap", replace(spec, name="no-bwrap"))
+    spec = toolchain.specs()["bwrap"]
+    monkeypatch.setitem(toolchain.specs(), "no-bwrap", replace(spec, name="no-bwrap"))
     monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
     with confine.confined(work, SCRIPT, ()) as walls:
         assert not walls.confined

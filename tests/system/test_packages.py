@@ -9,7 +9,7 @@ import pytest
 
 from harness.system import packages
 from harness.system.packages import PURPOSES, how_to_get, purpose_of, this_system, with_its_kind
-from harness.system.toolchain import SPECS
+from harness.system.toolchain import specs
 
 DEBIAN = {"PRETTY_NAME": "Debian GNU/Linux 12 (bookworm)", "ID": "debian"}
 MINT = {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}
@@ -68,9 +68,9 @@ def test_two_tools_of_one_package_are_named_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_tool_has_its_package_in_the_list() -> None:
-    assert {purpose_of(spec.package) for spec in SPECS.values()} <= set(PURPOSES)
+    assert {purpose_of(spec.package) for spec in specs().values()} <= set(PURPOSES)
     assert {package.purpose for package in packages.packages().values()} == set(PURPOSES)
-    for spec in SPECS.values():
+    for spec in specs().values():
         if spec.required:
             assert purpose_of(spec.package) == "run"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from tools.zoo import __main__ as zoo
 from tools.zoo.__main__ import LISTED, TARGETS, networks, page
@@ -87,3 +88,24 @@ def test_an_infrastructure_failure_is_no_cell(
     zoo.main(words, standalone_mode=False)
     assert "lstm: no kernel" in capsys.readouterr().err
     assert not (tmp_path / "zoo.json").exists()
+
+
+def test_a_cortex_m_is_run_again_in_the_explicit_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the report advises; what it said in the usual layout is kept."""
+
+    def run(_target: str, model: str) -> dict[str, object]:
+        settings = Path(model).with_suffix(".yaml")
+        return PASSED if settings.is_file() else LACKS
+
+    monkeypatch.setattr(zoo, "run", run)
+    monkeypatch.setattr(zoo, "KEPT", tmp_path / "zoo.json")
+    monkeypatch.setattr(zoo, "PAGE", tmp_path / "zoo.md")
+    words = [f"--target={t}" for t in TARGETS[:2]] + ["--network=lstm", f"--folder={tmp_path}"]
+    assert CliRunner().invoke(zoo.main, words).exit_code == 0
+    rows = json.loads((tmp_path / "zoo.json").read_text())
+    assert rows[TARGETS[0]]["lstm"] == PASSED | {"usual": LACKS["cause"]}
+    assert rows[TARGETS[1]]["lstm"] == LACKS
+    assert "| lstm | PASS 12.3 explicit | NO_VERDICT |" in (tmp_path / "zoo.md").read_text()
+    assert not (tmp_path / "lstm.yaml").exists()

@@ -1,19 +1,24 @@
-"""How accurate a program is: its outputs against those of the float model, as figures.
+"""Compares outputs of a program with those of others, as figures.
 
-SQNR is the signal to quantisation noise ratio, 10 log10(sum of squares of the float model's
-elements / sum of squares of the differences), over all elements of an output and all samples.
-An element is clipped where the float model's is beyond what the output's quantised type can hold.
+With the float model's: SQNR is the signal to quantisation noise ratio, 10 log10(sum of squares of
+the float model's elements / sum of squares of the differences), over all elements of an output and
+all samples. An element is clipped where the float model's is beyond what the output's quantised
+type can hold.
+
+With those of other oracles: these differences are recorded and judged by nobody, because over a
+whole network roundings add up. Whether each operator means the same is for the witness
+(``witness.py``).
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from harness.export.child.samples import Sample
-from harness.export.program import OutputAccuracy, TensorSpec
+from harness.export.program import OracleAgreement, OutputAccuracy, TensorSpec, WorstDifference
 
 _MOST_DB = 200.0  # equal outputs have no noise, and JSON has no infinity
 _RANGES = {8: (-128, 127), 16: (-32768, 32767)}
@@ -68,3 +73,42 @@ def _clipped(spec: TensorSpec, bits: int, wanted: torch.Tensor) -> float | None:
     low, high = ((limit - spec.zero_point) * spec.scale for limit in _RANGES[bits])
     beyond = (wanted < low - spec.scale / 2) | (wanted > high + spec.scale / 2)
     return round(float(beyond.double().mean()), 4)
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """The outputs by another oracle."""
+
+    name: str
+    outputs: list[Sample]
+
+
+def agreements(
+    outputs: Sequence[TensorSpec], expected: Sequence[Sample], cross_checks: Sequence[CrossCheck]
+) -> tuple[OracleAgreement, ...]:
+    """The worst element of each output, over all input sets, for every check."""
+    return tuple(
+        OracleAgreement(
+            check.name,
+            tuple(
+                _worst(spec, [s[n] for s in expected], [s[n] for s in check.outputs])
+                for n, spec in enumerate(outputs)
+            ),
+        )
+        for check in cross_checks
+    )
+
+
+def _worst(
+    spec: TensorSpec, ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]
+) -> WorstDifference:
+    unit = spec.scale or 1.0
+    worst = WorstDifference(0.0, 0, (0,) * len(spec.shape))
+    for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        difference = np.nan_to_num((a.double() - b.double()).abs().numpy() / unit, nan=np.inf)
+        element = tuple(
+            int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape)
+        )
+        if difference[element] > worst.lsb:
+            worst = WorstDifference(round(float(difference[element]), 3), number, element)
+    return worst

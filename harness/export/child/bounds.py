@@ -9,6 +9,9 @@ integers. What may differ follows from the kind of the operator and from its typ
   TOSA 1.0, ``arm_nn_requantize`` of CMSIS-NN 7). Both sides are within half a step of the real
   result, so they are at most one step apart. An operator of several stages that each round has one
   step for each (``roundings`` in ``bounds.yaml``).
+* A gate (``gates`` in ``bounds.yaml``) has a constant that is rounded to a step of its input. The
+  error that follows at each element is computed. More than 8 steps of it, a 32nd of the range of
+  int8, is no rounding any more: such a program is not the model.
 * An accumulator of 48 bits, which products of 16-bit activations need, is rescaled with a
   multiplier of 16 bits (TOSA 1.0, ``RESCALE`` with ``scale32`` false): 2**-15 of the result more.
 * A function of 16-bit elements is a table of 513 entries, between which ``TABLE`` interpolates
@@ -31,6 +34,7 @@ from torch.fx import Node
 from harness.config.strict_yaml import read
 
 _BETWEEN = 128  # elements from one entry of a table to the next
+_MOST_OF_A_GATE = 8  # steps
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,15 @@ class _Kinds:
     functions: frozenset[str]
     long_sums: frozenset[str]
     roundings: Mapping[str, int]
+    gates: Mapping[str, float]
 
 
 @cache
 def _kinds() -> _Kinds:
     lists: dict[str, Any] = read(Path(__file__).with_name("bounds.yaml")).data
-    roundings = lists.pop("roundings")
-    return _Kinds(**{name: frozenset(names) for name, names in lists.items()}, roundings=roundings)
+    roundings, gates = lists.pop("roundings"), lists.pop("gates")
+    words = {name: frozenset(names) for name, names in lists.items()}
+    return _Kinds(**words, roundings=roundings, gates=gates)
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,10 @@ def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
         return 0 if same and region.inputs else 1
     steps = sum(kinds.roundings.get(name, 1) for name in computing)
     if output.dtype is torch.int8:
+        gates = [kinds.gates[name] for name in computing if name in kinds.gates]
+        if len(gates) == len(region.operators) == len(region.inputs) == 1:
+            error = gate_error(gates[0], values[0], Quantiser.of(region.inputs[0]), output)
+            return steps + error.clamp(max=_MOST_OF_A_GATE)
         return steps
     functions = [node for node in region.operators if operator_name(node) in kinds.functions]
     if len(functions) == len(computing) == len(region.inputs) == 1:
@@ -144,6 +154,20 @@ def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
     if kinds.long_sums.intersection(computing):
         return steps + 1  # 2**-15 of at most 2**15
     return steps
+
+
+def gate_error(
+    constant: float, values: torch.Tensor, given: Quantiser, output: Quantiser
+) -> torch.Tensor:
+    """How far x * min(x + c, 2c) / 2c is off at each of the quantised ``values``, in whole steps of
+    the output, if c is a zero point's shift and a limit in whole steps of the input."""
+    c = torch.tensor(constant)
+    shift = torch.round(c / given.scale) * given.scale - c
+    limit = given.dequantise(given.quantise(c))
+    x = given.dequantise(values.to(torch.int64))
+    limited = torch.where(x > torch.minimum(limit, c), (limit - c).abs(), 0.0)
+    off = x.abs() * (shift.abs() + limited) / (2 * constant)
+    return torch.ceil(off / output.scale).to(torch.int64)
 
 
 def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor:

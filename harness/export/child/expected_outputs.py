@@ -9,7 +9,8 @@ graph that Vela compiled, and what stays on the CPU as the operators of a Cortex
 ExecuTorch presents tensors to the model is taken from
 ``executorch/backends/arm/test/runner_utils.py`` 1.5.1: in their physical order.
 
-For a CPU under an operating system: ExecuTorch's own runtime on this machine (``own_runtime``).
+For a CPU under an operating system: the runtime of ExecuTorch's wheel on this machine: its
+portable, optimised and quantised kernels, and XNNPACK.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ import torch
 from executorch.exir import EdgeProgramManager, memory
 from executorch.exir.dialects._ops import ops
 from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.extension.pybindings.portable_lib import (
+    _load_for_executorch_from_buffer,  # the public ``runtime`` module takes files alone
+)
 from torch._higher_order_ops import executorch_call_delegate
 from torch.utils import _pytree as pytree
 
@@ -201,3 +205,13 @@ def as_logical(array: Array, like: torch.Tensor) -> torch.Tensor:
     order = like.dim_order()
     physical = torch.from_numpy(array.reshape([like.shape[d] for d in order])).to(like.dtype)
     return physical.permute(tuple(np.argsort(order).tolist()))
+
+
+def run_with_runtime(program: bytes, samples: Sequence[Sample]) -> list[Sample]:
+    """The outputs of the method ``forward``. Raises RuntimeError, as the runtime does."""
+    loaded = _load_for_executorch_from_buffer(program)  # it reads the buffer in place
+    results = []
+    for sample in samples:
+        outputs = loaded.run_method("forward", tuple(sample))
+        results.append(tuple(torch.as_tensor(each).clone() for each in outputs))
+    return results

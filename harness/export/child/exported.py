@@ -1,7 +1,5 @@
 """Reads the serialised program and writes it as a Program."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +8,7 @@ from pathlib import Path
 from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir import schema as et
 
-from harness.export.child.agreement import CrossCheck
+from harness.export.child.accuracy import CrossCheck
 from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample

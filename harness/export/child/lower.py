@@ -56,11 +56,13 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from harness.config.models import CalibrationType, Layout, Quantization
-from harness.core.errors import ExportError, UsageError
+from harness.core.errors import ExportError, InfraError, UsageError
 from harness.export.child.calibrate import calibrate
 from harness.export.child.partition import sources_of
 from harness.export.child.samples import Sample
 from harness.export.estimates import Estimate, read_estimate
+from harness.export.failures import VelaFailed
+from harness.export.newest_vela import newest_vela
 from harness.export.request import CpuLowering, NpuOptions
 from harness.system.files import DiskError, disk_full
 
@@ -77,17 +79,13 @@ def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
     """The module as a graph, in the memory format of the example."""
     exported = torch.export.export(module, example, strict=False)
     graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
-    _remove_dropout(graph_module)
-    return graph_module
-
-
-def _remove_dropout(graph_module: torch.fx.GraphModule) -> None:
     dropouts = {torch.ops.aten.dropout.default, torch.ops.aten.dropout_.default}
     for node in list(graph_module.graph.nodes):
         if node.target in dropouts and not node.args[2]:
             node.replace_all_uses_with(node.args[0])
             graph_module.graph.erase_node(node)
     graph_module.recompile()
+    return graph_module
 
 
 def quantise(
@@ -244,7 +242,12 @@ def _recorded(
         with TemporaryDirectory() as folder:
             spec.dump_intermediate_artifacts_to(folder)
             spec.compiler_flags.append("--verbose-performance")
-            result = original(tosa, spec)
+            try:
+                result = original(tosa, spec)
+            except (Exception, SystemExit) as error:  # foreign code: any exception is possible
+                if disk_full(error):
+                    raise
+                raise _tried_with_newest(tosa, spec.compiler_flags) from error
             blob = stream_of(result)
             graphs[blob] = bytes(tosa)
             estimates[blob] = read_estimate(Path(folder) / "output", "out", options)
@@ -255,6 +258,17 @@ def _recorded(
         yield graphs, estimates
     finally:
         EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
+
+
+def _tried_with_newest(tosa: bytes, flags: Sequence[str]) -> VelaFailed:
+    try:
+        newest = newest_vela()
+        newest.compile(tosa, flags)
+    except InfraError:  # no index, or a sandbox
+        return VelaFailed("")
+    except ExportError as error:
+        return VelaFailed(error.message.splitlines()[0])
+    return VelaFailed(f"Vela {newest.version} compiles this graph", newest.version)
 
 
 def stream_of(compiled: VelaCompileResult | bytes) -> bytes:

@@ -1,13 +1,16 @@
-"""Which operators of a model an Ethos-U gets, and why the others stay on the CPU.
+"""Which operators of a model stay on the CPU, of which layer they are, and who left them there.
 
-The reasons are ExecuTorch's own: each check of its partitioner reports one for a node that it
-refuses (``WhyNoPartitionReporter``). ``_tag_module`` is where the partitioner hands a reporter to
-the checks (1.5.1); nothing else of it is used.
+For an Ethos-U the reasons are ExecuTorch's own: each check of its partitioner reports one for a
+node that it refuses (``WhyNoPartitionReporter``). ``_tag_module`` is where the partitioner hands a
+reporter to the checks (1.5.1); nothing else of it is used. For all targets the quantiser's
+annotations say whether it chose the operator, and the quantised model's operator in its place
+whether a decomposition made it.
 """
 
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +18,13 @@ from typing import Any
 
 import torch
 from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
-from executorch.exir import ExecutorchProgramManager
+from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 
 from harness.export.child.bounds import operator_name
-from harness.export.program import CpuOperator, Delegation
+from harness.export.failures import Culprit
+from harness.export.program import CpuOperator, Delegation, LeftBy, Origin
+from harness.export.request import LOWERINGS, ExportRequest
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _COMPILERS = {"torch", "torchao", "backends", "exir"}  # folders of torch's and ExecuTorch's files
@@ -101,8 +106,8 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         on_cpu = []
         for source, made in of_source.items():
             described = self._described(self._named.get(source, made[0]), reasons.get(source, ""))
-            near = {n for node in made for n in _neighbours(node) if _is_conversion(n)}
-            own, around = _numbers(made), _numbers(near)
+            near = {n for node in made for n in (*node.all_input_nodes, *node.users)}
+            own, around = _numbers(made), _numbers(filter(_is_conversion, near))
             on_cpu.append(replace(described, instructions=own, conversions=around))
         return Delegation(sum(each.on_npu for each in self._nodes), tuple(on_cpu))
 
@@ -187,5 +192,72 @@ def _is_conversion(node: torch.fx.Node) -> bool:
     return operator_name(node).startswith(_CONVERSIONS)
 
 
-def _neighbours(node: torch.fx.Node) -> list[torch.fx.Node]:
-    return [*node.all_input_nodes, *node.users]
+def origins_of(
+    edge: EdgeProgramManager,
+    quantised: torch.fx.GraphModule,
+    request: ExportRequest,
+    rules: dict[str, str],
+) -> dict[str, Origin]:
+    """Where the first call of each operator comes from that is not one of Cortex-M's own, by the
+    operator's name without overload."""
+    graph = edge.exported_program().graph
+    sources = sources_of(graph, quantised.graph)
+    made_from = {node.name: node for node in quantised.graph.nodes}
+    found: dict[str, Origin] = {}
+    for node in graph.nodes:
+        name = schema_name(node)
+        if name and name not in found and not name.startswith("cortex_m::"):
+            source = made_from.get(sources[node.name])
+            found[name] = _origin(node, name, source, request, rules.get(name, ""))
+    return found
+
+
+def _origin(
+    node: torch.fx.Node,
+    name: str,
+    source: torch.fx.Node | None,
+    request: ExportRequest,
+    rule: str,
+) -> Origin:
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    path, kind = stack[-1] if stack else ("", "")
+    layer = f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
+    file, line = place(node, request.home)
+    written = "" if source is None else schema_name(source)
+    made = written if written and _plain(written) != _plain(name) else ""
+    value = node.meta.get("val")
+    value = value[0] if isinstance(value, list | tuple) and value else value
+    dtype = getattr(value, "dtype", None)
+    if rule:
+        left_by = LeftBy.PARTITIONER
+    elif request.compile_target in LOWERINGS or dtype is None or not dtype.is_floating_point:
+        left_by = LeftBy.MODEL
+    elif source is not None and "quantization_annotation" in source.meta:
+        left_by = LeftBy.PASSES
+    else:
+        left_by = LeftBy.QUANTISER
+    return Origin(layer, file, line, str(dtype or "").removeprefix("torch."), left_by, made, rule)
+
+
+def _plain(name: str) -> str:
+    """A copy, a functional or an inner form of an operator is the same operator."""
+    return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
+
+
+def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
+    """The operator that the innermost interpreter or pass was working on when it raised, or one of
+    the exceptions that led to ``error``: they hold it as a variable of their functions."""
+    chain: list[BaseException] = [error]
+    while (before := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(before)
+    found = None
+    for each in reversed(chain):
+        for frame, _ in traceback.walk_tb(each.__traceback__):
+            nodes = [v for v in frame.f_locals.values() if isinstance(v, torch.fx.Node)]
+            found = next((n for n in nodes if n.op == "call_function"), found)
+        if found is not None:
+            break
+    if found is None:
+        return None
+    operator = schema_name(found).partition("::")[2]
+    return Culprit(operator, layer_of(found), *place(found, request.home))

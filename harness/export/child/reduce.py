@@ -10,8 +10,6 @@ Every remaining operator is needed for the wrong result. So two operators that a
 ``targets/npu/defects.yaml`` describes are no accident: it is a known defect of Vela.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -160,28 +158,22 @@ def npu_trial(compiled: Compile) -> Trial:
             return None
         if len(network.blob.inputs) != len(inputs):
             return None  # Vela drops inputs that no operator reads
-        return _compare(network, inputs, expected)
+        if len(network.blob.outputs) != len(expected):
+            return WrongResult.MISSING
+        try:
+            outputs, _ = network.run([value.tobytes() for value in inputs])
+        except Unwritten:
+            return WrongResult.UNWRITTEN
+        except AccessError:
+            return WrongResult.OUTSIDE
+        except Unsupported:
+            return WrongResult.UNVERIFIED
+        except EthosUError:
+            return None
+        same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
+        return None if same else WrongResult.VALUES
 
     return run
-
-
-def _compare(
-    network: Network, inputs: Sequence[Array], expected: Sequence[Array]
-) -> WrongResult | None:
-    if len(network.blob.outputs) != len(expected):
-        return WrongResult.MISSING
-    try:
-        outputs, _ = network.run([value.tobytes() for value in inputs])
-    except Unwritten:
-        return WrongResult.UNWRITTEN
-    except AccessError:
-        return WrongResult.OUTSIDE
-    except Unsupported:
-        return WrongResult.UNVERIFIED
-    except EthosUError:
-        return None
-    same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
-    return None if same else WrongResult.VALUES
 
 
 def known_vela_defect(graph: Graph, product: str, macs: int, trouble: WrongResult) -> str:

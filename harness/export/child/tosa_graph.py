@@ -3,8 +3,6 @@
 The tables are those of ``tosa.fbs``; its generated reader comes with tosa-tools 2026.5.0.
 """
 
-from __future__ import annotations
-
 import importlib
 import struct
 from collections.abc import Collection, Mapping, Sequence

@@ -16,8 +16,6 @@ A partner may be another operator's value, as of a second ReLU. If the program's
 operator differs, it is tried in the same way if a later value has no partner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product

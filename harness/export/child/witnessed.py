@@ -4,8 +4,6 @@ What is told about a difference was tried: the stages of the lowering are run on
 name the first whose result differs, and a setting is advised if the model lowered with it agrees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import torch

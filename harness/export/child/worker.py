@@ -18,10 +18,15 @@ from executorch.exir import EdgeProgramManager
 from harness.config.models import Layout, Quantization
 from harness.core.errors import HarnessError
 from harness.export.child import lower
-from harness.export.child.accuracy import measured
-from harness.export.child.agreement import CrossCheck, agreements
+from harness.export.child.accuracy import CrossCheck, agreements, measured
 from harness.export.child.by_design import Kernels
-from harness.export.child.expected_outputs import ProgramRun, delegates, run_eagerly, run_program
+from harness.export.child.expected_outputs import (
+    ProgramRun,
+    delegates,
+    run_eagerly,
+    run_program,
+    run_with_runtime,
+)
 from harness.export.child.exported import (
     Compared,
     LoweredModel,
@@ -29,9 +34,7 @@ from harness.export.child.exported import (
     serialise,
     write_program,
 )
-from harness.export.child.origins import culprit_of, origins_of
-from harness.export.child.own_runtime import run_with_runtime
-from harness.export.child.partition import Lines, ReportingPartitioner
+from harness.export.child.partition import Lines, ReportingPartitioner, culprit_of, origins_of
 from harness.export.child.samples import (
     Sample,
     channels_last,

@@ -1,7 +1,5 @@
 """Tries a fix before it is told: the failing link again in a scratch folder, with one change."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -1,8 +1,6 @@
 """A build log as plain lines: without colours, carriage returns and the prefixes of wrappers; GNU
 ld's main messages of other languages in English."""
 
-from __future__ import annotations
-
 import os
 import re
 from array import array
@@ -17,25 +15,9 @@ from typing import NamedTuple, overload
 from harness.config.schema import Data
 from harness.core.errors import UsageError
 from harness.core.safe_text import without_controls
+from harness.core.tables import read_table
 from harness.link.facts import read_facts
 
-_PREFIXES = re.compile(
-    r"""^(?:
-      \s*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s   # CI time stamps
-    | \s*\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?\s                                  # 12:34:56
-    | \#\d+\s+\d+\.\d+\s                                                     # docker buildkit
-    | \s*\|(?:\s|$)                                                          # bitbake, kas
-    | \[(?![\s\d]|[Ww]arn|WARN)[\w .:/-]+\]\s                                # VS Code, Jenkins
-    | (?:INFO|DEBUG|ERROR|WARNING)\s+-\s                                     # twister
-    | (?:Errors|Output):\s(?=\D)                                             # mbed
-    | >\s                                                                    # quoted in an issue
-    | \s*=\snote:\s                                                          # cargo
-    | note:\s(?=\S*\bld(?:\.\w+)?:\s)                                        # cargo, old
-    | E:\s(?=\S)                                                             # kas, Android
-    | `\s*(?=[^`']+`?$)                                                      # pasted as Markdown
-    )+""",
-    re.VERBOSE,
-)
 # Emphasis of somebody who pasted a log into Markdown; not the stars of `f(char**)`.
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])|(?<=[\w.)])\*\*(?=[\s:]|$)")
 # Parallel jobs may write without an end of line: another message begins behind this one.
@@ -163,11 +145,16 @@ def _cleaned(raw_lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             if "undefined reference" in plain:
                 plain = _GLUED.sub(r"\g<message>\r\g<next>", plain)
             for piece in plain.split("\r"):
-                clean = _PREFIXES.sub("", piece).rstrip()
+                clean = _prefixes().sub("", piece).rstrip()
                 if "**" in clean:
                     clean = _BOLD.sub("", clean)
                 if clean:
                     yield number, _english(clean)
+
+
+@cache
+def _prefixes() -> re.Pattern[str]:
+    return re.compile(f"^(?:{'|'.join(read_table(__file__)['prefixes'])})+")
 
 
 @dataclass(frozen=True)

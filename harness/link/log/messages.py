@@ -6,8 +6,6 @@ An error of a linker that no rule explains is UNKNOWN, with its text: by the las
 the sign ``complaint`` for linkers that print only their name in front.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,13 +106,9 @@ def parse_place(text: str) -> CodePlace:
     source = _SOURCE.search(rest)
     return CodePlace(
         object=file["object"].strip() if file else None,
-        function=_unquoted(function["function"]) if function else None,
+        function=function["function"].strip("`'‘’ ") if function else None,
         source=source["source"].strip() if source else None,
         line=int(source["line"]) if source and source["line"] else None,
         section=section["section"] if section else None,
         offset=int(section["offset"], 16) if section else None,
     )
-
-
-def _unquoted(name: str) -> str:
-    return name.strip("`'‘’ ")

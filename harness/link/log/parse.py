@@ -1,8 +1,6 @@
 """From a log to link failures: the rule for each line, the details on the lines around it, and
 which messages are about one thing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -116,15 +114,7 @@ class _Reader:
                 return
             line = Line(line.number, header["rest"].strip())
         warning = _WARNING.search(line.text) is not None
-        text = self._unwrapped(index, line)
-        for rule in messages.rules():
-            if (rule.warns or not warning) and (match := rule.search(text)):
-                kept = self.warnings if warning else self.failures
-                kept.append(self._failure(rule, match, index, line))
-                return
-
-    def _unwrapped(self, index: int, line: Line) -> str:
-        """A message that somebody wrapped: what precedes and follows it on other lines."""
+        # A message that somebody wrapped: what precedes and follows it on other lines.
         text = line.text
         if text.startswith("undefined reference") and index:
             before = self.lines[index - 1].text
@@ -140,7 +130,11 @@ class _Reader:
                 text = gap.join([text, *(map(str.strip, following) if gap else following)])
         if "multiple definition of" in text and ";" in text:
             text = self._join_until_first_defined(index, text)
-        return text
+        for rule in messages.rules():
+            if (rule.warns or not warning) and (match := rule.search(text)):
+                kept = self.warnings if warning else self.failures
+                kept.append(self._failure(rule, match, index, line))
+                return
 
     def _join_until_first_defined(self, index: int, text: str) -> str:
         """``multiple definition of `x'; a.o:(.bss+0x0): first defined here`` over several lines."""

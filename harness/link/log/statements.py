@@ -1,8 +1,6 @@
 """A build log as statements: a block of CMake's, a paragraph of Kconfig's or a Python traceback in
 one line, everything else line by line; errors of other compilers in GCC's words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,39 +60,30 @@ def statements_of(lines: Lines, words: Iterable[str] = ()) -> Iterator[Statement
         if index < end:  # of the one before
             continue
         if header := _CMAKE.match(line.text):
-            end = _end_of_block(lines, index, header["indent"])
+            # ``indent``: of the whole block, if a nested build prints it.
+            indent = header["indent"]
+            inside = tuple(f"{indent}{mark}" for mark in (" ", "\t", "Call Stack"))
+            end = index + 1
+            while end < len(lines) and lines[end].text.startswith(inside):
+                end += 1
             yield _cmake(lines[index:end], header)
             continue
         end = index + 1
         if line.text.startswith("Traceback ("):
             end = _end_of_traceback(lines, index)
         elif _PARAGRAPH.match(line.text):
-            end = _end_of_paragraph(lines, index)
+            # The index of the next empty line or message.
+            end = index + 1
+            while (
+                end < len(lines)
+                and lines[end].number == lines[end - 1].number + 1
+                and not _PARAGRAPH.match(lines[end].text)
+                and not _CMAKE.match(lines[end].text)
+                and not lines[end].text.startswith("-- ")
+            ):
+                end += 1
         block = [line] if end == index + 1 else lines[index:end]
         yield Statement(line.number, _as_gcc(joined(block)))
-
-
-def _end_of_block(lines: Sequence[Line], start: int, indent: str) -> int:
-    """``indent``: of the whole block, if a nested build prints it."""
-    inside = tuple(f"{indent}{mark}" for mark in (" ", "\t", "Call Stack"))
-    end = start + 1
-    while end < len(lines) and lines[end].text.startswith(inside):
-        end += 1
-    return end
-
-
-def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
-    """The index of the next empty line or message."""
-    end = start + 1
-    while (
-        end < len(lines)
-        and lines[end].number == lines[end - 1].number + 1
-        and not _PARAGRAPH.match(lines[end].text)
-        and not _CMAKE.match(lines[end].text)
-        and not lines[end].text.startswith("-- ")
-    ):
-        end += 1
-    return end
 
 
 def _end_of_traceback(lines: Sequence[Line], start: int) -> int:

@@ -4,36 +4,19 @@ A row is one run of one case in one night. It is written once and never changed.
 row in a night, or two: only INFRA is tried again, and both tries are kept.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from harness.core.judgement import Blame, Cause
+from harness.core.tables import read_table
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import OutputAccuracy, Witnessed
 
 SCHEMA = 2
 MOST_ATTEMPTS = 2
 NOT_OF_PRODUCT = ("host", "harness")  # where it ran and who judged it
-# What a result depends on, in the order in which it is told; the versions of what exported it come
-# after the exporter.
-INPUT_NAMES = {
-    "model": "model file",
-    "target": "target file",
-    "sources": "firmware sources",
-    "toolchain": "toolchain",
-    "simulator": "simulator",
-    "reference": "reference and budgets",
-    "exporter": "exporter",
-    "program": "program (.pte)",
-    "firmware": "firmware (ELF)",
-    "repository": "repository",
-    "harness": "harness",
-    "host": "host",
-}
 _MADE = ("program", "firmware")  # of the other inputs
 _NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
 MALFORMED = "malformed "  # in front of a target file's digest
@@ -83,7 +66,7 @@ class Difference:
 
     @property
     def name(self) -> str:
-        return INPUT_NAMES.get(self.what, self.what)
+        return str(read_table(__file__)["inputs"].get(self.what, self.what))
 
 
 @dataclass(frozen=True)
@@ -195,7 +178,7 @@ class Row:
 
     @property
     def inputs(self) -> dict[str, str]:
-        """What the result depends on, by the words of ``INPUT_NAMES`` and names of packages; ""
+        """What the result depends on, by the words of ``model.yaml`` and names of packages; ""
         for what the run did not get to know."""
         own = {"model": self.model_source, "repository": self.origin.revision}
         return own | self.versions | vars(self.identity)
@@ -269,14 +252,14 @@ def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
     known: dict[str, str] = {}
     for before in earlier:
         known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}
-    names = list(INPUT_NAMES)
+    names = list(read_table(__file__)["inputs"])
     differing = (
         Difference(name, known[name], value)
         for name, value in row.inputs.items()
         if value and known.get(name, value) != value
     )
     place = names.index("exporter")
-    return sorted(differing, key=lambda d: names.index(d.what) if d.what in INPUT_NAMES else place)
+    return sorted(differing, key=lambda d: names.index(d.what) if d.what in names else place)
 
 
 def causes(changed: Sequence[Difference]) -> list[Difference]:

@@ -5,8 +5,6 @@ et al., 2005). A value of one night that the next ones do not have is no step; o
 nobody knows yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,5 +1,6 @@
 // Products of matrices, and distances between rows. Sums go in order, in the element type.
 #include <cmath>
+#include <utility>
 
 #include "kernels/operator.h"
 #include "kernels/portable/arithmetic.h"
@@ -13,7 +14,8 @@ namespace {
 /// Floats, multiplied and added as they lie in memory.
 struct Floats {
   using T = float;
-  T get(const Tensor& t, size_t i) const { return t.as<float>()[i]; }
+  static constexpr size_t kColumns = 4;  // sums at a time, as many as registers hold
+  T get(const uint8_t* data, size_t i) const { return reinterpret_cast<const float*>(data)[i]; }
   void put(Tensor& t, size_t i, T value) const { t.as<float>()[i] = value; }
   T of(const Number& number) const { return number.as<float>(); }
   T times_plus(T a, T b, T c) const { return c + a * b; }
@@ -22,13 +24,14 @@ struct Floats {
 /// Integers of any type. They wrap when they are stored: no step before has to.
 struct Wholes {
   using T = int64_t;
+  static constexpr size_t kColumns = 1;
   size_t size;
   Reader<T> read;
   Writer<T> write;
 
   explicit Wholes(ScalarType type)
       : size(element_size(type)), read(reader_of<T>(type)), write(writer_of<T>(type)) {}
-  T get(const Tensor& t, size_t i) const { return read(t.data + i * size); }
+  T get(const uint8_t* data, size_t i) const { return read(data + i * size); }
   void put(Tensor& t, size_t i, T value) const { write(t.data + i * size, value); }
   T of(const Number& number) const { return number.as<T>(); }
   T times_plus(T a, T b, T c) const { return Plus()(Times()(a, b), c); }
@@ -38,13 +41,14 @@ struct Wholes {
 /// in a double, and a sum that is rounded to a double and then to a float is that of floats.
 struct Reals {
   using T = double;
+  static constexpr size_t kColumns = 1;
   size_t size;
   Reader<T> read;
   Writer<T> write;
 
   explicit Reals(ScalarType type)
       : size(element_size(type)), read(reader_of<T>(type)), write(writer_of<T>(type)) {}
-  T get(const Tensor& t, size_t i) const { return read(t.data + i * size); }
+  T get(const uint8_t* data, size_t i) const { return read(data + i * size); }
   void put(Tensor& t, size_t i, T value) const { write(t.data + i * size, value); }
   T of(const Number& number) const { return kept(number.as<T>()); }
   T times_plus(T a, T b, T c) const { return kept(c + kept(a * b)); }
@@ -69,21 +73,48 @@ void in_arithmetic_of(ScalarType type, F f) {
   }
 }
 
-/// rows x inner times inner x columns. `next` and `across`: the steps of the second matrix.
-struct Product {
-  size_t rows, inner, columns, next, across;
+/// How the second matrix lies: as it is read, or with its columns as rows.
+enum class Second { Plain, Transposed };
 
-  /// The product's element i of the matrices that start at the elements `first` and `second`.
-  template <typename Arithmetic>
-  typename Arithmetic::T at(const Arithmetic& in, const Tensor& a, size_t first, const Tensor& b,
-                            size_t second, size_t i) const {
-    typename Arithmetic::T sum{};
-    first += i / columns * inner;
-    second += i % columns * across;
-    for (size_t k = 0; k < inner; ++k) {
-      sum = in.times_plus(in.get(a, first + k), in.get(b, second + k * next), sum);
+/// rows x inner times inner x columns, of matrices that start at an element of their tensors.
+template <Second kSecond>
+struct Product {
+  size_t rows, inner, columns;
+
+  /// Calls put(i, sum) for each element i of the product.
+  template <typename Arithmetic, typename Put>
+  void each(const Arithmetic& in, const Tensor& a, size_t first, const Tensor& b, size_t second,
+            Put put) const {
+    constexpr size_t kAtOnce = Arithmetic::kColumns;
+    for (size_t row = 0, i = 0; row < rows; ++row, first += inner) {
+      size_t column = 0;
+      for (; column + kAtOnce <= columns; column += kAtOnce, i += kAtOnce) {
+        sums(in, a, first, b, second + column * across(), i, put,
+             std::make_index_sequence<kAtOnce>());
+      }
+      for (; column < columns; ++column, ++i) {
+        sums(in, a, first, b, second + column * across(), i, put, std::index_sequence<0>());
+      }
     }
-    return sum;
+  }
+
+ private:
+  static constexpr bool kPlain = kSecond == Second::Plain;
+  size_t across() const { return kPlain ? 1 : inner; }
+  size_t next() const { return kPlain ? columns : 1; }
+
+  /// Neighbouring columns of one row. Each sum is in the order of `inner`.
+  template <typename Arithmetic, typename Put, size_t... kAt>
+  void sums(const Arithmetic& in, const Tensor& a, size_t first, const Tensor& b, size_t second,
+            size_t i, Put put, std::index_sequence<kAt...>) const {
+    typename Arithmetic::T sum[sizeof...(kAt)] = {};
+    const uint8_t *left = a.data, *right = b.data;
+    const size_t column[] = {second + kAt * across()...};
+    for (size_t k = 0; k < inner; ++k) {
+      const auto value = in.get(left, first + k);
+      ((sum[kAt] = in.times_plus(value, in.get(right, column[kAt] + k * next()), sum[kAt])), ...);
+    }
+    (put(i + kAt, sum[kAt]), ...);
   }
 };
 
@@ -159,9 +190,9 @@ Error portable_mm(KernelContext& ctx, Args args) {
   HIL_TRY(give_shape(ctx, out, shape_of(self.sizes[0], mat2.sizes[1])));
   HIL_TRY(require_same_order(ctx, {&self, &mat2, &out}));
   HIL_TRY(require_plain(ctx, self));
-  const Product product{size_of(self, 0), size_of(self, 1), size_of(mat2, 1), size_of(mat2, 1), 1};
+  const Product<Second::Plain> product{size_of(self, 0), size_of(self, 1), size_of(mat2, 1)};
   in_arithmetic_of(self.type, [&](const auto& in) {
-    for (size_t i = 0; i < out.numel; ++i) in.put(out, i, product.at(in, self, 0, mat2, 0, i));
+    product.each(in, self, 0, mat2, 0, [&](size_t i, auto sum) { in.put(out, i, sum); });
   });
   return Error::Ok;
 }
@@ -185,12 +216,14 @@ Error portable_bmm(KernelContext& ctx, Args args) {
   Shape shape = Shape::of(self);
   shape.sizes[2] = mat2.sizes[2];
   HIL_TRY(give_shape(ctx, out, shape));
-  const Product product{size_of(self, 1), size_of(self, 2), size_of(mat2, 2), size_of(mat2, 2), 1};
+  const Product<Second::Plain> product{size_of(self, 1), size_of(self, 2), size_of(mat2, 2)};
   in_arithmetic_of(self.type, [&](const auto& in) {
-    for (size_t i = 0; i < out.numel; ++i) {
-      const size_t batch = i / (product.rows * product.columns);
+    for (size_t batch = 0; batch < size_of(self, 0); ++batch) {
+      const size_t first = batch * product.rows * product.inner;
       const size_t second = batch * product.inner * product.columns;
-      in.put(out, i, product.at(in, self, 0, mat2, second, i));
+      const size_t target = batch * product.rows * product.columns;
+      product.each(in, self, first, mat2, second,
+                   [&](size_t i, auto sum) { in.put(out, target + i, sum); });
     }
   });
   return Error::Ok;
@@ -215,19 +248,18 @@ Error portable_addmm(KernelContext& ctx, Args args) {
   HIL_REQUIRE(broadcasts_to(self, Shape::of(out)), "self does not broadcast to the product");
   HIL_TRY(require_same_order(ctx, {&self, &mat1, &mat2, &out}));
   HIL_TRY(require_plain(ctx, self));
-  const Product product{size_of(mat1, 0), size_of(mat1, 1), size_of(mat2, 1), size_of(mat2, 1), 1};
+  const Product<Second::Plain> product{size_of(mat1, 0), size_of(mat1, 1), size_of(mat2, 1)};
   const bool by_row = self.rank == 2 && self.sizes[0] != 1;
   const bool by_column = self.rank != 0 && self.sizes[self.rank - 1] != 1;
   in_arithmetic_of(self.type, [&](const auto& in) {
     const auto scale = in.of(alpha), share = in.of(beta);
-    for (size_t i = 0; i < out.numel; ++i) {
+    product.each(in, mat1, 0, mat2, 0, [&](size_t i, auto sum) {
       const size_t row = i / product.columns, column = i % product.columns;
       const size_t place = (by_row ? row * (by_column ? product.columns : 1) : 0) +
                            (by_column ? column : 0);
-      const auto sum = product.at(in, mat1, 0, mat2, 0, i);
       const auto scaled = in.times_plus(sum, scale, 0);
-      in.put(out, i, in.times_plus(in.get(self, place), share, scaled));
-    }
+      in.put(out, i, in.times_plus(in.get(self.data, place), share, scaled));
+    });
   });
   return Error::Ok;
 }
@@ -253,12 +285,13 @@ Error portable_linear(KernelContext& ctx, Args args) {
   const size_t columns = size_of(weight, 0), inner = size_of(weight, 1);
   HIL_REQUIRE(bias == nullptr || (bias->rank == 1 && size_of(*bias, 0) == columns),
               "bias is not a vector of the outputs");
-  const Product product{input.numel / (inner == 0 ? 1 : inner), inner, columns, 1, inner};
+  const size_t rows = columns == 0 ? 0 : out.numel / columns;
+  const Product<Second::Transposed> product{rows, inner, columns};
   in_arithmetic_of(input.type, [&](const auto& in) {
-    for (size_t i = 0; i < out.numel; ++i) {
-      const auto sum = product.at(in, input, 0, weight, 0, i);
-      in.put(out, i, bias == nullptr ? sum : in.times_plus(sum, 1, in.get(*bias, i % columns)));
-    }
+    product.each(in, input, 0, weight, 0, [&](size_t i, auto sum) {
+      in.put(out, i,
+             bias == nullptr ? sum : in.times_plus(sum, 1, in.get(bias->data, i % columns)));
+    });
   });
   return Error::Ok;
 }

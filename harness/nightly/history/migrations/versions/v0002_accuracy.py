@@ -1,7 +1,5 @@
 """Adds the accuracy. Rows of before have none."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
