@@ -54,6 +54,7 @@ class FakeFirmware:
     elf_sha256: str = ""
     sources: str = ""
     root: Path | None = None
+    program: str = ""
     notes: tuple[str, ...] = ()
     options: dict[str, str] = field(default_factory=dict)
 

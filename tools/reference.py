@@ -240,46 +240,105 @@ _MARKERS = """
 
 
 def _json() -> str:
-    fields = ((f"`hil {verb}`", ", ".join(map(_code, names))) for verb, names in _JSON_FIELDS)
+    fields = (
+        (f"`hil {verb}`", ", ".join(map(_field, names))) for verb, names in JSON_FIELDS.items()
+    )
     return "\n".join((_JSON, *_table(("verb", "fields"), fields)))
+
+
+def _field(name: str) -> str:
+    return f"the fields of `hil {name[3:]}`" if name.startswith("as ") else _code(name)
 
 
 _JSON = f"""# JSON
 
-The `--json` of a verb is one object with `version`, which is {JSON_VERSION}. Within a version a
-field keeps its name, type and meaning; fields may be added. `hil run` prints the fields of the
-case that speaks for all, the first that did not pass, and all of them in `cases`.
+`hil VERB --json` prints one object with `version`, which is {JSON_VERSION}. Within a version a
+field keeps its name, type and meaning; a later release may add fields. `hil run` prints the fields
+of the first case that did not pass (or of the first case), and all cases in `cases`. A field that
+does not apply is null or absent.
 
-`cause` has `kind`, `text`, `line` and `facts`. A verb that comes to no answer prints `verdict`,
-`cause`, `hint`, `metrics` and `run_dir`. The exit status says the rest:
-[Verdicts and causes](verdicts.md).
+`cause` has `kind`, `text`, `line` and `facts`. A verb that ends in an error prints `verdict`,
+`cause`, `hint`, `metrics` and `run_dir`. [Verdicts and causes](verdicts.md) has the exit status.
 """
 _CASE_FIELDS = (
-    *("case", "verdict", "verdict_text", "cause", "notes", "metrics", "worst_lsb"),
-    *("tolerance_lsb", "firmware", "exporter", "simulator", "differences", "oracles"),
-    *("accuracy", "witness", "run_dir"),
+    *("case", "firmware", "exporter", "verdict", "verdict_text", "tolerance_lsb", "cause", "notes"),
+    *("metrics", "worst_lsb", "by_design", "differential", "reproducible", "not_reproducible"),
+    *("input_sets", "simulator", "differences", "oracles", "accuracy", "witness", "npu_cost"),
+    *("profile", "on_cpu", "run_dir"),
 )
 _LOG_FIELDS = (
     *("log", "verdict", "cause", "notes", "unknown", "lines", "progress", "metrics", "pmu"),
     *("bundle_passes", "outputs", "stop", "versions"),
 )
-_JSON_FIELDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("run", (*_CASE_FIELDS, "cases")),
-    ("judge RUN_DIR", _CASE_FIELDS),
-    ("judge LOG", _LOG_FIELDS),
-    ("gate", ("failed", "gates")),
-    (
-        "size FILE",
-        ("file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes", "memory_plan"),
+_SIZE_FIELDS = ("file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes")
+# By verb; "as VERB" stands for the fields of that row.
+JSON_FIELDS: dict[str, tuple[str, ...]] = {
+    "run": ("as judge RUN_DIR", "cases"),
+    "exec": ("firmware", "run_dir", "outputs", "metrics", "verdict", "cause", "runs"),
+    "why": ("as judge RUN_DIR", "time", "meaning", "do", "console"),
+    "judge RUN_DIR": _CASE_FIELDS,
+    "judge LOG": _LOG_FIELDS,
+    "accept": ("as judge RUN_DIR", "reference", "program_change", "diff", "written"),
+    "bundle": ("bundle", "format", "run", "made_by", "files", "naming"),
+    "replay": ("as judge RUN_DIR", "same", "there", "differing", "simulator_versions"),
+    "bisect": ("case", "first_bad", "candidates", "trials"),
+    "fvp check": ("file", "format", "fvps"),
+    "npu run": ("outputs", "npu", "operations", "macs", "moved", "memory"),
+    "npu disasm": ("npu", "lines"),
+    "npu stats": ("delegates", "estimates"),
+    "npu reduce": ("reduced",),
+    "size FILE": (*_SIZE_FIELDS, "memory_plan"),
+    "size OLD NEW": ("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why"),
+    "gate": ("failed", "gates", "left_over"),
+    "link explain": (
+        *("source", "failures", "command", "linked", "stopped", "unfinished", "image", "failed"),
+        *("output", "objects_read"),
     ),
-    ("size OLD NEW", ("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why")),
-    ("link explain", ("source", "failed", "linked", "stopped", "output", "failures")),
-    ("nightly run", ("night", "cases")),
-    ("nightly page", ("page", "night", "counts", "groups")),
-    ("history CASE", ("case", "runs", "first_bad", "last_good", "differences", "figures")),
-    ("history", ("flaky",)),
-    ("doctor", ("tools", "zephyr", "missing", "state")),
-)
+    "link reduce": (
+        "directory",
+        "failure",
+        "objects",
+        "stubs",
+        "inputs_before",
+        "words",
+        "message",
+    ),
+    "link check": ("programs", "overridable", "findings"),
+    "nightly run": (
+        *("night", "suite", "origin", "before", "began", "verdict", "counts", "excluded"),
+        *("groups", "cases", "bundles"),
+    ),
+    "nightly merge": ("as nightly run", "missing_shards", "doubled_cases"),
+    "nightly page": ("as nightly run", "page"),
+    "history": ("flaky",),
+    "history CASE": (
+        *("case", "runs", "first_bad", "last_good", "fixed", "bad_runs", "unsure"),
+        *("differences", "figures", "next"),
+    ),
+    "history copy": ("nights", "rows", "known"),
+    "suite NAME": (
+        *("suite", "simulator", "elf", "tests", "seconds", "log", "complaints", "note"),
+        *("firmware", "exporter", "summary", "on_target", "simulated_again", "not_repeated"),
+        *("bit_exact", "operators_missing"),
+    ),
+    "suite executorch-ci": ("jobs", "aside", "differences"),
+    "standin install": ("commands",),
+    "init": ("written",),
+    "zephyr init": (
+        *("workspace", "zephyr", "manifest", "downloads", "megabytes", "commands", "activate"),
+        "done",
+    ),
+    "targets": ("targets",),
+    "models": ("models", "unavailable"),
+    "doctor": ("tools", "zephyr", "targets", "boards", "missing", "state"),
+    "prune": ("dry_run", "bounds", "bytes", "gone", "kept", "left", "undeleted", "nights"),
+}
+
+
+def json_fields(verb: str) -> set[str]:
+    """All fields of a row of ``JSON_FIELDS``."""
+    first, *others = JSON_FIELDS[verb]
+    return {*others, *(json_fields(first[3:]) if first.startswith("as ") else {first})}
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -156,8 +156,8 @@ def history() -> None:
     show_default=True,
     help="How many of the newest: runs of a case, or nights that are searched for flaky cases.",
 )
-@click.option("--suite", metavar="NAME", help="Of this suite (default: of the case's last run).")
-@click.option("--branch", metavar="NAME", help="Of this branch (default: of the case's last run).")
+@click.option("--suite", metavar="NAME", help="Show this suite (default: the last run's).")
+@click.option("--branch", metavar="NAME", help="Show this branch (default: the last run's).")
 @click.option(
     "--cause",
     metavar="WORDS",
@@ -217,7 +217,7 @@ def _flaky(nights: int, url: str | None) -> Answer:
 @click.option("--night", metavar="ID", help="That night alone.")
 @verb
 def copy_(source: str | None, destination: str | None, night: str | None) -> Answer:
-    """Add the nights of one history to another. What that has already stays as it is.
+    """Add the nights of one history to another, and keep the nights that it has.
 
     One of --from and --to may be left out: it is then $HIL_HISTORY, or history.db in the state
     directory. A history is a database's URL or a SQLite file, which `hil nightly merge` reads.
@@ -244,5 +244,5 @@ def copy_(source: str | None, destination: str | None, night: str | None) -> Ans
 
 
 def _url(text: str | None) -> str | None:
-    """Of a database; None: the default one."""
+    """A database's URL; None: the default one."""
     return text if text is None or "://" in text else f"sqlite:///{Path(text).absolute()}"

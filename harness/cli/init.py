@@ -44,7 +44,7 @@ _NEXT_OF_ZEPHYR = (("hil run my-zephyr models/tiny.py", "in app, with the Zephyr
 
 @click.command()
 @click.argument("folder", type=PATH, default=Path(), metavar="[DIR]")
-@click.option("--zephyr", "zephyr_", is_flag=True, help="With an application of Zephyr as well.")
+@click.option("--zephyr", "zephyr_", is_flag=True, help="Add an application for Zephyr.")
 @verb
 def init(folder: Path, zephyr_: bool) -> Answer:
     """Make a working example in DIR (default: here): settings, a target, a model, a test.
@@ -118,7 +118,7 @@ def zephyr() -> None:
     "--url",
     default=UPSTREAM,
     show_default=True,
-    help="Another remote, for Zephyr and for its modules: what stands before their names.",
+    help="Another remote for Zephyr and its modules: the part before their names.",
 )
 @click.option(
     "--packages/--no-packages",
@@ -130,7 +130,7 @@ def zephyr() -> None:
 def init_(folder: Path, version: str, url: str, packages: bool, dry_run: bool) -> Answer:
     """Make a west workspace in DIR with Zephyr and the four modules that our targets need.
 
-    Only files, no history. What there is of an earlier attempt is kept: the same command goes on.
+    Only files, no history. The same command continues an earlier attempt.
     """
     plan = plan_init(folder, version, url, packages=packages, dry_run=dry_run)
     _print_plan(plan)

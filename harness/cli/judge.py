@@ -44,7 +44,7 @@ from harness.sim.run_files import CONSOLE
 @click.option(
     "--prefix",
     metavar="REGEX",
-    help="What stands before every line of a LOG, where it is not learned by itself.",
+    help="The prefix of every line of a LOG, if hil does not learn it by itself.",
 )
 @click.option("--strict", is_flag=True, help="A LOG whose outputs nobody compared fails (exit 1).")
 @click.option("--verbose", is_flag=True, help="Also list what no LOG can tell.")
@@ -85,7 +85,7 @@ def judge_(
 @click.option(
     "--truth",
     is_flag=True,
-    help="Make these outputs what every firmware has to give, in place of the oracle's.",
+    help="Make these outputs what every firmware has to give, instead of the oracle's.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 @limit_factor_option
@@ -107,8 +107,8 @@ def accept(
     not match is refused, and so is a figure over its hard limit. TARGET/runner is the firmware
     of a target: only built and measured.
 
-    With --firmware executorch the reference is what the checkout's own runner gives, in a file of
-    its own, which only its runs are held against; with --truth every firmware's are.
+    --firmware executorch writes the results of the checkout's own runner into a separate file, for
+    its own runs only. --truth makes them the reference of every firmware.
 
     \b
     Examples:

@@ -33,10 +33,10 @@ def link() -> None:
 def explain_(log_or_build: Path, firmware: FirmwareChoice) -> Answer:
     """Explain why a link failed and how to fix it, from a log or a build directory.
 
-    Reads GNU ld, lld, armlink and IAR's ilink; of other linkers the error lines. The objects are
-    read too, where they still exist. A build directory is asked first what it still has to do.
-    Exits with 0 when the final link succeeded and the build ended, else with 1: an empty log
-    proves nothing, and one that is cut is `unfinished`. TARGET/runner is the build tree of a
+    Reads GNU ld, lld, armlink and IAR's ilink, and the error lines of other linkers. The objects
+    are read too, where they still exist. For a build directory, the build tool first lists the
+    open steps. Exits with 0 when the final link succeeded and the build ended, else with 1: an
+    empty log proves nothing, and a cut log is `unfinished`. TARGET/runner is the build tree of a
     target's firmware.
 
     \b

@@ -37,7 +37,6 @@ _SECTIONS = {
         "bundle": Verb("reproduce", "bundle", "pack a run into one file, to run it elsewhere"),
         "replay": Verb("reproduce", "replay", "run a bundle again and compare"),
         "bisect": Verb("reproduce", "bisect", "find the commit of ExecuTorch that broke a case"),
-        "fvp": Verb("fvp", "fvp", "check the FVPs that are installed, and write one file"),
         "npu": Verb("npu", "npu", "run, list and reduce Ethos-U command streams"),
     },
     "Sizes": {
@@ -58,7 +57,7 @@ _SECTIONS = {
         "zephyr": Verb("init", "zephyr", "make a Zephyr workspace for the zephyr-* targets"),
         "targets": Verb("tools", "targets", "list the targets, or all that is known of one"),
         "models": Verb("tools", "models", "list the models that come with the harness"),
-        "fvp": Verb("fvp", "fvp", "try the FVPs that are installed here"),
+        "fvp": Verb("fvp", "fvp", "check the installed FVPs, and write one file to send"),
         "doctor": Verb("tools", "doctor", "show what can run here, and how to get what is missing"),
         "prune": Verb("tools", "prune", "make .hil smaller"),
     },

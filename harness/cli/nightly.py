@@ -183,7 +183,7 @@ class NightOptions:
 @click.option(
     "--firmware",
     type=click.Choice(firmware_words()),
-    help="Whose firmware, without a SUITE, which says so itself (default: bundled).",
+    help="The firmware to test, if there is no SUITE to say it (default: bundled).",
 )
 @executorch_option
 @part_option
@@ -378,7 +378,7 @@ def merge_(
     type=FOLDER,
     metavar="DIR",
     help="Write DIR/index.html, a table of the last 30 nights that the night is compared with, "
-    "every case in each of them, and the page of the night beside it. Its links lead to the pages "
+    "every case in each of them, and the page of the night next to it. Its links lead to the pages "
     "that are in DIR: keep DIR, and publish it as it is, with GitHub Pages or any server of files.",
 )
 @click.option(
@@ -403,8 +403,8 @@ def page_(
     """Write a night as one HTML page: what broke, since when, what changed, how to see it.
 
     NIGHT is an id (default: the newest). The page needs no network and no other file, so that it
-    can be opened from a disk or kept as an artefact of CI. In GitHub Actions it is told in the
-    step's summary and as annotations, too.
+    can be opened from a disk or kept as an artefact of CI. GitHub Actions also gets
+    a summary of the step and annotations.
 
     \b
     Examples:

@@ -70,7 +70,7 @@ simulator_option = click.option(
     default=AUTO,
     show_default=True,
     help="One of the target's simulators; auto takes an installed FVP first. Two, as board+qemu, "
-    "are compared: which outputs differ, and where they first part (`hil run`).",
+    "are compared: which outputs differ, and at which operator first (`hil run`).",
 )
 executorch_option = click.option(
     "--executorch",
@@ -92,8 +92,8 @@ _firmware_option = click.option(
     "--firmware",
     "word",
     type=click.Choice(firmware_words()),
-    help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
-    "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
+    help="The firmware to test (default: bundled; executorch with --executorch). wheel: the "
+    "runtime and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
     "executorch.",
 )
 
@@ -117,7 +117,7 @@ def exporter_option(function: _Verb) -> _Verb:
     @click.option(
         "--exporter",
         type=click.Choice([source.value for source in ExporterSource]),
-        help="Who exports: the installed wheel, or the Python of the checkout that --executorch "
+        help="The exporter: the installed wheel, or the Python of the checkout that --executorch "
         "names. Default: the wheel; of a program that the checkout under test does not fit, the "
         "checkout.",
     )

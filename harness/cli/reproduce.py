@@ -39,8 +39,8 @@ def bundle(run_dir: Path, out: Path | None) -> Answer:
     """Pack a run into one file, to run it again elsewhere with `hil replay`.
 
     It holds program, firmware, inputs, expected outputs, outputs, console, record and repro.sh.
-    Two bundles of one run have the same bytes. Folders of this machine are left out of its texts;
-    a file that is no text and names one is told.
+    Two bundles of one run have the same bytes. Folders of this machine are removed from its
+    text files; a binary file that names one is listed.
 
     \b
     Examples:
@@ -127,8 +127,8 @@ def bisect(
     """Find the commit of a checkout from which on MODEL fails on TARGET.
 
     Steps through `git bisect`: each revision is built and run as `hil run --executorch` does. PASS
-    is good, a failure of the product is bad, and what says nothing about the product (INFRA, a
-    build that fails) is skipped. --good and --bad are run first. Hundreds of revisions take about
+    is good, a failure of the product is bad, and INFRA or a failed build is skipped. --good and
+    --bad are run first. Hundreds of revisions take about
     ten runs.
 
     It works in a git worktree of its own, in the state directory (`git worktree list` shows it).

@@ -67,7 +67,7 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 @click.option(
     "--pte",
     type=EXISTING_FILE,
-    help="Run this program in place of the exported one (one model only).",
+    help="Run this program instead of the exported one (one model only).",
 )
 @tolerance_option
 @known_defect_option
@@ -76,12 +76,12 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     "--oracle",
     type=click.Choice([arithmetic.value for arithmetic in Arithmetic]),
     callback=lambda _context, _option, word: None if word is None else Arithmetic(word),
-    help="Whose arithmetic the outputs have to show where ExecuTorch's C++ kernels and its Python "
-    "definitions differ; the bundled runner is built to follow it. Default: what the firmware "
-    "follows, cmsis-nn.",
+    help="The arithmetic that the outputs have to show where ExecuTorch's C++ kernels and its "
+    "Python definitions differ; the bundled runner is built to follow it. Default: what the "
+    "firmware follows, cmsis-nn.",
 )
 @click.option("--profile", is_flag=True, help="Also print what each layer costs.")
-@click.option("--fresh", is_flag=True, help="Export anew, also what is cached and has not changed.")
+@click.option("--fresh", is_flag=True, help="Export again, even if nothing has changed.")
 @click.option(
     "--isolate-export",
     is_flag=True,
@@ -95,19 +95,19 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 def run(target: str, models: tuple[str, ...], **options: Any) -> Answer:
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
-    MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
-    --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. For a
-    target with Linux there is ExecuTorch's own runtime from its wheel, too (--firmware wheel), for
-    programs that are lowered for it: TARGET@LOWERING, of those that `hil targets` has. The
-    exporter is the installed wheel's, or with --exporter checkout that of the same checkout; it is
-    also the checkout's for a program whose operators it declares otherwise than the wheel.
+    MODEL is a name from `hil models` or a .py file. The runner is the bundled one. --executorch
+    builds the runner, kernels and drivers of a checkout of ExecuTorch instead, and --firmware both
+    runs both. --firmware wheel takes ExecuTorch's own runtime from its wheel, for a target with
+    Linux and a program that is lowered for it (TARGET@LOWERING; `hil targets` lists them). The
+    installed wheel exports; --exporter checkout, or a program whose operators the checkout
+    declares otherwise, makes the checkout export.
 
-    In CI ($CI is set, or the setting `unproven = "fail"`) a case fails that was never accepted
-    (`hil accept`), unless --allow-new names it; at a desk that is a note.
+    In CI ($CI is set, or the setting `unproven = "fail"`) a case that was never accepted
+    (`hil accept`) fails, unless --allow-new names it. At a desk it gets a note.
 
     A model file is Python and runs with your rights while it is exported: run only what you
-    trust, or use --isolate-export. What runs on the target is always confined where that can be
-    had (docs/security.md).
+    trust, or use --isolate-export. The program on the target runs in a sandbox if the
+    machine has one (docs/security.md).
 
     \b
     Examples:
@@ -186,8 +186,8 @@ def exec_(
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,
-    no other process, and only its run directory to write to. What it tries beyond that fails
-    for it, and is reported where its own runner says so. With --firmware both, the outputs of
+    no other process, and only its run directory to write to. Anything else that it tries
+    fails. --firmware both writes the outputs of
     ExecuTorch's runner go to BASE.executorch-0.bin and so on.
 
     \b

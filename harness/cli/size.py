@@ -75,7 +75,7 @@ class _Options:
 @click.command()
 @click.argument("file", type=FILE, metavar="FILE|TARGET/runner")
 @click.argument("new", type=EXISTING, required=False, metavar="[NEW]")
-@click.option("--target", help="Whose memory regions an ELF is counted by.")
+@click.option("--target", help="The target whose memory regions an ELF is counted by.")
 @click.option("--map", "linker_map", type=EXISTING, help="The linker map (default: FILE.map).")
 @click.option(
     "--depth",
@@ -94,24 +94,24 @@ class _Options:
     help="Write one self-contained page: a treemap, a table, and the memory plan of a program.",
 )
 @click.option(
-    "--markdown", "as_markdown", is_flag=True, help="With NEW: a table for a pull request."
+    "--markdown", "as_markdown", is_flag=True, help="Print a table for a pull request (needs NEW)."
 )
 @click.option(
     "--why",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With NEW: say in one sentence each what makes up N bytes of the change.",
+    help="Explain N bytes of the change, in one sentence each (needs NEW).",
 )
 @click.option(
     "--commits",
     metavar="BASE..HEAD",
-    help="Of TARGET/runner of a checkout: build it at both commits and say what changed.",
+    help="Build a checkout's TARGET/runner at both commits and say what changed.",
 )
 @click.option(
     "--slack",
     type=click.IntRange(min=0),
     metavar="BYTES",
-    help="Of a change: exit with 1 if it is more bytes than this.",
+    help="Exit with 1 if the change is more bytes than this.",
 )
 @verb
 @firmware_options
@@ -206,7 +206,7 @@ def _compare(old: Path, new: Path, options: _Options, names: Sequence[str] | Non
 @click.option(
     "--strict",
     is_flag=True,
-    help="Fail for what was never accepted and for references that are left over; in CI by itself.",
+    help="Fail for subjects without a reference and for left-over references (default in CI).",
 )
 @click.option("--markdown", is_flag=True, help="Print the table for a pull request.")
 @click.option(

@@ -69,12 +69,12 @@ from harness.suites.suites import SUITES
 def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words: Any) -> Answer:
     """Runs ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
-    The suite is the installed wheel's. With --exporter checkout it is the checkout's, whose Python
+    The suite is the installed wheel's; --exporter checkout takes the checkout's, whose Python
     then also exports; the list of known failures is for the wheel. The runner is the bundled one,
-    that of a checkout, or a given ELF. With --firmware both, the files of the second run are
-    called FILE.executorch.json.
+    that of a checkout, or a given ELF. --firmware both names the files of the second run
+    FILE.executorch.json.
 
-    What the tests export is stored. As long as ExecuTorch and all packages stay as they are, a
+    Exported programs are stored. As long as ExecuTorch and all packages stay as they are, a
     later run simulates the stored programs again, without torch; a test whose simulation ends
     otherwise than before is run in full. The report counts these tests. Tests that simulate
     nothing are then not repeated. --no-cache exports everything again.
@@ -104,7 +104,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     if elf is not None and firmware != FirmwareChoice():
         raise UsageError(
             "--elf is the runner under test, so --firmware and --executorch are not",
-            hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",
+            hint="with --exporter checkout, for its suite: --firmware bundled and --executorch",
         )
     shard = parse_shard(words["shard"])
     options = SuiteOptions(
@@ -149,7 +149,7 @@ def install_(directory: Path) -> Answer:
     """Writes commands with the names of Arm's models into DIR.
 
     They take the models' options and run the program on QEMU's mps3-an547 (Corstone-300 with a
-    Cortex-M55) with a functional model of the NPU. They say that they are no FVP.
+    Cortex-M55) with a functional model of the NPU. They say that they are not an FVP.
 
     \b
     Example:

@@ -229,7 +229,7 @@ def _print_workspace(findings: Sequence[Finding]) -> None:
 
 
 def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
-    """Of an option: a number with one of these units."""
+    """An option's value: a number with one of these units."""
 
     def read(text: str) -> float:
         if (number := quantity(text, units)) is None:
@@ -261,7 +261,7 @@ def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
     help="Also remove nights of the history that began so long ago (default: none, ever).",
 )
 @history_option
-@click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
 @verb
 def prune(
     cache_max: float | None,
@@ -272,8 +272,8 @@ def prune(
 ) -> Answer:
     """Make .hil smaller: old runs, and what was not used for longest of programs, firmware, builds.
 
-    What another process uses stays, whatever the bound; a builder or exporter at work is not
-    disturbed. What goes is made again when it is wanted; only runs are gone for good. The same
+    Files that another process uses stay, whatever the bound. Programs, firmware and builds are
+    made again when they are needed; runs are not. The same
     is done without being asked, once an hour at most, after `hil run` and a pytest session, within
     cache_max and runs_keep of [tool.hil]. `hil doctor` says how much there is.
 

@@ -110,7 +110,7 @@ def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
 
 
 def print_interrupted() -> None:
-    """With ``--json`` as well, which has no answer then."""
+    """Handles ``--json`` as well, which has no answer then."""
     click.echo("hil: interrupted", err=True)
 
 

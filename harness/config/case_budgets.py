@@ -74,7 +74,7 @@ def tolerance_of(
     if not 0 <= asked <= MOST_TOLERANCE_LSB:  # also refuses NaN
         raise UsageError(
             f"a tolerance of {asked:g} LSB is not between 0 and {MOST_TOLERANCE_LSB:g}",
-            hint="a larger difference is no matter of rounding: find the cause, or accept the "
+            hint="a larger difference does not come from rounding: find the cause, or accept the "
             "outputs as the case's truth (`hil accept --truth`)",
             asked=asked,
         )

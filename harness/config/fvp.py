@@ -87,7 +87,7 @@ class Fvp(Data):
             if not name.startswith(_PREFIXES[self.board]):
                 owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)
                 belongs = f"it belongs to {owner} boards" if owner else "no board has it"
-                raise ValueError(f"{name!r} is no parameter of a {self.board} model: {belongs}")
+                raise ValueError(f"{name!r} is not a parameter of a {self.board} model: {belongs}")
 
     def _check_macs_of_the_npu(self) -> None:
         if self.npu is None or self.macs is None or self.macs not in self.parameters:

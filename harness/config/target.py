@@ -252,7 +252,7 @@ class Target(Data):
             raise ValueError("`port: zephyr` and the section `zephyr` go together")
         qemu = self.simulators.qemu
         if self.zephyr is None and qemu is not None and qemu.board is not None:
-            raise ValueError("`board` of `qemu` is Zephyr's, and this is no target for Zephyr")
+            raise ValueError("`board` of `qemu` is Zephyr's, and this target is not for Zephyr")
 
     def _check_linux_has_a_console(self) -> None:
         if (self.port == "linux") != (self.linux is not None):
@@ -265,7 +265,7 @@ class Target(Data):
         moved = () if self.simulators.qemu is None else self.simulators.qemu.moved
         unknown = {r.name for r in moved} - {r.name for r in self.memory}
         if unknown:
-            raise ValueError(f"`moved` names {min(unknown)}, which is no region of the target")
+            raise ValueError(f"`moved` names {min(unknown)}, which is not a region of the target")
         for simulator in self.simulators.names:
             apart(self._memory_on(simulator))
 
@@ -320,14 +320,14 @@ class Target(Data):
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
             found.append(f"the board's CPU is a {self.core}; {there.called} ran a {there.core}")
-        if self.zephyr is not None and there.board is not None:
+        if moved and self.zephyr is not None and there.board is not None:
             found.append(
                 f"Zephyr was built for {there.board}, which {there.called} is, not for "
                 f"{self.zephyr.board}"
             )
         if self.linux is not None and isinstance(there, Qemu):
             found.append(
-                f"the guest is a Linux of ours on {there.called}'s {there.machine}: without the "
+                f"the guest is our own Linux on {there.called}'s {there.machine}: without the "
                 "board's firmware, kernel and devices"
             )
         if there.process:

@@ -44,7 +44,8 @@ class Firmware(Data):
     """A built runner. ``options`` are the CMake options that made it.
 
     ``checkout``: the one it was built from, if the source needs one. ``sources``: digest of the
-    bundled runner's source files. ``notes``: for a record.
+    bundled runner's source files. ``notes``: for a record. ``program``: sha256 of the program that
+    is compiled into it; "" for a runner that reads programs.
     """
 
     directory: Path
@@ -59,6 +60,7 @@ class Firmware(Data):
     checkout: CheckoutFacts | None = None
     sources: str = ""
     notes: tuple[str, ...] = ()
+    program: str = ""
 
     @property
     def one_set_per_process(self) -> bool:

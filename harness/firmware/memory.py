@@ -39,6 +39,7 @@ _SRAM, _DDR = "SRAM", "DDR"
 _PLACES = {FILE: _DDR, METHOD: _SRAM, TEMP: _SRAM}
 _SIZES = {FILE: 0x2000000, METHOD: 0x180000, TEMP: 0x40000}
 _GRAIN = 0x400  # of a pool that gets what it needs and little more
+_LEAST = 0x4000  # bytes of a sample's pool
 _FILE_ALIGNMENT, _BUFFER_ALIGNMENT = 32, 16  # ports/*, core/arena.h
 
 
@@ -104,7 +105,7 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
         scratch = (_temp_bytes(content[start:end], target) for start, end in find_streams(content))
         return MemoryNeeds(
             file=size + max(tensors, default=0),
-            method=_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL),
+            method=sum(_method_bytes(plan, _HOSTED if target.port in DIRECT else _BARE_METAL)),
             temp=max(scratch, default=0),
         )
     except (MalformedFile, EthosUError, IndexError):
@@ -117,8 +118,8 @@ def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
 _BARE_METAL, _HOSTED = (32, 4, 24 + 8, 12 + 64, 12, 8), (56, 8, 40 + 8, 24 + 512, 24, 16)
 
 
-def _method_bytes(plan: Table, sizes: Sequence[int]) -> int:
-    """As core/method_loader.cpp places it."""
+def _method_bytes(plan: Table, sizes: Sequence[int]) -> tuple[int, int]:
+    """The structures and the planned buffers, as core/method_loader.cpp places them."""
     values = [value.get("val") for value in plan.items("values")]
     lists = ("IntList", "TensorList", "OptionalTensorList")
     pointers = len(plan.items("inputs")) + len(plan.items("outputs"))
@@ -133,7 +134,25 @@ def _method_bytes(plan: Table, sizes: Sequence[int]) -> int:
     counts = (len(values), pointers, len(calls), len(delegates), specs, len(buffers))
     loaded = sum(count * size for count, size in zip(counts, sizes, strict=True))
     planned = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in buffers)
-    return loaded + planned + _BUFFER_ALIGNMENT
+    return loaded, planned + _BUFFER_ALIGNMENT
+
+
+def sample_pools(pte: Path, target: Target) -> dict[str, int]:
+    """Bytes that ExecuTorch's samples for Zephyr need for a program: one pool for the planned
+    buffers, the inputs and the runtime's structures, which are at most four times the bundled
+    runner's; one for the scratch of the NPU. Coarse, because everything is compiled anew for other
+    sizes. Raises MalformedFile."""
+    content = pte.read_bytes()
+    plan = plans_of(content)[0]
+    loaded, planned = _method_bytes(plan, _BARE_METAL)
+    tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
+    inputs = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in tensors)
+    needs = {METHOD: 4 * loaded + planned + inputs, TEMP: memory_needs(pte, target).temp}
+    return {pool: _coarse(size + _GRAIN) for pool, size in needs.items()}
+
+
+def _coarse(size: int) -> int:
+    return _aligned(size, max(_LEAST, 1 << size.bit_length() >> 3))
 
 
 def _tensor_bytes(value: Table) -> int:

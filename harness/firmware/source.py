@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 class BuildRequest:
     """The requested runner. ``target``: with the memory of ``simulator`` (``Chosen.target``).
     ``checkout``: for a source that needs one. ``options``: CMake's, of the bundled runner.
+    ``program``: the ``.pte`` to run, for a source that compiles it into the firmware.
     """
 
     target: Target
     simulator: SimulatorName
     checkout: Checkout | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    program: Path | None = None
 
 
 class FirmwareSource(ABC):
@@ -82,6 +84,10 @@ class FirmwareSource(ABC):
 
         Raises BuildError, LinkError, ToolMissing, InfraError, UsageError (no such runner).
         """
+
+    def embeds_program(self, target: Target) -> bool:
+        """Whether each program has a firmware of its own, which is built with it."""
+        return False
 
     @abstractmethod
     def tree(self, request: BuildRequest) -> Path:

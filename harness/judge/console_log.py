@@ -116,8 +116,8 @@ def _gone_on(observation: Observation) -> Finding:
     verdict = Verdict.COMPLETED if observation.strays_settled else Verdict.NO_VERDICT
     return verdict, Cause(
         Reason.UNKNOWN_LINE,
-        f"the outputs compared well, but behind an end marker stands what no runner, simulator or "
-        f"CI system is known to print: {stray.text}",
+        f"the outputs compared well, but after an end marker there is a line that no known runner, "
+        f"simulator or CI system prints: {stray.text}",
         stray.line,
     )
 

@@ -255,7 +255,7 @@ def _not_accepted(expectation: Expectation) -> Finding:
     if not expectation.accept_command or any(r is not None and r.pte_sha256 for r in known):
         return None
     text = (
-        "no run of the case was accepted, so only the oracle stands behind its outputs; accept it "
+        "no run of the case was accepted, so only the oracle confirms its outputs; accept it "
         f"with: {expectation.accept_command}; {OR_ALLOW}"
     )
     return Verdict.NO_VERDICT, Cause(Reason.NOT_ACCEPTED, text)

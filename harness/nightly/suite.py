@@ -154,7 +154,7 @@ def parse_shard(text: str) -> Shard:
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 1000):
         raise UsageError(
-            f"{text!r} is no shard", hint="1/4 is the first of four; up to 1000 are possible"
+            f"{text!r} is not a shard", hint="1/4 is the first of four; up to 1000 are possible"
         )
     return Shard(int(number), int(count))
 

@@ -54,13 +54,13 @@ OPTIONS = (
     ),
     Option(
         "fvp-missing",
-        "what a case is whose FVP is not installed; fail when $CI is set, else skip",
+        "the result of a case whose FVP is not installed; fail when $CI is set, else skip",
         choices=("fail", "skip"),
     ),
     Option(
         "unproven",
-        "what a program or a size is that no accepted reference stands behind; fail when $CI is "
-        "set, else note",
+        "the result of a program or a size without an accepted reference; fail when $CI is set, "
+        "else note",
         choices=("fail", "note"),
     ),
     Option(
@@ -247,7 +247,7 @@ def simulator_of(config: pytest.Config) -> str:
 
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
-    """Whose firmware this session puts under test. Raises as ``choose`` does."""
+    """The firmware that this session tests. Raises as ``choose`` does."""
     from harness.firmware.source import choose
 
     root = option_value(config, "executorch")
@@ -256,7 +256,7 @@ def firmware_choice(config: pytest.Config) -> FirmwareChoice:
 
 
 def exporter_choice(config: pytest.Config) -> ExporterChoice:
-    """Who exports in this session. Raises as ``choose_exporter`` does."""
+    """The exporter of this session. Raises as ``choose_exporter`` does."""
     from harness.export.exporter import choose_exporter
 
     root = option_value(config, "executorch")

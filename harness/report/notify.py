@@ -50,8 +50,8 @@ class NotDelivered(InfraError):
     def __init__(self, service: str, why: str) -> None:
         self.service = service
         super().__init__(
-            f"not told to {service}: {why}",
-            hint="`hil nightly page --tell SUITE.yaml` or `hil gate --comment` tells it once more",
+            f"not sent to {service}: {why}",
+            hint="`hil nightly page --tell SUITE.yaml` or `hil gate --comment` sends it again",
         )
 
 

@@ -156,7 +156,7 @@ def _refuse_harness_references(case: Case, root: Path) -> None:
             f"there is no place for the reference of {case.id}: those that come with the harness "
             "are not yours to change",
             hint=f"make an empty {OWN} at the root of your repository, and references are kept in "
-            "`references` beside it; or name a folder with $HIL_REFERENCES",
+            "`references` next to it; or name a folder with $HIL_REFERENCES",
             kind="no_references",
             case=case.id,
         )
@@ -202,7 +202,7 @@ def _run(
     if truth and change:
         raise NotAcceptable(
             f"{case.id} ran another program than the accepted one: {change}",
-            hint="accept it without --truth first: then the oracle stands behind its outputs",
+            hint="accept it without --truth first: then the oracle confirms its outputs",
         )
     outputs = Acceptance(
         toolchain=record.expectation.toolchain,

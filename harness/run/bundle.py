@@ -369,7 +369,7 @@ def _members(plain: _Plain) -> Iterator[tuple[str, Iterator[bytes]]]:
         member = tarfile.TarInfo.frombuf(head, "ascii", "backslashreplace")
         name = member.name
         if member.type != tarfile.REGTYPE or name in names or not _NAME.fullmatch(name):
-            raise ValueError(f"{name[:200]!r} is no file of a bundle")
+            raise ValueError(f"{name[:200]!r} is not a file of a bundle")
         names.add(name)
         most = MAX_TEXT if name.endswith(".json") else MAX_BYTES
         if not 0 <= member.size <= most or len(names) > MAX_MEMBERS:

@@ -134,11 +134,19 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class _Runner:
-    """One way to run the cases of a target."""
+    """One way to run the cases of a target. ``built``: None for a source that builds with the
+    program."""
 
     chosen: Chosen
     source: FirmwareSource
-    firmware: Future[Firmware]
+    request: BuildRequest
+    built: Future[Firmware] | None
+
+    def firmware(self, pte: Path, progress: Progress) -> Firmware:
+        """Built for ``pte`` if need be. Raises what the build does."""
+        if self.built is not None:
+            return self.built.result()
+        return self.source.build(replace(self.request, program=pte), progress)
 
 
 def run_cases(
@@ -173,12 +181,10 @@ def run_cases(
         def build(each: Chosen, source: FirmwareSource, lacks: HarnessError | None) -> _Runner:
             wanted = build_options(options.oracle)
             request = BuildRequest(each.target, each.name, checkout, wanted)
-            firmware: Future[Firmware] = Future()
-            if lacks is None:
-                firmware = pool.submit(source.build, request, progress)
-            else:
-                firmware.set_exception(lacks)
-            return _Runner(each, source, firmware)
+            if lacks is not None or source.embeds_program(each.target):
+                return _Runner(each, source, request, None)
+            built = pool.submit(source.build, request, progress)
+            return _Runner(each, source, request, built)
 
         runners = {
             name: [build(each, source, missing[name]) for each in there for source in sources]
@@ -205,8 +211,9 @@ def run_cases(
         for case, program in zip(cases, programs, strict=True):
             own, other = records[len(compared) : len(compared) + 2]  # a case's two
             if not isinstance(program, HarnessError) and own.run_dir and other.run_dir:
+                pte = program.pte_path
                 pair = [
-                    (r.chosen, _equipped(r.firmware.result(), r.chosen, program.pte_path, options))
+                    (r.chosen, _equipped(r.firmware(pte, progress), r.chosen, pte, options))
                     for r in runners[case.target]
                 ]
                 other = second_opinion(program, (own, other), pair)
@@ -256,7 +263,8 @@ def _run_one(
         else:
             require_possible(source, chosen.target, options.pte)
             require_sound_plan(options.pte)
-        return run_case(case, chosen, program, runner.firmware.result(), options, progress)
+        firmware = runner.firmware(options.pte or program.pte_path, progress)
+        return run_case(case, chosen, program, firmware, options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)
 
@@ -436,7 +444,7 @@ def execute(
         require_fit(program, None, source, None if checkout is None else checkout.root)
         require_possible(source, chosen.target, program)
         require_sound_plan(program)
-        request = BuildRequest(chosen.target, chosen.name, checkout)
+        request = BuildRequest(chosen.target, chosen.name, checkout, program=program)
         firmware = equipped(source.build(request, progress), request, program, progress)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base

@@ -60,7 +60,7 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
         return found
     if target is None:
         raise UsageError(
-            f"{subject} is no .pte, and a model is exported for a target",
+            f"{subject} is not a .pte, and a model is exported for a target",
             hint="--target TARGET; `hil targets` lists them",
         )
     case = Case(target, str(subject))

@@ -18,6 +18,7 @@ from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
 from harness.sim.gdbstub.hooks import Hooks
 from harness.sim.gdbstub.host_calls import CountedOperators, HeapInfo, HostCalls
+from harness.sim.gdbstub.tensors import TensorFiles
 from harness.sim.simulator import Companion, NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
@@ -124,6 +125,7 @@ def served(
     heap: HeapInfo,
     work: Path,
     counted: CountedOperators | None = None,
+    tensors: TensorFiles | None = None,
 ) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
     """While the block runs, serves the NPU and the host calls of the guest in ``work``. ``heap``:
     the answer to SYS_HEAPINFO."""
@@ -136,7 +138,8 @@ def served(
                 stack.enter_context(serving(work, memory, npu.identity, runner.run))
         hooks: tuple[Hooks, ...] = ()
         if calls.needs_hooks:
-            hooks = (Hooks(calls, heap, runner if calls.functions else None, counted),)
+            behind = runner if calls.functions else None
+            hooks = (Hooks(calls, heap, behind, counted, tensors),)
             stack.callback(_finish, hooks[0], runner)
         if process is not None:
             stack.callback(process.stop)  # first, so that no callback above waits for a job

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from harness.config.target import Qemu, Target
 from harness.core.simulator_name import SimulatorName
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
+from harness.sim.gdbstub.tensors import method_calls
 from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system.toolchain import Tool
 
@@ -59,7 +61,8 @@ def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Com
     from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
     npu = npu_of(target.npu, section(target.simulators.qemu).shared_memory)
-    with served(npu, calls, heap_info(target), job.work, job.counted) as (_, companions):
+    heap, tensors = heap_info(target), job.tensors
+    with served(npu, calls, heap, job.work, job.counted, tensors) as (_, companions):
         yield companions
 
 
@@ -100,8 +103,10 @@ def _without_warp(word: str) -> str:
 
 
 def _host_calls(job: Job) -> HostCalls:
-    """What the ELF asks for, and what is to be counted of it."""
+    """What the ELF asks for, and what is to be counted of it, or read and written in it."""
     calls = read_host_calls(job.elf)
+    if job.tensors is not None:
+        calls = replace(calls, method=method_calls(job.elf))
     return calls if job.counted is None else counted(calls, job.elf)
 
 

@@ -30,6 +30,7 @@ from harness.formats.pte_cut import CuttableProgram
 from harness.log.events import Observation
 from harness.log.parser import LogParser, parse_processes
 from harness.sim.gdbstub.host_calls import CountedOperators
+from harness.sim.gdbstub.tensors import TensorFiles
 from harness.sim.monitor import CpuState, cpu_state
 from harness.sim.run_files import (
     CONSOLE,
@@ -50,7 +51,7 @@ from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import SimulatorFacts, Transcript
 from harness.system.cancellation import cancelling
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, sha256_of
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess, remove
 from harness.system.settings import settings
@@ -67,6 +68,8 @@ class _Firmware(Protocol):
     def one_set_per_process(self) -> bool: ...
     @property
     def takes_flags(self) -> bool: ...
+    @property
+    def program(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -196,8 +199,10 @@ def _parts(
     profile: bool,
     limits: Limits,
 ) -> list[_Part]:
-    """Raises UsageError for an ELF that the simulator cannot run, and without an input that
-    ExecuTorch's runner needs."""
+    """Raises UsageError for an ELF that the simulator cannot run, for one with another program
+    compiled into it, and without an input that ExecuTorch's runner needs."""
+    if firmware.program and firmware.program != sha256_of(program):
+        raise UsageError(f"{firmware.elf} has another program in it than {program}", path=program)
     every = range(len(sets))
     batches: list[Sequence[int]] = [every]
     if firmware.one_set_per_process:
@@ -212,13 +217,19 @@ def _parts(
     for numbers in batches:
         below = "" if len(batches) == 1 else output_base(numbers[0])
         arguments, counted = _arguments(firmware, program, sets, numbers, profile)
+        work, tensors = run_dir / WORK / below, None
+        if firmware.program:
+            (number,) = numbers
+            inputs = tuple(input_name(number, i) for i in range(len(sets[number])))
+            tensors = TensorFiles(work, inputs, output_base(number))
         job = Job(
             firmware.elf.absolute(),
             arguments,
-            run_dir / WORK / below,
+            work,
             limits,
             counted,
             None if firmware.root is None else firmware.root.absolute(),
+            tensors,
         )
         launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
         files = {input_name(n, i): path for n in numbers for i, path in enumerate(sets[n])}
@@ -303,6 +314,8 @@ def _arguments(
     profile: bool,
 ) -> tuple[tuple[str, ...], CountedOperators | None]:
     """The runner's command line, and what is to be counted for a runner that does not count."""
+    if firmware.program:
+        return (), None
     if not firmware.one_set_per_process:
         return runner_arguments(program, [*map(len, sets)], profile), None
     (number,) = numbers

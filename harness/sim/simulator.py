@@ -20,6 +20,7 @@ from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Word
 from harness.sim.gdbstub.host_calls import CountedOperators
+from harness.sim.gdbstub.tensors import TensorFiles
 from harness.system import toolchain
 from harness.system.settings import FvpPolicy, in_ci, settings
 from harness.system.toolchain import Tool
@@ -36,6 +37,7 @@ class Job:
 
     ``counted``: operators whose instructions are counted through the gdb stub, for a runner that
     does not count them itself. ``root``: the root file system with the ELF's shared libraries.
+    ``tensors``: the inputs and outputs of a program that reads no files.
     """
 
     elf: Path
@@ -44,6 +46,7 @@ class Job:
     limits: Limits
     counted: CountedOperators | None = None
     root: Path | None = None
+    tensors: TensorFiles | None = None
 
 
 class NpuResult(Word):

@@ -37,10 +37,10 @@ _PROBE_SECONDS = 20
 _MOST_STATUS = 4096  # bytes
 _SIGNALS = 64  # Linux, signal(7)
 _NOBODY = "65532"  # inside; outside it is who we are
+_LIBRARIES = tuple(f"{root}/lib{bits}" for root in ("", "/usr") for bits in ("", "32", "64", "x32"))
 _ACCOUNT = f"guest:x:{_NOBODY}:{_NOBODY}::/nonexistent:/bin/sh\n"  # passwd(5)
 # Where the mounts have their places, last of all; a run directory may be in /dev/shm.
 _SEALED = ("--remount-ro", "/dev", "--remount-ro", "/")
-_LIBRARIES = tuple(f"{root}/lib{bits}" for root in ("", "/usr") for bits in ("", "32", "64", "x32"))
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
 # clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a

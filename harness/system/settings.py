@@ -104,7 +104,7 @@ def settings_file(
         if found is None:
             raise SettingsError(
                 start,
-                f"${VARIABLE} names it, and it has no settings of ours",
+                f"${VARIABLE} names it, and it has no settings of hil",
                 f"write {OWN} there, or `[tool.hil]` into its {_PROJECT}",
             )
         return found

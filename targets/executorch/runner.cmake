@@ -1,5 +1,7 @@
-# Read into ExecuTorch's project arm_executor_runner, and at work when the whole of it is known.
+# Read into ExecuTorch's project arm_executor_runner, and its samples for Zephyr; at work when the
+# whole of a project is known.
 #
+# HIL_OPERATORS, "name,name": what a sample registers, which it reads from its program.
 # HIL_REGIONS, "NAME=origin:size": memory regions that the checkout's own linker script gets in place
 # of its own, where the board, or QEMU, has other memory than Corstone.
 function(hil_link_for_regions)
@@ -40,8 +42,12 @@ function(hil_compile_selected_kernels)
   file(READ "${portable}/functions.yaml" declared)
   string(REPLACE ";" "," declared "${declared}")
   string(REGEX MATCHALL "- (op|func): [^ (\n]+|kernel_name: [A-Za-z0-9_:]+" words "${declared}")
-  string(REPLACE "," ";" selected "${EXECUTORCH_SELECT_OPS_LIST}")
-  set(wanted "")
+  set(selected "${EXECUTORCH_SELECT_OPS_LIST}")
+  if(DEFINED HIL_OPERATORS)
+    set(selected "${HIL_OPERATORS}")
+  endif()
+  string(REPLACE "," ";" selected "${selected}")
+  set(wanted "no_kernel")
   set(is_selected FALSE)
   foreach(word IN LISTS words)
     if(word MATCHES "^- (op|func): (.+)$")

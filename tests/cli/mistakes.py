@@ -155,7 +155,7 @@ MISTAKES: dict[str, Mistake] = {
         "targets", 2, "is not TOML", "in quotes", {"HIL_PROJECT": "torn"}
     ),
     "a project that is none": M(
-        "targets", 2, "no settings of ours", "[tool.hil]", {"HIL_PROJECT": "models"}
+        "targets", 2, "no settings of hil", "[tool.hil]", {"HIL_PROJECT": "models"}
     ),
     "a folder of targets that is not there": M(
         "targets",

@@ -6,12 +6,14 @@ import json
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.cli.verb import JSON_VERSION
 from harness.export.program import Program
+from tools.reference import JSON_FIELDS, json_fields
 
 CASE = {
     *("case", "verdict", "verdict_text", "cause", "notes", "metrics", "worst_lsb"),
@@ -61,6 +63,27 @@ ANSWERS = {
 }
 
 
+def row_of(line: str) -> str:
+    """The row of the reference that has the fields of ``line``'s answer."""
+    by_words = {"judge {run}": "judge RUN_DIR", "judge run.log": "judge LOG"}
+    by_words |= {"size add.pte": "size FILE", "size add.pte add.pte --why 10": "size OLD NEW"}
+    words = line.split()
+    pairs = (by_words.get(line, ""), " ".join(words[:2]), words[0])
+    return next(row for row in pairs if row in JSON_FIELDS)
+
+
+def test_the_reference_has_every_verb() -> None:
+    """``docs/reference/json.md`` is made of these rows."""
+    context = click.Context(main, info_name="hil")
+    verbs: set[str] = set()
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        verbs |= {f"{name} {verb}".strip() for verb in below}
+    rows = JSON_FIELDS.keys() | {"history show", "judge", "size", "suite"}
+    assert verbs <= rows
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, add: Program) -> Path:
     made = tmp_path_factory.mktemp("json")
@@ -92,5 +115,7 @@ def test_an_answer_has_its_keys(
     answer = json.loads(done.stdout)
     assert answer["version"] == JSON_VERSION
     assert ANSWERS[line] <= answer.keys()
+    if ANSWERS[line] is not ERROR:
+        assert answer.keys() - {"version"} <= json_fields(row_of(line))
     if "cause" in answer and answer["cause"] is not None:
         assert answer["cause"].keys() == {"kind", "text", "line", "facts"}

@@ -180,7 +180,7 @@ def test_merging_tells_what_is_missing(there: History, tmp_path: Path) -> None:
     [
         (("--resume", "--night", "x"), "both name the night"),
         (("suite.yaml", "--firmware", "both"), "the suite names its own"),
-        (("suite.yaml", "--shard", "3/2"), "'3/2' is no shard"),
+        (("suite.yaml", "--shard", "3/2"), "'3/2' is not a shard"),
         (("suite.yaml", "--shard", "1/2"), "--shard needs the --night that it is of"),
         (("nowhere.yaml",), "nowhere.yaml:1: cannot be read"),
         (("suite.yaml", "--history", "x.db"), "x.db is not a database for a history"),
@@ -284,7 +284,7 @@ def test_a_night_is_told_to_whom_the_suite_names(
         there.append([row(4, "FAULT")])
         said("nightly", "page", "n4", "--tell", suite)
         chat.fails = 500
-        assert "not told to json" in said("nightly", "page", "n3", "--tell", suite, code=3)
+        assert "not sent to json" in said("nightly", "page", "n3", "--tell", suite, code=3)
         assert len(chat.received) == 2
 
 

@@ -272,7 +272,10 @@ SHARED = "  qemu:\n    executable: qemu-system-arm\n    machine: mps3-an547\n"
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("    moved: [{name: SRAM, origin: 0x60000000, size: 1}]\n", "names SRAM, which is no reg"),
+        (
+            "    moved: [{name: SRAM, origin: 0x60000000, size: 1}]\n",
+            "names SRAM, which is not a reg",
+        ),
         ("    moved: [{name: DTCM, origin: 0x10000000, size: 1}]\n", "overlaps"),
         (
             "    memory: 2G\n    shared_memory: {name: DDR, origin: 0x60000000, size: "

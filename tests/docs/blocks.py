@@ -1,8 +1,8 @@
 """The commands of README.md and of the pages: a small reader of fenced blocks.
 
-A ``console`` block has commands behind ``$`` and what they print; ``...`` in a line stands for
-anything in it, as a line for any lines. ``<!-- not run: WHY -->`` above a block says that nobody
-runs it here. A block without a language has commands alone.
+A block says what it is. ``sh`` has commands, which a test runs in order. ``console`` has commands
+after ``$`` and what they print; ``...`` in a line stands for anything in it, as a line for any
+lines. ``<!-- not run: WHY -->`` above a block gives the reason why no test runs it here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from typing import NamedTuple
 from tools.clone import project_root
 
 _FENCE = re.compile(
-    r"^(?:<!-- not run: (?P<why>.+) -->\n)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.M | re.S
+    r"^(?:<!-- not run: (?P<why>[^\n]+) -->\n)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.M | re.S
 )
 _VERB = re.compile(r"^(?:\./)?hil (?!init my-models &&)")
+
+
+COMMANDS = ("sh", "console")
+GENERATED = ("docs/networks.md", "docs/executorch-ci.md")
 
 
 class Block(NamedTuple):
@@ -31,6 +35,21 @@ class Block(NamedTuple):
     @property
     def id(self) -> str:
         return f"{self.page}:{self.line}"
+
+
+class Line(NamedTuple):
+    """A line of an ``sh`` block."""
+
+    command: str
+    fails: bool  # its comment says so
+
+    @classmethod
+    def of(cls, block: Block) -> list[Line]:
+        """The lines of ``block``, continued ones joined."""
+        joined = block.body.replace("\\\n", "").splitlines()
+        return [
+            cls(line, bool(re.search(r"# (fails\b|.*exits with [1-9])", line))) for line in joined
+        ]
 
 
 class Shown(NamedTuple):
@@ -66,8 +85,8 @@ def shown(block: Block) -> Iterator[Shown]:
 
 
 def verbs(block: Block) -> Iterator[list[str]]:
-    """The words of each call of `hil` in it, without a comment behind."""
-    for line in block.body.splitlines():
+    """The words of each call of `hil` in it, without its comment."""
+    for line in block.body.splitlines() if block.kind in COMMANDS else ():
         command = line.removeprefix("$ ")
         if _VERB.match(command):
             words = shlex.split(command, comments=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -11,15 +13,17 @@ import pytest
 
 from harness.cli.main import main
 from tests.cli.conftest import Hil, hil
-from tests.examples.conftest import repository
+from tests.examples.conftest import EXAMPLES, Call, call, repository
+from tools.clone import project_root
 from tools.commands import main as tools
 
-from .blocks import Block, blocks, fits, shown, verbs
+from .blocks import COMMANDS, GENERATED, Block, Line, blocks, fits, shown, verbs
 
-__all__ = ["hil", "repository"]  # fixtures
+__all__ = ["call", "hil", "repository"]  # fixtures
 
 BLOCKS = {block.id: block for block in blocks()}
 _RUN = {name: block for name, block in BLOCKS.items() if block.kind == "console"}
+_SCRIPTS = {n: b for n, b in BLOCKS.items() if b.kind == "sh" and b.why_not is None}
 _OTHER_PTE = "the recorded outputs were not compared: "
 _FILES = {
     "models/forgot.py": "import torch\nModelUnderTest = torch.nn.ReLU()\n",
@@ -33,10 +37,19 @@ _FILES = {
 
 @pytest.fixture(scope="module")
 def folder(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository of the examples, and what the pages speak of besides."""
+    """The repository of the examples, `examples` and `./hil` of a clone, and the pages' files."""
     mine = shutil.copytree(repository, tmp_path_factory.mktemp("docs") / "my-models")
     for name, text in _FILES.items():
         (mine / name).write_text(text)
+    shutil.copytree(EXAMPLES, mine / "examples", ignore=shutil.ignore_patterns(".hil"))
+    for name in ("old.pte", "new.pte"):
+        shutil.copy(EXAMPLES / "sizes" / name, mine)
+    shutil.copy(mine / "new.pte", mine / "model.pte")
+    script = mine / "hil"
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH={project_root()} exec {sys.executable} -m harness "$@"\n'
+    )
+    script.chmod(0o755)
     return mine
 
 
@@ -78,7 +91,7 @@ def test_a_command_prints_what_the_page_says(
         monkeypatch.delenv(variable, raising=False)
     for command, said in shown(_RUN[name]):
         program, *words = shlex.split(command)
-        assert program == "hil"
+        assert program in ("hil", "./hil")
         done = hil(*words, COLUMNS="100")
         assert fits(said, on_any_machine(done.out)), f"$ {command}\n{done.out}{done.err}"
 
@@ -89,9 +102,53 @@ def on_any_machine(printed: str) -> str:
     return "".join(line for line in printed.splitlines(True) if _OTHER_PTE not in line)
 
 
+@pytest.mark.parametrize("name", _SCRIPTS)
+def test_the_commands_of_a_block_work(name: str, folder: Path, call: Call) -> None:
+    """Each line, in order, exits with 0, unless its comment says that it fails."""
+    lines = Line.of(_SCRIPTS[name])
+    script = "".join(f"{line.command}\nprintf '\\nstatus %s\\n' $?\n" for line in lines)
+    path = f"{folder}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    for made in ("build", "repro"):  # by another block
+        shutil.rmtree(folder / made, ignore_errors=True)
+    done = call(["sh", "-c", script], folder, PATH=path, CI="", HOME=str(folder / "home"))
+    failed = [status != "0" for status in re.findall(r"^status (\d+)$", done.stdout, re.M)]
+    assert failed == [line.fails for line in lines], done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_block_says_what_it_is() -> None:
+    """Otherwise nobody knows whether it has commands to run."""
+    assert not [n for n, b in BLOCKS.items() if not b.kind and b.page not in GENERATED]
+    commands = re.compile(r"(\./)?hil [a-z]|pytest |pip |cmake ")
+    assert not [
+        n
+        for n, b in BLOCKS.items()
+        if b.kind not in COMMANDS and commands.match(b.body) and b.page not in GENERATED
+    ]
+
+
+def test_no_text_installs_the_harness_from_an_index() -> None:
+    """It is on none: whoever registers the name there would be installed."""
+    root = project_root()
+    texts = [
+        p
+        for f in ("docs", "examples", "harness", ".github", ".gitlab")
+        for p in (root / f).rglob("*")
+    ]
+    texts = [p for p in texts if p.suffix in (".md", ".yml", ".yaml", ".toml", ".py", ".html")]
+    asked = re.compile(
+        r"""(?:install\s+["']?executorch-hil(?:\[[\w,]+\])?|["']executorch-hil\[[\w,]+\])"""
+        r"""(?P<then>.{0,3})"""
+    )
+    found = [m for p in (*texts, root / "README.md") for m in asked.finditer(p.read_text("utf-8"))]
+    assert len(found) >= 4
+    assert [m[0] for m in found if m["then"] != " @ "] == []
+
+
 def test_a_command_that_is_not_run_says_why() -> None:
-    assert all(block.why_not for block in _RUN.values() if block.why_not is not None)
+    assert all(block.why_not != "" for block in BLOCKS.values())
     assert sum(block.why_not is None for block in _RUN.values()) >= 8
+    assert len(_SCRIPTS) >= 6
 
 
 @pytest.mark.parametrize(
@@ -110,7 +167,7 @@ def test_the_reader(said: str, printed: str, ok: bool) -> None:
 
 @pytest.mark.usefixtures("_any_path")
 def test_what_is_planted_is_noticed() -> None:
-    block = Block("page.md", 1, "", "hil run host add --profil\n", None)
+    block = Block("page.md", 1, "sh", "hil run host add --profil\n", None)
     (words,) = verbs(block)
     with pytest.raises(click.NoSuchOption):
         parse(words)

@@ -184,7 +184,7 @@ def test_pages_stand_by_themselves_on_github() -> None:
 
 def test_the_readme_is_for_ten_minutes_and_its_links_lead_to_files() -> None:
     readme = (project_root() / "README.md").read_text("utf-8")
-    assert len(readme.splitlines()) <= 200
+    assert len(readme.splitlines()) <= 180
     links = re.findall(r"\]\((?!https?:)([^)#]+)", readme)
     assert len(links) > 20
     assert not [link for link in links if not (project_root() / link).is_file()]

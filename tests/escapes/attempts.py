@@ -59,6 +59,7 @@ class _Elf:
     key: str = "0" * 32
     one_set_per_process: bool = False
     takes_flags: bool = False
+    program: str = ""
     root: Path | None = None
 
 

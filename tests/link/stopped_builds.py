@@ -172,7 +172,7 @@ STOPPED_BUILDS = {
     "a folder that is no project": (
         'CMake Error: The source directory "/a/doc" does not appear to contain CMakeLists.txt.\n',
         "cmake",
-        "in place of /a/doc",
+        "instead of /a/doc",
     ),
     "spaces in a makefile": (
         "Makefile:12: *** missing separator.  Stop.\n",
@@ -469,7 +469,7 @@ STOPPED_BUILDS = {
     "another architecture's assembler": (
         'copy.S: Assembler messages:\ncopy.S:4: Error: unrecognized symbol type ""\n',
         "compile",
-        "%function in place of @function",
+        "%function instead of @function",
     ),
     "an instruction of the compiler's": (
         "/tmp/ccFX9k.s: Assembler messages:\n"
@@ -637,7 +637,7 @@ STOPPED_BUILDS = {
         "CMake Error at CMakeLists.txt:9 (add_subdirectory):\n  The source directory\n\n"
         "    /s/third-party/pool\n\n  does not contain a CMakeLists.txt file.\n\n",
         "cmake",
-        "in place of /s/third-party/pool; if another repository belongs there",
+        "instead of /s/third-party/pool; if another repository belongs there",
     ),
     "a target that nothing creates": (
         "CMake Error at nn.cmake:18 (add_dependencies):\n  The dependency target "

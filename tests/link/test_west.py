@@ -69,7 +69,7 @@ CASES = {
     "no_mapping": (
         "manifest:\n  projects\n    - x: y\n",
         ("update",),
-        "is no YAML mapping",
+        "is not a YAML mapping",
         "west manifest --validate",
         "manifest/west.yml",
     ),

@@ -64,7 +64,7 @@ REFUSED = {
     "on_the_command_line": ("", "-DCONFIG_ETHOS_U=y", "defines ETHOS_U", ".conf:1"),
     "of_another_type": ("CONFIG_MAIN_STACK_SIZE=y", "", "of the type int", "prj.conf:4"),
     "without_a_prompt": ("CONFIG_STD_CPP_VERSION=201703", "", "has no prompt", "prj.conf:4"),
-    "malformed": ("CONFIG_DMA y", "", "is no assignment", "prj.conf:4"),
+    "malformed": ("CONFIG_DMA y", "", "is not an assignment", "prj.conf:4"),
 }
 
 

@@ -20,9 +20,10 @@ from harness.config.loading import load_target
 from harness.core.errors import BuildError, TargetError, ToolMissing, UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.firmware.source import BuildRequest
-from harness.firmware.sources.bundled import PRODUCTS, SOURCE, build
+from harness.firmware.sources.bundled import SOURCE, build
 from harness.firmware.step import take
 from harness.firmware.zephyr import workspace
+from harness.firmware.zephyr.west import PRODUCTS
 from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
 from tests.cli.conftest import Hil, Result

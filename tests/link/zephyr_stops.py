@@ -88,7 +88,7 @@ STOPS = (
         "kconfig_malformed",
         "CONFIG_SHELL y",
         "prj.conf:4",
-        "is no assignment: `CONFIG_SHELL y`",
+        "is not an assignment: `CONFIG_SHELL y`",
         "CONFIG_NAME=value",
     ),
     _conf(
@@ -221,7 +221,7 @@ STOPS = (
         "binding_yaml",
         "binding",
         "dts/bindings/probe,io.yaml:3",
-        ("is no YAML",),
+        ("is not valid YAML",),
         ("Correct",),
         {
             "app.overlay": '/ { probe: probe { compatible = "probe,io"; size = <1>; }; };\n',
@@ -336,7 +336,7 @@ STOPS = (
         "module",
         LISTS.replace("/module)", "/modul)") + SOURCES,
         "",
-        "is no Zephyr module",
+        "is not a Zephyr module",
         "module.yml",
     ),
     _lists(
@@ -353,7 +353,7 @@ STOPS = (
         "cmake",
         LISTS + "target_sources(app PRIVATE src/main.c\n",
         "CMakeLists.txt:5",
-        "is no CMake",
+        "is not valid CMake",
         "not finished",
     ),
     _lists(

@@ -30,7 +30,7 @@ def jobs(count: int) -> list[Job]:
 
 @pytest.mark.parametrize("said", ["", "1", "0/4", "5/4", "1/0", "a/b", "1/1001", "1/2/3", "-1/2"])
 def test_what_is_no_shard(said: str) -> None:
-    with pytest.raises(UsageError, match="is no shard"):
+    with pytest.raises(UsageError, match="is not a shard"):
         parse_shard(said)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from harness.core.errors import HarnessError, TargetError
 from harness.nightly.suite import Suite, default_suite, load_suite
+from tools.clone import project_root
 
 TODAY = date(2026, 3, 10)
 M55 = "corstone-300-m55"
@@ -23,6 +24,15 @@ def written(folder: Path, text: str) -> Path:
 
 def loaded(folder: Path, text: str, today: date = TODAY) -> Suite:
     return load_suite(written(folder, text), today)
+
+
+def test_the_suite_of_the_examples_has_three_cases() -> None:
+    suite = load_suite(project_root() / "examples" / "suite.yaml", TODAY)
+    assert [one.case for one in suite.plan] == [
+        f"{M55}/ds_cnn",
+        f"{M55}/resnet8",
+        "host/ds_cnn",
+    ]
 
 
 def test_every_model_on_every_target(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def test_the_page_names_what_broke_and_counts_no_infrastructure(
     said, text = page("killed")
     assert said["groups"] == []
     assert said["counts"] == {"infrastructure": 3}
-    assert "these are no regressions" in text
+    assert "they are not regressions" in text
     said, text = page("wrong")
     assert f"{place}/boards/mine.yaml:3: not valid YAML" in text
     assert "<li>target file: " in text

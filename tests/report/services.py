@@ -1,4 +1,4 @@
-"""Servers of this machine in place of a chat's and GitHub's: real HTTP, answers and refusals."""
+"""Servers of this machine instead of a chat's and GitHub's: real HTTP, answers and refusals."""
 
 from __future__ import annotations
 

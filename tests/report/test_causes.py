@@ -39,12 +39,15 @@ _VERBS = [
     "build",
     "change",
     "check",
+    "choose",
     "compare",
     "correct",
     "do",
     "export",
     "find",
+    "fix",
     "flash",
+    "follow",
     "free",
     "give",
     "install",
@@ -64,6 +67,7 @@ _VERBS = [
     "start",
     "switch",
     "take",
+    "try",
     "use",
 ]
 

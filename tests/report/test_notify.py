@@ -67,10 +67,10 @@ def test_a_variable_that_is_not_set_sends_nothing(page: Comparison, chat: Servic
 
 def test_what_is_not_taken_is_told_without_its_secret(page: Comparison, chat: Service) -> None:
     chat.fails = 500
-    with pytest.raises(NotDelivered, match="not told to json: it did not take") as error:
+    with pytest.raises(NotDelivered, match="not sent to json: it did not take") as error:
         send(page, [f"json://user:hush@127.0.0.1:{chat.port}/x"], "x", {})
     assert "hush" not in str(error.value)
-    with pytest.raises(NotDelivered, match="not told to carrier: apprise knows no such URL"):
+    with pytest.raises(NotDelivered, match="not sent to carrier: apprise knows no such URL"):
         send(page, ["carrier://pigeon"], "x", {})
 
 

@@ -30,7 +30,7 @@ def nothing_is_exported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     ("target", "said"),
     [
         ("mps2-m7", "is linked for Corstone-300 and Corstone-320"),
-        ("zephyr-corstone-300", "sample for Zephyr is not built by this tool"),
+        ("zephyr-corstone-300", "ZEPHYR_BASE is not set"),
     ],
 )
 def test_a_board_that_a_checkout_is_not_built_for(

@@ -37,6 +37,7 @@ class Foreign:
     key: str = "0" * 32
     one_set_per_process: bool = True
     takes_flags: bool = False
+    program: str = ""
     root: Path | None = None
 
 

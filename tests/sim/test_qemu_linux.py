@@ -91,7 +91,7 @@ def test_every_record_says_what_stands_in(board: Target) -> None:
     """The core, and all that is not the CPU."""
     core, machine = board.differences(pick(board, "qemu").name)
     assert core == "the board's CPU is a Cortex-A320; QEMU ran a Cortex-A35"
-    assert machine.startswith("the guest is a Linux of ours on QEMU's virt: without the board's")
+    assert machine.startswith("the guest is our own Linux on QEMU's virt: without the board's")
 
 
 @needs_qemu

@@ -37,6 +37,7 @@ class Elf:
     elf: Path
     one_set_per_process: bool = False
     takes_flags: bool = False
+    program: str = ""
     root: Path | None = None
 
 

@@ -148,4 +148,4 @@ def test_a_given_runner_with_a_checkouts_firmware(tmp_path: Path, tree: Tree) ->
     ]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
-    assert "--firmware bundled beside --executorch" in done.output
+    assert "--firmware bundled and --executorch" in done.output

@@ -144,7 +144,7 @@ def test_a_bad_expression_is_an_error(workspace: Workspace) -> None:
 def test_a_wrong_shard(shard: str) -> None:
     done = CliRunner().invoke(suite, ["cortex-m", "--shard", shard])
     assert done.exit_code == 2
-    assert f"'{shard}' is no shard" in done.output
+    assert f"'{shard}' is not a shard" in done.output
 
 
 @pytest.mark.parametrize(

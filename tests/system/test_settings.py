@@ -104,7 +104,7 @@ def test_the_environment_names_a_project(
     assert settings() == Settings()
     for name in (repository, repository / "hil.toml"):
         assert settings(environ={"HIL_PROJECT": str(name)}).folder == repository
-    with pytest.raises(SettingsError, match="has no settings of ours") as caught:
+    with pytest.raises(SettingsError, match="has no settings of hil") as caught:
         settings(environ={"HIL_PROJECT": str(tmp_path)})
     assert "hil.toml" in str(caught.value.hint)
 

@@ -11,7 +11,7 @@ integers. What may differ follows from the kind of the operator and from its typ
   step for each (``roundings`` in ``bounds.yaml``).
 * A gate (``gates`` in ``bounds.yaml``) has a constant that is rounded to a step of its input. The
   error that follows at each element is computed. More than 8 steps of it, a 32nd of the range of
-  int8, is no rounding any more: such a program is not the model.
+  int8, is not rounding: such a program is not the model.
 * An accumulator of 48 bits, which products of 16-bit activations need, is rescaled with a
   multiplier of 16 bits (TOSA 1.0, ``RESCALE`` with ``scale32`` false): 2**-15 of the result more.
 * A function of 16-bit elements is a table of 513 entries, between which ``TABLE`` interpolates

@@ -217,6 +217,7 @@ BUILT = (
     "third-party",
     "tools",
     "version.txt",
+    "zephyr",
 )
 _PLATFORM = "core_platform"  # for an FVP alone
 _BARE_METAL = {"core_driver", "cmsis_6"}  # which a runner for Linux is built without (``plan``)

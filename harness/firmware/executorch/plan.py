@@ -33,7 +33,6 @@ from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
 from harness.system.settings import settings
 
-_SAMPLE = "zephyr/samples/hello-executorch"
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
 _LAYOUT = 3  # raise it when what a build tree holds changes
@@ -111,6 +110,11 @@ class CheckoutPlan:
         return self.runner == LINUX_RUNNER
 
     @property
+    def platform_name(self) -> str:
+        """For CheckoutFacts."""
+        return "sdk" if self.platform is None else "hil"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         notes = list(self.checkout.notes)
         if self.is_linux:
@@ -133,19 +137,6 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     (bare metal needs the SDK's ``core_driver`` and ``cmsis_6``, an FVP also ``core_platform``),
     ToolMissing.
     """
-    if target.zephyr is not None:
-        sample = checkout.root / _SAMPLE
-        by_hand = (
-            f"west build -b {target.zephyr.board} {sample} -- -DET_PTE_FILE_PATH=FILE.pte "
-            f"-DEXTRA_ZEPHYR_MODULES={checkout.root}, with the Zephyr that {checkout.root}/zephyr/"
-            "README.md asks for; `hil judge LOG --elf zephyr.elf` judges what it prints"
-        )
-        raise UsageError(
-            f"ExecuTorch's sample for Zephyr is not built by this tool for {target.name}: it has "
-            "its program compiled into it, so that every model would be another firmware",
-            hint=f"take --firmware bundled{', or by hand: ' + by_hand if sample.is_dir() else ''}",
-            path=checkout.root,
-        )
     if target.port == "linux":
         return _linux_plan(target, checkout)
     if (

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,20 +13,18 @@ from pathlib import Path
 
 from harness.config.npu import DIRECT
 from harness.config.target import Target
-from harness.core.errors import BuildError, UsageError
-from harness.firmware.build_tree import BuildTree, SourcesChanged
-from harness.firmware.firmware import RUNNER, Firmware, described, obtain
+from harness.core.errors import UsageError
+from harness.core.simulator_name import SimulatorName
+from harness.firmware.build_tree import SourcesChanged
+from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.memory import has_room, memory_needs, pool_options
 from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
 from harness.firmware.step import (
     build_with_cmake,
-    ccache,
     launchers,
-    ninja,
-    run_step,
-    take,
     toolchain_file,
 )
+from harness.firmware.zephyr.west import WestJob, build_with_west
 from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.files import content_digest
@@ -41,47 +38,8 @@ _OPERATOR = re.compile(r'^HIL_OPERATOR\(\s*"([^"]+)"', re.MULTILINE)  # as in ke
 # not change.
 _ARGUMENTS = re.compile(r"^// (cortex_m::[\w.]+)\(([^()]*)\)", re.MULTILINE)
 _LAYOUT = 3  # raise it when what a directory of the cache holds changes
-# Zephyr's ELF and map, with the names of the other ports' products.
-PRODUCTS = {"zephyr/zephyr.elf": RUNNER, "zephyr/zephyr.map": f"{RUNNER}.map"}
 _ETHOSU = "HIL_ETHOSU"
 _REGISTERS = "registers"
-_NO_BUILD = 'unknown command "build"'
-
-
-@dataclass(frozen=True)
-class WestJob:
-    """An application to build for a workspace's board. ``sources``: the harness's files that the
-    build may read."""
-
-    workspace: Workspace
-    application: Path
-    options: Mapping[str, str]
-    sources: Sequence[Path]
-
-    @property
-    def place(self) -> Path:
-        """The folder of the tree and its logs; the sources' content does not change it."""
-        workspace = self.workspace
-        facts = [
-            str(workspace.base),
-            workspace.board,
-            str(self.application),
-            workspace.compiler.environment,
-            dict(self.options),
-        ]
-        return paths.cache_dir("zephyr") / artifact_cache.key_of(facts)
-
-    @property
-    def tree(self) -> Path:
-        return self.place / "build"
-
-    def command(self) -> tuple[str, ...]:
-        """Works from any directory, because ZEPHYR_BASE is set."""
-        return (
-            *(str(self.workspace.west), "build", "-b", self.workspace.board),
-            *("-d", str(self.tree), str(self.application), "--"),
-            *(f"-D{name}={value}" for name, value in self.options.items()),
-        )
 
 
 def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
@@ -98,33 +56,6 @@ def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
     if driver != _REGISTERS:
         kept[f"CONFIG_{_ETHOSU}_{driver.upper()}"] = "y"
     return kept
-
-
-def build_in_tree(job: WestJob, target: str, progress: Progress) -> None:
-    """Raises what ``run_step`` does, SourcesChanged, and UsageError if west has no ``build``. The
-    caller holds the tree's lock."""
-    workspace = job.workspace
-    facts = [list(job.command()), workspace.identity, workspace.compiler.name]
-    environment = {**workspace.environment, **ccache(job.place)}
-    tree = BuildTree(job.place, facts, lambda: job.sources)
-    with tree.building(SourcesChanged("the harness")) as usable:
-        argv = ninja(job.tree) if usable else job.command()
-        progress(f"{target}: building the runner with west")
-        try:
-            run_step("build", argv, job.place, target, progress, environment)
-        except BuildError as error:
-            log = job.place / "build.log"
-            if _NO_BUILD in log.read_text("utf-8", "replace"):
-                raise UsageError(
-                    "west has no command `build` in this workspace: its manifest does not import "
-                    "Zephyr's commands",
-                    hint="give Zephyr's project in the manifest (west.yml) `west-commands: "
-                    "scripts/west-commands.yml`, then `west update`; `west help` in "
-                    f"{workspace.base} lists the commands",
-                    path=log,
-                    base=str(workspace.base),
-                ) from error
-            raise
 
 
 @dataclass(frozen=True)
@@ -263,6 +194,17 @@ class Bundled(FirmwareSource):
     def require_tools(self, request: BuildRequest) -> None:
         make_plan(request.target, request.options)
 
+    def check(self, request: BuildRequest) -> None:
+        target, qemu = request.target, request.target.simulators.qemu
+        on_qemu = request.simulator is SimulatorName.QEMU
+        if target.zephyr is not None and on_qemu and qemu is not None and qemu.board is None:
+            raise UsageError(
+                f"the bundled runner is not built for QEMU on {target.name}: Zephyr has no board "
+                "with the memory that QEMU has there",
+                hint="--executorch DIR builds ExecuTorch's sample for it; or --simulator fvp",
+                target=target.name,
+            )
+
     def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
         """They take text, so that a runner has those alone which its program calls."""
         if not operators:
@@ -325,7 +267,7 @@ def build(
         if job is None:
             build_with_cmake(plan.sources, directory, _cmake_options(plan), target.name, progress)
         else:
-            _with_west(job, directory, target.name, progress)
+            build_with_west(job, directory, target.name, progress)
         if plan.key() != directory.name:
             raise SourcesChanged("the harness")
         return described(
@@ -344,15 +286,6 @@ def west_job(plan: BuildPlan) -> WestJob | None:
     if plan.application is not None:
         options["EXTRA_ZEPHYR_MODULES"] = str(port / "module")
     return WestJob(plan.zephyr, plan.application or port / "sample", options, plan.inputs())
-
-
-def _with_west(job: WestJob, directory: Path, target: str, progress: Progress) -> None:
-    """In the tree that stays; one process builds there."""
-    job.place.mkdir(parents=True, exist_ok=True)
-    with artifact_cache.locked(job.place, on_wait=lambda: progress(f"{target}: waiting")):
-        build_in_tree(job, target, progress)
-        take(job.tree, PRODUCTS, directory)
-        shutil.copyfile(job.place / "build.log", directory / "build.log")
 
 
 def _cmake_options(plan: BuildPlan) -> dict[str, str]:

@@ -24,9 +24,11 @@ from harness.firmware.executorch.checkout import (
 )
 from harness.firmware.executorch.overlay import Overlay, lay
 from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
+from harness.firmware.executorch.zephyr import SamplePlan, make_sample_plan
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
 from harness.firmware.step import ccache, launchers, ninja, products, run_step, take
+from harness.firmware.zephyr.west import build_with_west
 from harness.formats.linker_map import read_map
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.git import shown
@@ -67,14 +69,22 @@ class CheckoutRunner(FirmwareSource):
     def check(self, request: BuildRequest) -> None:
         _plan(request)
 
+    def embeds_program(self, target: Target) -> bool:
+        return target.zephyr is not None
+
     def tree(self, request: BuildRequest) -> Path:
-        return _tree(_plan(request)).folder
+        plan = _plan(request)
+        return plan.tree_folder if isinstance(plan, SamplePlan) else _tree(plan).folder
 
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
         plan, target = _plan(request), request.target
-        firmware = obtain(
-            plan.key(), target, lambda folder: _build(plan, folder, target, progress), progress
-        )
+
+        def fill(folder: Path) -> Firmware:
+            if isinstance(plan, SamplePlan):
+                return _build_sample(plan, folder, target, progress)
+            return _build(plan, folder, target, progress)
+
+        firmware = obtain(plan.key(), target, fill, progress)
         # Equal content may have been built in another checkout.
         notes = () if firmware.checkout is None else firmware.checkout.notes
         warnings = tuple(note for note in notes if _WARNING.search(note))
@@ -95,8 +105,10 @@ class CheckoutRunner(FirmwareSource):
 SOURCE = CheckoutRunner()
 
 
-def _plan(request: BuildRequest) -> CheckoutPlan:
+def _plan(request: BuildRequest) -> CheckoutPlan | SamplePlan:
     assert request.checkout is not None, "whoever chooses this source names the checkout"
+    if request.target.zephyr is not None:
+        return make_sample_plan(request)
     return make_plan(request.target, request.simulator, request.checkout)
 
 
@@ -108,7 +120,7 @@ def _tree(plan: CheckoutPlan) -> BuildTree:
     return BuildTree(place, facts, lambda: _sources(checkout), lambda p: p.suffix in _COMPILED)
 
 
-def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
+def _facts(plan: CheckoutPlan | SamplePlan, warnings: tuple[str, ...]) -> CheckoutFacts:
     """The checkout's facts for a record; ``warnings``: those of its configuration."""
     there = plan.checkout
     return CheckoutFacts(
@@ -117,7 +129,7 @@ def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
         branch=there.revision.branch,
         dirty=there.revision.dirty,
         diff_sha256=there.revision.changes,
-        platform="sdk" if plan.platform is None else "hil",
+        platform=plan.platform_name,
         notes=(*plan.notes, *warnings),
         parts=there.differences,
         edited=there.edited,
@@ -155,9 +167,7 @@ def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progre
         with tree.building(changed) as usable:
             name = f"{target.name} (ExecuTorch {shown(checkout.revision.commit, edited=False)})"
             _steps(plan, tree, name, usable, progress)
-        given = {name: part.folder for name, part in checkout.parts.items()}
-        if find_checkout(checkout.root, given).identity() != checkout.identity():
-            raise changed
+        _require_unchanged(checkout)
         take(tree.folder, products(plan.runner, stripped=plan.is_linux), directory)
         log = (tree.place / "configure.log").read_text("utf-8", "replace")
     # Warnings of the platform's CMake about the checkout's (targets/executorch/platform).
@@ -171,6 +181,38 @@ def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progre
         source=SOURCE,
         checkout=_facts(plan, warnings),
     )
+
+
+def _build_sample(
+    plan: SamplePlan, directory: Path, target: Target, progress: Progress
+) -> Firmware:
+    checkout, place = plan.checkout, plan.place()
+    in_use(place)
+    place.mkdir(parents=True, exist_ok=True)
+    with artifact_cache.locked(place, on_wait=lambda: progress(f"{target.name}: waiting")):
+        overlay = lay(checkout, place, None)
+        places = _places(checkout, overlay, plan.tree_folder)
+        job = plan.job([*_sources(checkout)], places)
+        build_with_west(job, directory, target.name, progress, "the checkout")
+        _require_unchanged(checkout)
+    options = {"HIL_PORT": "zephyr", **plan.options, **plan.pools}
+    return described(
+        directory,
+        target.name,
+        plan.workspace.toolchain_id,
+        options,
+        build_id="",
+        source=SOURCE,
+        checkout=_facts(plan, ()),
+        program=plan.program_sha256,
+    )
+
+
+def _require_unchanged(checkout: Checkout) -> None:
+    """Raises SourcesChanged for a checkout that was edited since it was found."""
+    given = {name: part.folder for name, part in checkout.parts.items()}
+    if find_checkout(checkout.root, given).identity() != checkout.identity():
+        raise SourcesChanged("the checkout", checkout.root)
 
 
 def _configure(plan: CheckoutPlan, place: Path) -> tuple[str, ...]:

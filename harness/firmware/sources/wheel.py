@@ -163,7 +163,7 @@ def require_linux(target: Target) -> None:
     """Raises UsageError."""
     if target.port != "linux":
         raise UsageError(
-            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
+            f"ExecuTorch's wheel has its runtime for Linux on AArch64; {target.name} has no Linux",
             hint="a target whose name begins with corstone-1000-; or another --firmware",
             target=target.name,
         )

@@ -58,7 +58,7 @@ class Compiler:
 
     def require(self, cpu: str) -> None:
         """Raises BuildError if it does not know the CPU. An unknown variant is not checked."""
-        if self.path is not None and not _knows(self.path, cpu):
+        if self.path is not None and not _takes(self.path, f"-mcpu={cpu}"):
             raise BuildError(
                 f"{self.name} cannot compile for the {cpu}: it does not know that CPU",
                 hint="a newer compiler does (the Cortex-M85: GCC 13, Zephyr SDK 0.17): set "
@@ -67,6 +67,12 @@ class Compiler:
                 cpu=cpu,
                 compiler=self.name,
             )
+
+    @property
+    def has_picolibc(self) -> bool:
+        """Whether it is GNU's and has picolibc, as Debian's can; then Zephyr does not know it."""
+        gnu = dict(self.environment).get(VARIANT) == GNU
+        return gnu and self.path is not None and _takes(self.path, "--specs=picolibc.specs")
 
 
 def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
@@ -90,9 +96,9 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
 
 
 @cache
-def _knows(compiler: Path, cpu: str) -> bool:
+def _takes(compiler: Path, flag: str) -> bool:
     try:
-        call((compiler, f"-mcpu={cpu}", "-E", "-xc", os.devnull, "-o", os.devnull), _SECONDS)
+        call((compiler, flag, "-E", "-xc", os.devnull, "-o", os.devnull), _SECONDS)
     except CallFailed:
         return False
     return True
@@ -117,7 +123,7 @@ def _sdk(environ: Mapping[str, str]) -> Compiler | None:
     if not sdks:
         if named:
             raise UsageError(
-                f"{SDK_DIR} is {named}, which is no Zephyr SDK for Arm", hint=_get_a_compiler()
+                f"{SDK_DIR} is {named}, which is not a Zephyr SDK for Arm", hint=_get_a_compiler()
             )
         return None
     folder, path = max(sdks, key=lambda sdk: _version(sdk[0]))

@@ -73,7 +73,7 @@ def _engine(text: str) -> sa.Engine:
     try:
         url = sa.make_url(text)
     except sa.exc.ArgumentError as error:
-        raise UnknownDatabase(text, "it is no URL") from error
+        raise UnknownDatabase(text, "it is not a URL") from error
     name = url.get_backend_name()
     if name == "sqlite":
         return _sqlite(url)

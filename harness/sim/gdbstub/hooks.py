@@ -29,6 +29,7 @@ from harness.sim.gdbstub.host_calls import (
     InstructionCounter,
 )
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
+from harness.sim.gdbstub.tensors import MethodTensors, TensorFiles
 from harness.sim.simulator import Companion
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Hooks(Companion):
     """Serves a program, in a thread, from QEMU's start to its end.
 
     ``heap``: the answer to SYS_HEAPINFO. ``npu``: the one behind the program's
-    driver. ``npu``, ``counted``: None for hooks that are not wanted.
+    driver. ``npu``, ``counted``, ``tensors``: None for hooks that are not wanted.
     """
 
     starts_guest = True
@@ -54,7 +55,9 @@ class Hooks(Companion):
         heap: HeapInfo,
         npu: NpuRunner | None,
         counted: CountedOperators | None,
+        tensors: TensorFiles | None = None,
     ) -> None:
+        self._tensors = tensors
         self._calls = calls
         self._heap = heap
         self._npu = npu
@@ -92,6 +95,8 @@ class Hooks(Companion):
         if self._counted is not None:
             counter = InstructionCounter(stub, self._counted, self._write_line)
         loop = HookLoop(stub, self._calls, self._heap, counter)
+        if self._tensors is not None:
+            MethodTensors(stub, self._tensors, loop.add).attach(self._calls.method)
         if self._npu is not None:
             memory, npu = GuestMemory(stub, self._npu.memory), self._npu
             driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
@@ -137,6 +142,13 @@ class HookLoop:
         self._counter = counter
         self._early_calls = _EARLY_CALLS
         self._hooks: dict[int, Callable[[], None]] = {}
+        self._open = False
+
+    def add(self, address: int, hook: Callable[[], None]) -> None:
+        """Calls ``hook`` whenever the core comes to ``address``."""
+        if self._open and address not in self._hooks:
+            self._stub.breakpoint(address)
+        self._hooks[address] = hook
 
     def run(self, driver: Driver | None) -> None:
         """Runs until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
@@ -153,6 +165,7 @@ class HookLoop:
         self._stub.open()
         for address in self._hooks:
             self._stub.breakpoint(address)
+        self._open = True
         self._resume(None)
 
     def call_back(self, name: str, *arguments: int) -> None:
@@ -188,8 +201,7 @@ class HookLoop:
         stub = self._stub
         return_address = stub.register(LR) & ~1
         if return_address not in self._hooks:
-            self._hooks[return_address] = partial(self._returns, counter)
-            stub.breakpoint(return_address)
+            self.add(return_address, partial(self._returns, counter))
         counter.enter()
         stub.step_over(stub.register(PC) & ~1)
 

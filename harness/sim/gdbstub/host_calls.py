@@ -91,11 +91,13 @@ class HostCalls:
     callbacks: Mapping[str, int] = field(default_factory=dict)
     heap_calls: tuple[int, ...] = ()
     instruction: int | None = None  # where a runtime's are counted, see ``counted``
+    method: Mapping[str, int] = field(default_factory=dict)  # of gdbstub/tensors.py
 
     @property
     def needs_hooks(self) -> bool:
         """Whether it needs something that the gdbstub hooks do."""
-        return bool(self.functions or self.heap_calls or self.instruction is not None)
+        found = (self.functions, self.heap_calls, self.method, self.instruction is not None)
+        return any(found)
 
 
 def read_host_calls(path: Path) -> HostCalls:

@@ -283,7 +283,7 @@ def _warn(model: Model, request: Request, settings: Settings, calls: HostCalls) 
         how = "with its driver's functions emulated"
     _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":
-        _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
+        _note(f"a Cortex-M55 instead of the {model.core}, and Corstone-300's devices")
     vectors = settings.number(model.vector_parameter)
     if not machine.starts_in_itcm(vectors):
         _note(

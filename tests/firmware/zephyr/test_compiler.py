@@ -88,7 +88,7 @@ def test_without_any(environ: dict[str, str]) -> None:
     ("named", "message"),
     [
         ({VARIANT: "zephyr"}, "there is no Zephyr SDK"),
-        ({SDK_DIR: "/nowhere"}, "is no Zephyr SDK for Arm"),
+        ({SDK_DIR: "/nowhere"}, "is not a Zephyr SDK for Arm"),
         ({VARIANT: GNU, GNU_DIR: "/nowhere"}, "has no bin/arm-none-eabi-gcc"),
     ],
 )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.sources.bundled import WestJob, build_in_tree, in_kconfig
+from harness.firmware.sources.bundled import in_kconfig
 from harness.firmware.step import StepFailed
+from harness.firmware.zephyr.west import WestJob, build_in_tree
 from harness.firmware.zephyr.workspace import find_workspace
 from tests.link.workspace import REAL, enter, needs_real_zephyr
 

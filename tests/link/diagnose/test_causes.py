@@ -503,7 +503,7 @@ def test_a_name_that_is_spelt_almost_as_one_beside_it(tmp_path: Path) -> None:
     part = "int scaled(int x) { return x; }\n"
     failure = _explained(_application(tmp_path, caller=caller, part=part))
     assert failure.cause_kind == "no_definition"
-    assert failure.fix.startswith("Write scaled in place of scalled if that is meant")
+    assert failure.fix.startswith("Write scaled instead of scalled if that is meant")
 
 
 @needs_gcc

@@ -218,7 +218,7 @@ CASES = {
             "s.c": "int scale(int a) { return a; }\n",
         },
         "Scale is needed by",
-        "Write scale in place of Scale",
+        "Write scale instead of Scale",
     ),
 }
 

@@ -84,7 +84,7 @@ def test_without_a_word_it_is_in_the_state_directory(
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("history.db", "it is no URL"),
+        ("history.db", "it is not a URL"),
         ("mysql://me:secret@h/d", "neither sqlite nor postgresql"),
         ("sqlite://", "nothing would be kept"),
         ("sqlite:///", "nothing would be kept"),  # sqlite:///$UNSET

@@ -159,8 +159,8 @@ FAULTS = [
         "damaged twice, frame",
     ),
     ({"fault": "echo"}, Verdict.NO_VERDICT, Kind.CONSOLE_DAMAGED, "does the line echo?"),
-    ({"fault": "noise", "rate": 0.02}, Verdict.NO_VERDICT, Kind.CONSOLE_DAMAGED, "look at cable"),
-    ({"fault": "restart"}, Verdict.FAULT, Kind.BOARD_RESTARTED, "look at its supply"),
+    ({"fault": "noise", "rate": 0.02}, Verdict.NO_VERDICT, Kind.CONSOLE_DAMAGED, "check cable"),
+    ({"fault": "restart"}, Verdict.FAULT, Kind.BOARD_RESTARTED, "check its supply"),
     ({"fault": "restart", "count": 99}, Verdict.FAULT, Kind.BOARD_RESTARTED, "brown-out"),
     ({"fault": "stops"}, Verdict.HANG, Kind.GUEST_SILENT, "said nothing for 1 s"),
     (

@@ -355,7 +355,7 @@ class TestCorstone320:
         elf = guest()
         done = fvp("-a", elf, *self.itcm, *self.enable, *self.uart, model=SSE_320)
         assert "hello" in done.stdout
-        assert "a Cortex-M55 in place of the Cortex-M85" in done.stderr
+        assert "a Cortex-M55 instead of the Cortex-M85" in done.stderr
 
     def test_a_program_for_this_machines_map_runs_as_scripts_call_it(
         self, fvp: Fvp, guest: Guest
