@@ -69,7 +69,7 @@ class Fvp(Data):
         return given
 
     def _check_addresses(self) -> None:
-        """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""
+        """Checks those of the semihosting heap and stack, which are also answered on QEMU."""
         for name, value in self.parameters.items():
             if name.endswith(_ADDRESSES):
                 try:
