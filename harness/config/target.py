@@ -72,7 +72,7 @@ class Limits(Data):
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def booting(self, seconds: float) -> Limits:
-        """Extends ``boot`` to ``seconds`` at least, and ``host`` by as much."""
+        """A copy with at least ``seconds`` to boot, and ``host`` extended by as much."""
         more = max(0.0, seconds - self.boot)
         return replace(self, host=self.host + more, boot=self.boot + more)
 

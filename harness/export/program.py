@@ -300,7 +300,7 @@ class Program(Data):
         return self.directory / self.pte
 
     def following(self, arithmetic: Arithmetic) -> Program:
-        """Expects the outputs that this arithmetic gives."""
+        """A copy that expects the outputs that this arithmetic gives."""
         if arithmetic is self.arithmetic:
             return self
         swapped = tuple(

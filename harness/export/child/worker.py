@@ -156,7 +156,7 @@ class _Work:
     stage: _Stages
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
-        """Converts its samples and input sets to another memory format."""
+        """A copy with its samples and input sets in another memory format."""
         return replace(
             self,
             calibration=[*map(change, self.calibration)],

@@ -71,7 +71,7 @@ class SymbolFact(Data):
     otherwise: str = ""
 
     def of(self, symbol: str) -> SymbolFact | None:
-        """Fills in the words of a symbol that it is about; None for another."""
+        """The fact with the words of a symbol that it is about; None for another symbol."""
         match = self.pattern.search(symbol)
         if match is None or not (words := match.groupdict()):
             return self if match else None
