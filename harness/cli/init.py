@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-# Of the repository in `examples`, which has references besides.
+# Files of the repository in `examples`, which also has references.
 from harness.cli.progress import progress_shown
 from harness.cli.verb import PATH, Answer, echo, verb
 from harness.core.errors import UsageError
@@ -78,7 +78,7 @@ def init(folder: Path, zephyr_: bool) -> Answer:
 
 
 def _example(zephyr_: bool) -> Iterator[tuple[str, str]]:
-    """Path and text of each file; the settings in a file of their own, beside any project's."""
+    """Yields path and text of each file. The settings get a file apart from the project's."""
     example = data_root() / "examples" / "repository"
     files = {name: example / name for name in _FILES}
     if zephyr_:

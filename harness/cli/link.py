@@ -152,7 +152,7 @@ def _print_answer(do: str, place: str, cause: str) -> None:
 
 
 def _print_message(source: str, line: int, text: str, told: str) -> None:
-    """What the tool said, unless fix and cause have it already."""
+    """Prints the place of the message, and its text unless fix and cause already have it."""
     said = _IN_FRONT.sub("", text)
     repeats = "".join(filter(str.isalnum, said)) in "".join(filter(str.isalnum, told))
     echo(f"  message   {source}:{line}" + ("" if repeats else f": {text[:_WIDEST]}"))

@@ -75,7 +75,7 @@ def nightly() -> None:
 
 @dataclass(frozen=True)
 class NightOptions:
-    """What the command line says, beside the history, the page's files and ``--json``."""
+    """The options of the command line, except the history, the page's files and ``--json``."""
 
     suite: Path | None
     jobs: int | None
@@ -113,7 +113,7 @@ class NightOptions:
         return settings().store if self.store is None else place(Path.cwd(), self.store)
 
     def run_options(self, suite: Suite) -> RunOptions:
-        """With the checkout that the suite's cases need, looked for before any work."""
+        """Finds the checkout that the suite's cases need, before any work starts."""
         choice = FirmwareChoice()
         names = {name for job in suite.jobs for name in job.sources}
         if any(source_named(name).needs_checkout for name in names):
@@ -245,7 +245,7 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
         if recorder.error is not None:
             summary, code = _undelivered(night, recorder, rows)
         else:
-            only = mine if shard.count > 1 else None  # what is gone is no shard's
+            only = mine if shard.count > 1 else None  # removed cases belong to no shard
             if rows and suite.follow_up.minutes:
                 _find_commits(history, night, mine, suite.follow_up.minutes, options, progress)
             summary, code = show_night(history, night, html, junit, only=only)

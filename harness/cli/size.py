@@ -44,7 +44,7 @@ from harness.system.settings import is_strict
 
 @dataclass(frozen=True)
 class _Options:
-    """What the command line says, beside the files and ``--json``."""
+    """The options of the command line, except the files and ``--json``."""
 
     target: str | None
     linker_map: Path | None
@@ -229,8 +229,8 @@ def gate(
 
     TARGET alone stands for its runner and all models.
 
-    --executorch runs the cases with the checkout's runner and compares them with accepted runs of
-    that runner; without names, and for TARGET alone, all cases that have one.
+    --executorch runs cases with the checkout's runner and compares them with accepted runs of it;
+    without names, and for TARGET alone, all that have one.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
@@ -303,7 +303,7 @@ def _gate_runs(
 
 
 def _comment(table: str, marker: str = "<!-- hil-gate -->") -> str:
-    """What was done. Raises UsageError without a token, and NotDelivered."""
+    """Posts ``table``; returns what was done. Raises UsageError without a token, NotDelivered."""
     number = origin_of(Path.cwd(), os.environ).pull_request
     if not number:
         return "hil: no pull request, so no comment"

@@ -1,4 +1,4 @@
-"""``hil targets``, ``models``, ``doctor`` and ``prune``: what there is, and what of it may go."""
+"""``hil targets``, ``models``, ``doctor`` and ``prune``: what exists, and what can be removed."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _target_row(target: Target) -> dict[str, Any]:
 
 
 def _print_tools(tools: Sequence[Inspected]) -> None:
-    """What is there, a line each; then what is not, the same advice once. No path is cut."""
+    """Prints the tools found, a line each, then the missing ones by advice. Cuts no path."""
     console = terminal(highlight=False)
     rows = [("tool", "for", "version", "where")]
     rows += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]

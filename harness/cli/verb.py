@@ -25,7 +25,7 @@ from harness.system.unexpected import as_harness_error, traceback_of
 if TYPE_CHECKING:
     from harness.report.safe_console import Terminal
 
-# Of every answer of --json. Within a version a field keeps its name, type and meaning; fields may
+# In every answer of --json. Within a version a field keeps its name, type and meaning; fields may
 # be added.
 JSON_VERSION: Final = 1
 _JSON = "harness.json"  # in the meta of click's context: whether it was asked for
@@ -41,10 +41,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def verb(function: _Verb) -> _Verb:
-    """Give a command ``--json`` and the common way to fail, whatever the exception.
+    """Gives a command ``--json`` and the common way to fail, whatever the exception.
 
-    The function returns the object to print, and how to end. With ``--json`` that is all of
-    stdout: what it prints by ``echo`` and ``terminal`` is for people, and is not printed then.
+    The function returns the object to print, and the exit code. ``--json`` prints this object alone
+    on stdout: ``echo`` and ``terminal`` are for people, and print nothing then.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
@@ -72,7 +72,7 @@ _DEV_FULL = os.makedev(1, 7)
 
 
 def failure_of(error: Exception) -> HarnessError:
-    """As ``as_harness_error``; a standard output that is full is named, and not a file of ours."""
+    """As ``as_harness_error``, except that a full standard output is named as the cause."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
         output = sys.__stdout__.fileno() if sys.__stdout__ is not None else 1
         if os.fstat(output).st_rdev == _DEV_FULL or os.fstatvfs(output).f_bavail == 0:
@@ -115,7 +115,7 @@ def print_interrupted() -> None:
 
 
 def usage_error(error: click.ClickException) -> UsageError:
-    """What click found wrong with the words of the command."""
+    """Converts click's error; the hint has commands or options with a similar name."""
     context = getattr(error, "ctx", None)
     path = " ".join((context.command_path if context else "hil").split()[1:])
     command = f"{hil_command()} {path}".strip()
@@ -167,5 +167,5 @@ def terminal(**options: Any) -> Terminal:
 
 
 def tell_ci(command: str) -> None:
-    """Print a workflow command of ours, whose texts are escaped already."""
+    """Prints a workflow command of the harness, whose texts are escaped already."""
     click.echo(command, err=wants_json())

@@ -106,6 +106,6 @@ class Budgets(Data):
 
     @property
     def least_accuracy(self) -> dict[str, float]:
-        """The minima that there are, by the name of their figure."""
+        """The minima that are set, by the name of their figure."""
         found = {"sqnr_db": self.min_sqnr_db, "top1": self.min_top1}
         return {name: least for name, least in found.items() if least is not None}

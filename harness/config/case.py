@@ -19,7 +19,7 @@ from harness.core.errors import UsageError
 from harness.system.settings import OWN
 
 OR_ALLOW = "or let it be new with --allow-new NAME (pytest: --hil-allow-new NAME)"
-RUNNER = "runner"  # in place of a model: the target's runner, whose sizes are accepted too
+RUNNER = "runner"  # instead of a model: the target's runner, whose sizes are accepted too
 _SUFFIX = ".py"  # a model that ends so is a file
 _LONGEST = 60  # characters of a name in the name of a directory
 
@@ -76,7 +76,7 @@ class Case:
 
     @property
     def slug(self) -> str:
-        """The end of the name, for the name of a directory that is also told apart otherwise."""
+        """The end of the name, as part of a directory's name; it need not be unique."""
         plain = re.sub(r"[^\w.-]+", "-", self.name.removesuffix(".py")).strip("-.")
         return plain[-_LONGEST:].lstrip("-.") or "model"
 
@@ -95,7 +95,7 @@ def parse_case(text: str) -> Case:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """At the slash behind the target, whose file may be named by its path."""
+    """Splits at the slash after the target, which may be the path of its file."""
     file = re.match(r".*?\.yaml(?:@[\w-]+)?(?=/)", text)
     head = file[0] if file else ""
     before, slash, model = text[len(head) :].partition("/")
@@ -137,8 +137,8 @@ def repository_of(file: Path) -> Path | None:
 
 
 def located(name: str, folder: Path) -> str:
-    """A relative path of a model's or target's file as seen from the current directory or, where
-    there is none, from ``folder``; what is no path as it is."""
+    """A model's or target's file name, looked for in the current directory, then in ``folder``. Any
+    other name is returned unchanged."""
     if not name.endswith((_SUFFIX, ".yaml")) or Path(name).is_file():
         return name
     there = folder / name

@@ -35,9 +35,9 @@ class ModelFile(Data):
 
 
 def budgets_of(case: Case) -> Budgets:
-    """The budgets of a case. Those of a catalogue model are in ``<name>.yaml`` in the folder that
-    the setting ``budgets`` names (default: ``budgets`` beside the settings), those of a user's
-    model file beside it."""
+    """The budgets of a case. A catalogue model's are in ``<name>.yaml`` in the folder that the
+    setting ``budgets`` names (default: ``budgets`` next to the settings); a user's model file has
+    them next to it."""
     if case.model == RUNNER:
         return load_target(case.target).budgets
     model, present = read_model_file(_file_of(case.model))
@@ -46,7 +46,7 @@ def budgets_of(case: Case) -> Budgets:
 
 
 def settings_of(model: str) -> ModelFile:
-    """What the model's YAML file says. Raises TargetError."""
+    """Reads the model's YAML file. Raises TargetError."""
     return read_model_file(_file_of(model))[0]
 
 

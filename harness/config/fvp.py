@@ -69,7 +69,7 @@ class Fvp(Data):
         return given
 
     def _check_addresses(self) -> None:
-        """Of the semihosting heap and stack, which are answered for the FVP on QEMU, too."""
+        """Requires numbers for the semihosting heap and stack; the addresses hold on QEMU, too."""
         for name, value in self.parameters.items():
             if name.endswith(_ADDRESSES):
                 try:

@@ -88,15 +88,15 @@ class KnownLowering(Data):
     instead: Text | None = None
 
     def advice(self, layout: Layout) -> str | None:
-        """What went round it in a network of ours; nobody tried it in the user's. None if the user
-        has that ``layout`` already."""
+        """A setting that helped in one of our networks; nobody tried it in the user's. None if the
+        user has that ``layout`` already."""
         if self.instead is None or self.instead.startswith(f"layout: {layout.value}"):
             return None
         return f"what helped in another network: {self.instead}"
 
     @property
     def sentence(self) -> str:
-        """What it is, with where ExecuTorch's people talk of it."""
+        """Describes the defect, with the numbers of ExecuTorch's issues and fixes."""
         numbers = " and ".join(map(str, self.issues))
         fixed = f", fixed by {' and '.join(map(str, self.fixed_by))}" if self.fixed_by else ""
         which = f" (ExecuTorch's issue{'s' * (len(self.issues) > 1)} {numbers}{fixed})"
@@ -135,5 +135,5 @@ def refusals() -> dict[str, dict[str, str]]:
 
 
 def way_round(why: str) -> str:
-    """Of the first row that fits the partitioner's reason, or ""."""
+    """The advice of the first row that fits the partitioner's reason, or ""."""
     return next((r["instead"] for r in refusals().values() if re.search(r["why"], why)), "")

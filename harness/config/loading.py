@@ -190,7 +190,7 @@ def _base(child: Document, files: Mapping[str, Path], extended_by: tuple[Path, .
 
 
 def _require_mappings(document: Document) -> Document:
-    """Of sections that something is laid under before the file is checked. Raises TargetError."""
+    """Requires mappings for sections that are merged before the check. Raises TargetError."""
     for path in _LAID_OVER:
         value: object = document.data
         for key in path:

@@ -22,7 +22,7 @@ from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
 from harness.system.paths import data_root
 
-# What a user's file has to define, as for ExecuTorch's aot_arm_compiler.
+# A user's file has to define these, as for ExecuTorch's aot_arm_compiler.
 CONVENTION = ("ModelUnderTest", "ModelInputs")
 
 
@@ -124,7 +124,7 @@ def other_names() -> dict[str, str]:
 
 def unavailable() -> dict[str, str]:
     """The wheel's other names, each with the reason why it does not end in an int8 Cortex-M program
-    here. What is installed is asked now."""
+    here. The reason depends on the packages installed now."""
     found = {name: why for why, names in _catalogue()["unavailable"].items() for name in names}
     for package, names in _catalogue()["optional"].items():
         if find_spec(package) is None:
@@ -193,7 +193,7 @@ def find_model(name: str) -> ModelSource:
 
 
 def source_files(file: Path) -> tuple[Path, ...]:
-    """A user's file and the files beside it that it imports, found without running anything.
+    """A user's file and the files next to it that it imports, found without running anything.
 
     Raises BadModel with the line, UsageError for a file that cannot be read.
     """

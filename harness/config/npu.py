@@ -94,7 +94,7 @@ class Products(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class Npu(Data):
-    """What a target knows of its NPU."""
+    """A target's NPU, and the options of Vela for it."""
 
     product: Product
     macs: int
@@ -129,7 +129,7 @@ def products() -> Products:
 
 
 def layer(document: Document) -> Document | None:
-    """What lies under a target file because of its NPU's product; None without an NPU.
+    """The layer below a target file that its NPU's product brings; None without an NPU.
 
     TargetError: the section ``npu`` of the file is wrong.
     """
@@ -215,7 +215,7 @@ def _mode(target: str, facts: ProductFacts, name: str) -> Mode:
         close = [f"{target}@{near}" for near in difflib.get_close_matches(name, legal, n=1)]
     elif (why := facts.refuses(mode)) is not None:
         message = f"{target}@{name}: an {facts.name} has no memory mode {name}: {why}"
-        close = []  # it is no slip of the pen
+        close = []  # the name is not misspelled
     else:
         return mode
     raise Unknown(message, name, legal, close=close, listing="it has: ")

@@ -1,6 +1,6 @@
 """Checks the content of a file against frozen dataclasses, and says what is wrong where.
 
-A class behind a file derives from ``Data``. pydantic checks it by the annotations of its fields,
+The class of a file derives from ``Data``. pydantic checks it by the annotations of its fields,
 strictly: only a whole number becomes a ``float``, text a ``Path`` or ``date``, and a list a tuple.
 ``Annotated[…, Field(…)]`` bounds a value. ``__post_init__`` of a class raises ValueError for fields
 that do not go together; it runs however the object is made.
@@ -25,7 +25,7 @@ Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 
 
 class Data:
-    """The base of the dataclasses behind files."""
+    """The base of the dataclasses that describe files."""
 
     __pydantic_config__: ClassVar = ConfigDict(
         strict=True, extra="forbid", arbitrary_types_allowed=True
@@ -49,7 +49,7 @@ def checked_document(kind: type[_Data], document: Document, hint: str | None = N
     try:
         return _validated(kind, document.data)
     except ValidationError as error:
-        # Where none of several types fits there is a problem for each: the last one is told.
+        # If none of several types fits, there is a problem for each: the last one is reported.
         located = dict(_located(details, document) for details in error.errors())
         raise _explained(located, hint) from error
 
@@ -67,7 +67,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _explained(located: Mapping[Location, tuple[Place, str]], hint: str | None) -> TargetError:
     """The first of the problems, by line, in the words of the file."""
-    # Of a list whose only item is wrong pydantic says also that it is too short.
+    # If the only item of a list is wrong, pydantic also says that the list is too short.
     around = {location[:end] for location in located for end in range(len(location))}
     ordered = sorted(
         (problem for location, problem in located.items() if location not in around),
@@ -82,7 +82,7 @@ def _explained(located: Mapping[Location, tuple[Place, str]], hint: str | None) 
 def _located(details: ErrorDetails, document: Document) -> tuple[Location, tuple[Place, str]]:
     location = details["loc"]
     if details["type"] not in _NAMES_THE_KEY:
-        while location not in document.places:  # behind it, which of several types did not fit
+        while location not in document.places:  # then comes the type that did not fit
             location = location[:-1]
     place = document.place(location)
     message = _sentence(details, location)

@@ -58,7 +58,7 @@ def apart(regions: tuple[Region, ...]) -> tuple[Region, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Data):
-    """What bounds a run. ``model`` and ``simulated`` are the simulator's own limits."""
+    """The limits of a run. ``model`` and ``simulated`` are the simulator's own limits."""
 
     host: Seconds  # wall time, enforced by the harness
     stall: Seconds  # no console byte and no CPU time used
@@ -72,7 +72,7 @@ class Limits(Data):
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def booting(self, seconds: float) -> Limits:
-        """With at least so much time to boot."""
+        """A copy with at least ``seconds`` to boot, and ``host`` extended by as much."""
         more = max(0.0, seconds - self.boot)
         return replace(self, host=self.host + more, boot=self.boot + more)
 
@@ -141,7 +141,7 @@ class Qemu(Substitute):
 @dataclass(frozen=True, kw_only=True)
 class QemuUser(Substitute):
     """QEMU in user mode, for a program that runs under Linux. ``cpu``: QEMU's name of the CPU; its
-    default is no real one. ``core``: the usual name."""
+    default is not a real one. ``core``: the usual name."""
 
     process: ClassVar[bool] = True
     executable: Text
@@ -158,10 +158,10 @@ class Host(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class Board(Substitute):
-    """Hardware, through labgrid. ``labgrid``: its environment file, beside the target's file;
+    """Hardware, through labgrid. ``labgrid``: its environment file, next to the target's file;
     ``role``: of the target in it. ``flash``: a command that flashes ``{file}``, ELF or Intel HEX,
-    and starts the board, where no driver of labgrid's does. ``stand_in``: what stands in
-    for the hardware, if anything."""
+    and starts the board, where no driver of labgrid's does. ``stand_in``: what stands in for the
+    hardware, if anything."""
 
     called: ClassVar[str] = "the board"
     labgrid: Text
@@ -229,7 +229,7 @@ class Target(Data):
     port: Literal["cortex_m", "host", "linux", "zephyr"]
     zephyr: Zephyr | None = None  # for the port of that name
     linux: Linux | None = None  # the same
-    cpu: Text  # what the compiler is told
+    cpu: Text  # the compiler's name of it
     core: Text | None = None  # the board's CPU, where a simulator has another
     npu: Npu | None = None
     toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
@@ -309,8 +309,8 @@ class Target(Data):
         return tuple(moved.get(region.name, region) for region in self.memory)
 
     def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
-        """What of the board ``simulator`` does not have, as sentences for a record. ``moved``: the
-        program is linked for its memory, as our runner is."""
+        """Parts of the board that ``simulator`` does not have, as sentences for a record.
+        ``moved``: the program is linked for its memory, as our runner is."""
         there = self.simulators.substitute(simulator)
         if there is None:
             return ()

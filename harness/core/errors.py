@@ -1,4 +1,4 @@
-"""What can go wrong, as types that carry the facts.
+"""Errors, as types that carry the facts.
 
 Every error knows the verdict a case ends with when it is raised, and the exit code of ``hil``.
 The message is one or two sentences; ``hint`` says what to do next.

@@ -25,7 +25,7 @@ class Reason(Word):
     NOT_ACCEPTED = "not_accepted"
     TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
-    UNKNOWN_LINE = "unknown_line"  # behind an end marker
+    UNKNOWN_LINE = "unknown_line"  # after an end marker
     NO_INFERENCE = "no_inference"
     ONLY_NAN = "only_nan"
     PROGRAM_CHANGED = "program_changed"
@@ -86,7 +86,7 @@ Finding = tuple[Verdict, Cause] | None
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict, its first cause, and what has to be said beside it."""
+    """The verdict, its first cause, and notes to report with it."""
 
     verdict: Verdict
     cause: Cause | None = None

@@ -22,8 +22,8 @@ _SEQUENCE: Final = re.compile(
     r"|(?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 )
-# Control characters but for tab and newline; what turns the direction of text around; separators
-# that end a line for some; halves of a pair; what XML forbids.
+# Control characters except tab and newline; those that turn the direction of text around;
+# separators that end a line for some; halves of a pair; those that XML forbids.
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     "\ud800-\udfff\ufeff\ufffe\uffff]"

@@ -1,4 +1,4 @@
-"""The harness's own tables of facts: YAML files beside the modules that use them."""
+"""The harness's own tables of facts: YAML files next to the modules that use them."""
 
 from functools import cache
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 
 @cache
 def read_table(module: str) -> Any:
-    """The table of a module, whose ``__file__`` this is: ``x.yaml`` beside ``x.py``. It is read
-    once, when it is first needed."""
+    """The table ``x.yaml`` next to a module ``x.py``, of which ``module`` is the ``__file__``. It
+    is read once, when it is first needed."""
     import yaml  # most commands need no table, and it takes 10 ms
 
     return yaml.load(Path(module).with_suffix(".yaml").read_bytes(), Loader=yaml.CSafeLoader)

@@ -1,4 +1,4 @@
-"""What a case can end with, and the exit code of ``hil`` that follows from it."""
+"""The verdicts of a case, and the exit code of ``hil`` that follows from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Word(str, Enum):
 
 
 class ExitCode(IntEnum):
-    """What ``hil`` ends with."""
+    """The exit codes of ``hil``."""
 
     PASSED = 0
     FAILED = 1  # a product failure, or nothing proven
@@ -67,7 +67,7 @@ class Verdict(Word):
 
     @property
     def do(self) -> str:
-        """What to do about it."""
+        """The next step for the user."""
         return str(read_table(__file__)[self.value]["do"])
 
     @property
@@ -76,10 +76,9 @@ class Verdict(Word):
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
-    """Of several cases together.
+    """The exit code of several cases together.
 
-    A skipped case neither passes nor fails; nothing run, or only skipped cases, is nothing
-    proven.
+    A skipped case neither passes nor fails. If no other case ran, nothing is proven.
     """
     return together(verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED)
 

@@ -74,7 +74,7 @@ class ExportOptions:
         return content_key(request, self.versions(request))
 
     def named(self, program: Program | None) -> Program | None:
-        """With the checkout's facts: a program of equal content may be of another commit."""
+        """Adds the checkout's facts: a program of equal content may be of another commit."""
         if program is None or self.checkout is None:
             return program
         return replace(program, exporter=self.checkout.facts)
@@ -185,7 +185,7 @@ class _Batch:
     def _export_into(
         self, folder: Path, request: ExportRequest, key: str
     ) -> tuple[Program, dict[str, str]]:
-        """Exports into ``folder``, which is empty. With the files that it was made of."""
+        """Exports into the empty ``folder``; also returns the files the program was made from."""
         versions, task = self._options.versions(request), f"the export of {request.model.name}"
         with ExitStack() as stack:
             process = stack.enter_context(self._idle_process())

@@ -1,6 +1,6 @@
 """The cache of exported programs, by content key.
 
-A new entry is filled in a temporary directory beside its place, sealed (``artifact_cache``) and
+A new entry is filled in a temporary directory next to its place, sealed (``artifact_cache``) and
 renamed: it is complete or absent, whatever dies. Its facts are the files that the model was made
 of, and the class of CPU where the program depends on it: a store is shared by machines.
 """

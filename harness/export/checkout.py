@@ -7,13 +7,13 @@ are the same: an edited C++ kernel is not another exporter.
 
 The environment, ``.hil/cache/executorch-python/<key>``, is for ``PYTHONPATH``. Its ``executorch``
 has folders of its own and in them one link for each file. It is sealed: nothing else may be there,
-so Python keeps no bytecode beside a module. The key stands for the names of the files; their
+so Python keeps no bytecode next to a module. The key stands for the names of the files; their
 content is the checkout's, live.
 
-What ``setup.py`` of ExecuTorch puts into a wheel beside the sources (read at cff6f4dd32): copies
-of the schemas, ``version.py``, flatc, and what was compiled. The first two are made here from
-the checkout; the others are the installed wheel's. Beside the package lies ``cmsis_nn``, which
-older checkouts import as a package of its own: also the wheel's.
+``setup.py`` of ExecuTorch adds to the sources in a wheel (read at cff6f4dd32): copies of the
+schemas, ``version.py``, flatc, and the compiled parts. The first two are made here from the
+checkout; the others are the installed wheel's. So is ``cmsis_nn``, which older checkouts import as
+a package of its own.
 """
 
 import os
@@ -39,17 +39,16 @@ LAYOUT = 2  # raise it when what an environment holds changes
 PACKAGE = "executorch"
 _FLATC = "data/bin/flatc"
 # Until ExecuTorch's pull request 20531 (June 2026) this was a distribution of its own, installed
-# beside it, and older checkouts import it by this name alone.
+# next to it, and older checkouts import it by this name alone.
 _CMSIS_NN = "cmsis_nn"
 _TORCH = re.compile(r"""^TORCH_VERSION\s*=\s*["']([^"']+)["']""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class CheckoutExporter:
-    """``environment`` is for ``PYTHONPATH``. ``sources`` and ``versions`` stand for everything
-    that decides the bytes of a program: the one for the checkout's Python, the other, beside it,
-    for the wheel's compiled parts. ``pinned``: the version of torch that the checkout asks for,
-    "" when it does not say."""
+    """``environment`` is for ``PYTHONPATH``. ``sources`` stands for the checkout's Python,
+    ``versions`` for the wheel's compiled parts; the two decide the bytes of a program. ``pinned``:
+    the version of torch that the checkout asks for, "" if it does not say."""
 
     root: Path
     environment: Path

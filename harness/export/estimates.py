@@ -54,7 +54,7 @@ class Estimate(Data):
     operators: tuple[NpuOperator, ...] = ()
 
     def with_layers(self, layer_of: Callable[[str], str]) -> Estimate:
-        """``layer_of``: of a tensor. What Vela added itself ("#355") is of the operator before."""
+        """``layer_of``: the layer of a tensor. Vela's own ("#355") take that of the one before."""
         operators: list[NpuOperator] = []
         for each in self.operators:
             added = each.tensor.startswith("#") and operators
@@ -92,7 +92,7 @@ class Estimate(Data):
 
 @dataclass(frozen=True)
 class NpuCost(Data):
-    """Of all delegates, in order. ``versions``: of what compiled them."""
+    """Estimates of all delegates, in order. ``versions``: of the tools that compiled them."""
 
     versions: dict[str, str]
     estimates: tuple[Estimate, ...]

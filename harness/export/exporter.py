@@ -1,4 +1,4 @@
-"""Who exports: the installed wheel of ExecuTorch, or a user's checkout of it. No torch here."""
+"""The exporter: the installed wheel of ExecuTorch, or a user's checkout of it. No torch here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # pytest asks for the choice in every session
 
 
 class ExporterSource(Word):
-    """What ``--exporter`` takes."""
+    """The values of ``--exporter``."""
 
     WHEEL = "wheel"
     CHECKOUT = "checkout"
@@ -23,11 +23,11 @@ class ExporterSource(Word):
 
 @dataclass(frozen=True)
 class ExporterFacts:
-    """What a record says of a checkout that exported; there are none of the wheel.
+    """Facts for the record about a checkout that exported; the wheel has none.
 
     ``dirty``: something that the export reads is not as in the commit. ``version`` is the
     checkout's ``version.txt``, ``compiled`` the version of the wheel that gave the compiled
-    parts. ``notes``: what is otherwise than in a wheel built from that checkout.
+    parts. ``notes``: differences from a wheel built from that checkout.
     """
 
     path: str
@@ -49,7 +49,7 @@ def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
 @dataclass(frozen=True)
 class ExporterChoice:
     """``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so;
-    else the checkout may export in place of a wheel whose programs do not fit it."""
+    else the checkout may export instead of a wheel whose programs do not fit it."""
 
     root: Path | None = None
     fixed: bool = False
@@ -67,7 +67,7 @@ WHEEL = ExporterChoice()
 
 
 def choose_exporter(word: str | None, executorch: Path | None) -> ExporterChoice:
-    """What ``--exporter`` asks for; the checkout is named as for the firmware.
+    """The choice of ``--exporter``; the checkout is named as for the firmware.
 
     Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed.
     """

@@ -116,9 +116,9 @@ class Culprit:
 
 class StageFailed(ExportError):
     """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
-    first of a chain, ``detail`` all that the chain says, ``passes`` ExecuTorch's passes that were
-    running, ``file`` and ``line`` where in the user's file. ``operator`` and ``layer``: as of
-    Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
+    first of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that
+    were running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``:
+    see Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
     name of ``known_lowerings``. ``constant``: outputs, by number, that are the same for every
     input."""
 

@@ -1,7 +1,7 @@
-"""What an exported graph computes of its input sets, small enough to be kept beside the program.
+"""Values that an exported graph computes of its input sets, small enough to keep with a program.
 
-``values.json`` has a row for each result of an operator: type and shape, a digest of its elements,
-and of floats sums of up to 64 parts of it, as another runner may give other last bits.
+``values.json`` has a row for each result of an operator: type and shape, and a digest of its
+elements. Floats also have sums of up to 64 parts, since another runner may give other last bits.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ def write_values(directory: Path, rows: Iterable[Row]) -> str:
 
 
 class GraphValues:
-    """Raises OSError, and one of MALFORMED for a file that is none."""
+    """Reads a ``values.json``. Raises OSError, and one of MALFORMED for any other file."""
 
     def __init__(self, file: Path) -> None:
         self._rows: dict[str, list[Row]] = {}
@@ -49,7 +49,7 @@ class GraphValues:
             self._rows.setdefault(kind, []).append(tuple(rest))
 
     def have(self, value: npt.NDArray[Any], *, exactly: bool = False) -> bool:
-        """Whether the graph has such a value somewhere; else of floats but for their last bits."""
+        """Whether the graph has the value. Unless ``exactly``, last bits of floats may differ."""
         kind, digest, *sums = row_of(value)
         rows, near = self._rows.get(kind, []), bool(sums) and not exactly
         return any(digest == row[0] or (near and _close(sums, row[1:])) for row in rows)

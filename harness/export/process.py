@@ -64,7 +64,7 @@ class Sandbox:
 
 
 class _Output:
-    """What the process printed since ``clear``, bounded."""
+    """The output of the process since ``clear``, bounded."""
 
     def __init__(self) -> None:
         self.clear()

@@ -135,7 +135,7 @@ class OutputAccuracy:
 
 
 class LeftBy(Word):
-    """Who left an operator to a kernel on the CPU, as the exporter's graphs show it."""
+    """The step that left an operator to a kernel on the CPU, as the exporter's graphs show it."""
 
     MODEL = "model"
     QUANTISER = "quantiser"
@@ -175,7 +175,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """Of ``values`` that the quantised model computes, ``paired`` were found in the program, and
+    """The quantised model computes ``values``; ``paired`` of them were found in the program, and
     differ by ``worst`` steps at most. Outputs are compared in any case."""
 
     values: int
@@ -253,7 +253,7 @@ class Program(Data):
     sets: tuple[InputSet, ...]
     operators: tuple[str, ...]  # "namespace::name.overload"
     versions: dict[str, str]
-    system_config: str = ""  # of an Ethos-U, as Vela was told
+    system_config: str = ""  # of an Ethos-U, as passed to Vela
     memory_mode: str = ""
     direct_drive: bool = False
     origins: dict[str, Origin] = field(default_factory=dict)  # by operator without overload
@@ -273,7 +273,7 @@ class Program(Data):
 
     @property
     def oracle_name(self) -> str:
-        """With whose arithmetic the operators on the CPU follow, where that is a choice."""
+        """The oracle, and whose arithmetic the CPU's operators follow where that is a choice."""
         if self.compile_target in LOWERINGS:
             return self.oracle
         whose = "CMSIS-NN" if self.arithmetic is Arithmetic.CMSIS_NN else "Python"
@@ -281,7 +281,7 @@ class Program(Data):
 
     @property
     def npu(self) -> NpuOptions:
-        """Of a program for an Ethos-U."""
+        """The options of a program for an Ethos-U."""
         return NpuOptions(
             self.compile_target, self.system_config, self.memory_mode, self.direct_drive
         )
@@ -300,7 +300,7 @@ class Program(Data):
         return self.directory / self.pte
 
     def following(self, arithmetic: Arithmetic) -> Program:
-        """With the outputs expected that this arithmetic gives."""
+        """A copy that expects the outputs that this arithmetic gives."""
         if arithmetic is self.arithmetic:
             return self
         swapped = tuple(
@@ -316,7 +316,7 @@ class Program(Data):
 
     @property
     def expected_files(self) -> list[str]:
-        """What outputs are compared with."""
+        """The files that outputs are compared with."""
         return [name for s in self.sets for name in (*s.expected, *s.by_design)]
 
     def input_digests(self) -> tuple[tuple[str, ...], ...]:
@@ -346,7 +346,7 @@ class Program(Data):
 def load_program(directory: Path) -> Program | None:
     """The Program in a directory; None when there is no complete one.
 
-    Raises OSError, and one of MALFORMED for a description that is none.
+    Raises OSError, and one of MALFORMED for a malformed description.
     """
     try:
         fields = read_json(directory / "program.json", finite=False)

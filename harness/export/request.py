@@ -1,12 +1,12 @@
-"""What to export, for what, and the key that names the result. Imports no torch.
+"""The request for an export, and the key that names its result. Imports no torch.
 
 ``ExportRequest.compile_target`` is the exporter's name for a core (``cortex-m55``,
 ``ethos-u55-128``), or, for a CPU under an operating system, one of LOWERINGS.
 
-What an Ethos-U's compiler Vela is told is checked here, so that a mistake shows before any work:
-products, MAC counts and defaults are those of ``targets/npu/products.yaml``. Which system
-configurations and memory modes go together is read from Vela's own ``vela.ini``, by the rule of
-its ``architecture_features.py`` (5.1.0): the arena must be in SRAM or DRAM.
+The options of Vela, the Ethos-U's compiler, are checked here, before any work: products, MAC counts
+and defaults are those of ``targets/npu/products.yaml``. Which system configurations and memory
+modes go together is read from Vela's own ``vela.ini``, by the rule of its
+``architecture_features.py`` (5.1.0): the arena must be in SRAM or DRAM.
 """
 
 import configparser
@@ -56,8 +56,8 @@ LOWERINGS: Mapping[str, CpuLowering] = {
 
 @dataclass(frozen=True)
 class NpuOptions:
-    """Everything that Vela is told; nothing is left to a default. ``direct_drive``: for a driver
-    under Linux, with inputs and outputs in regions of their own."""
+    """All options of Vela; nothing is left to a default. ``direct_drive``: for a driver under
+    Linux, with inputs and outputs in regions of their own."""
 
     compile_target: str
     system_config: str = ""
@@ -89,7 +89,7 @@ class ExportRequest:
 
     @property
     def npu(self) -> NpuOptions:
-        """Of a request for an Ethos-U. Raises what ``resolve`` does."""
+        """The options of a request for an Ethos-U. Raises what ``resolve`` does."""
         return resolve(
             NpuOptions(self.compile_target, self.system_config, self.memory_mode, self.direct_drive)
         )

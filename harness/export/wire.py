@@ -1,9 +1,9 @@
 """Answers of the export process: each is one line of JSON, because a model's file runs in that
 process and may be hostile. (Requests are pickled: the process trusts the harness.)
 
-An answer is ``{"stage": name}``, ``{"value": …}`` or ``{"error": …}``. Of the process whose forks
-export (``process.py``) the first is ``{"value": null}`` or an error; then comes
-``{"status": number}`` for each fork.
+An answer is ``{"stage": name}``, ``{"value": …}`` or ``{"error": …}``. The process whose forks
+export (``process.py``) answers ``{"value": null}`` or an error first, then ``{"status": number}``
+for each fork.
 """
 
 import importlib
@@ -21,15 +21,15 @@ _CHILD_ONLY = "harness.export.child"
 
 
 class Stopped(Exception):
-    """The process ended without an answer, or has to be ended. ``returned``: as of Popen, negative
-    for a signal; None: the harness ended the process."""
+    """The process ended without an answer, or has to be ended. ``returned``: the code as Popen has
+    it, negative for a signal; None: the harness ended the process."""
 
     def __init__(self, why: str, returned: int | None = None) -> None:
         self.why, self.returned = why, returned
 
 
 class BadMessage(Stopped):
-    """The bytes are no answer."""
+    """The bytes are not an answer."""
 
     def __init__(self) -> None:
         super().__init__("wrote something that is no answer, and was ended")
@@ -82,8 +82,8 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def value_of(message: dict[str, Any]) -> Any:
-    """The result that an answer has. Raises the HarnessError that it has instead, and BadMessage
-    for what is no answer."""
+    """Returns the result that an answer has, or raises the HarnessError that it has instead. Raises
+    BadMessage for anything that is not an answer."""
     if "value" in message:
         return message["value"]
     raise restored(message.get("error"))

@@ -58,7 +58,7 @@ class BuildTree:
         """The block builds in ``folder``. Yields whether ninja can continue there; if not, it is
         empty. The caller holds the lock of ``place``.
 
-        Raises ``error`` when the sources changed meanwhile, also in place of a BuildError.
+        Raises ``error`` if the sources changed meanwhile, also instead of a BuildError.
         """
         in_use(self.place)
         began, before = self._now(), self._inputs()
@@ -82,7 +82,7 @@ class BuildTree:
         self._settle(before, began)
 
     def _now(self) -> int:
-        """The time that new files get, some milliseconds behind the clock's."""
+        """The time that new files get, which lags the clock by some milliseconds."""
         clock = self.place / _CLOCK
         clock.touch()
         return clock.stat().st_mtime_ns

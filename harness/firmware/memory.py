@@ -35,7 +35,7 @@ _MEANING = {
     _FAST: "its fast scratch",
 }
 _SRAM, _DDR = "SRAM", "DDR"
-# Of a target that does not say, as cmake/options.cmake and ports/cortex_m have them.
+# For a target that does not say, as cmake/options.cmake and ports/cortex_m have them.
 _PLACES = {FILE: _DDR, METHOD: _SRAM, TEMP: _SRAM}
 _SIZES = {FILE: 0x2000000, METHOD: 0x180000, TEMP: 0x40000}
 _GRAIN = 0x400  # of a pool that gets what it needs and little more
@@ -240,7 +240,7 @@ def _placements(target: Target, usual: dict[str, str]) -> Iterator[dict[str, str
 
 
 def _sizings(target: Target, needs: MemoryNeeds) -> Iterator[dict[str, int]]:
-    """Bytes by pool: those that programs share, then those that are no larger than they must be."""
+    """Yields bytes by pool: first sizes that programs share, then the smallest that suffice."""
     shared = {
         pool: size if needs[pool] <= size else 1 << (needs[pool] - 1).bit_length()
         for pool, size in {**_SIZES, **target.default_pools}.items()
@@ -262,7 +262,7 @@ def _overfull(target: Target, places: Mapping[str, str], sizes: Mapping[str, int
 
 
 def _taken(target: Target, region: str) -> int:
-    """Bytes that are no pool's."""
+    """Bytes that belong to no pool."""
     return target.npu.mode.fast_scratch if target.npu and region == _SRAM else 0
 
 

@@ -40,10 +40,9 @@ class Needs:
 
 
 class RunnerLacks(HarnessError):
-    """The firmware lacks kernels for some operators, or some backends, or both. That says nothing
-    of the program if the firmware is the harness's own: then nothing is proven. Of a runner under
-    test it is a failure. ``layers``: where each operator comes from and who left it, if known.
-    """
+    """The firmware lacks kernels for some operators, or some backends, or both. If the firmware is
+    the harness's own, that says nothing of the program: nothing is proven. For a runner under test
+    it is a failure. ``layers``: where each operator comes from and who left it, if known."""
 
     exit_code = ExitCode.FAILED
 

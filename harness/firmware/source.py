@@ -182,7 +182,7 @@ def source_names() -> tuple[str, ...]:
 
 
 def firmware_words() -> tuple[str, ...]:
-    """The values of ``--firmware``: each source, and each beside the bundled one."""
+    """The values of ``--firmware``: each source, and each together with the bundled one."""
     others = source_names()[1:]
     return (BUNDLED, *others, *_ALIASES, *(f"{BUNDLED}+{name}" for name in others))
 
@@ -195,7 +195,7 @@ def names_of(word: str) -> tuple[str, ...]:
 
 
 def label(source: str, checkout: CheckoutFacts | None = None) -> str:
-    """What distinguishes a result from one of the bundled runner, which has no label."""
+    """Distinguishes a result from one of the bundled runner, whose label is ""."""
     if source == BUNDLED:
         return ""
     return source if checkout is None else f"{source} {checkout.short}"
@@ -209,7 +209,7 @@ def full_label(source: str, checkout: CheckoutFacts | None) -> str:
 @dataclass(frozen=True)
 class FirmwareChoice:
     """``sources``: those of the firmware, in order. ``root``: the checkout's folder, if a source
-    needs one. ``parts``: local folders in place of the downloads of its build."""
+    needs one. ``parts``: local folders instead of the downloads of its build."""
 
     sources: tuple[FirmwareSource, ...] = field(default_factory=lambda: (source_named(BUNDLED),))
     root: Path | None = None

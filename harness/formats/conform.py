@@ -2,8 +2,8 @@
 
 FlatBuffers finds a field by its number, so a schema may grow: fields at the end of a table, members
 of a union and values of an enum may be added, in either schema, and a name may change
-(https://flatbuffers.dev/evolution). With any other
-difference the reader takes one field for another, without an error.
+(https://flatbuffers.dev/evolution). Any other difference makes the reader take one field for
+another, without an error.
 """
 
 from collections.abc import Mapping

@@ -39,7 +39,7 @@ class Shortfall:
 def check_accuracy(
     measured: Sequence[OutputAccuracy], accepted: Sequence[OutputAccuracy], budgets: Budgets
 ) -> tuple[Shortfall, ...]:
-    """What is below a budget, else what fell too far below an accepted figure."""
+    """Figures below a budget; if there are none, those that fell too far below an accepted one."""
     below = [
         Shortfall(each.output, name, value, None, least)
         for each in measured
@@ -81,7 +81,7 @@ def describe(accuracy: OutputAccuracy) -> str:
 def accuracy_notes(
     measured: Sequence[OutputAccuracy], witness: Witnessed | None, budgets: Budgets
 ) -> list[str]:
-    """What nobody may overlook, and what could not be compared."""
+    """Notes on a low accuracy, and on figures that could not be compared."""
     notes = [f"low accuracy: {describe(each)}; {_ADVICE}" for each in measured if is_low(each)]
     for name in budgets.least_accuracy:
         if all(getattr(each, name) is None for each in measured):

@@ -3,8 +3,8 @@
 A log proves less than a run. PASS needs a runner that says it completed, no failure on any
 line, and at least one bundled test set that the runner itself compared (``Test_result: PASS``);
 with several runs in the log, of each. Where all completed and not all compared their outputs, the
-verdict is COMPLETED, which no run of ours can have. A log that is cut or a model's limit are never
-PASS. What no log can tell is said beside the judgement, whatever the verdict.
+verdict is COMPLETED, which a run by the harness cannot have. A log that is cut or a model's limit
+are never PASS. ``unknowable`` lists what no log can show, whatever the verdict.
 """
 
 import re
@@ -204,7 +204,7 @@ class JudgedLog:
 
     @property
     def unknowable(self) -> tuple[str, ...]:
-        """What a log cannot show, in sentences."""
+        """Names the facts that a log cannot show, in sentences."""
         build = self.observation.build_id
         return (
             "how the process ended (exit status, signal) is unknown",
@@ -239,8 +239,8 @@ class JudgedLog:
 
 
 def judge_file(path: Path, elf: Path | None = None, prefix: str | None = None) -> JudgedLog:
-    """``prefix``: a regular expression for what stands before every line. Raises UsageError when
-    the log cannot be read, or the expression is none."""
+    """``prefix``: a regular expression for what stands before every line. Raises UsageError if the
+    log cannot be read, or if the expression is malformed."""
     try:
         reader, first = LogParser(prefix=re.compile(prefix.encode()) if prefix else None), b""
     except re.error as error:

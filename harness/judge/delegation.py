@@ -42,7 +42,7 @@ class OnCpu:
 
 
 def on_cpu(delegation: Delegation, ticks: Iterable[OpTicks]) -> list[OnCpu]:
-    """What takes most comes first. ``ticks``: of one input set."""
+    """Operators on the CPU, those with most ticks first. ``ticks``: of one input set."""
     ticks = tuple(ticks)
     found = [
         OnCpu(

@@ -54,7 +54,7 @@ def _never_began(observation: Observation, ending: Ending) -> Finding:
 
 
 def _simulator_crashed(observation: Observation, ending: Ending) -> Finding:
-    """What a dying process writes is of the simulator if the simulator died."""
+    """Attributes what a dying process wrote to the simulator if the simulator died."""
     first = next(iter(observation.failures), None)
     if ending.native or ending.signal is None or ending.signal in _KILLED or first is None:
         return None

@@ -130,12 +130,12 @@ class ByDesign:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the run wrote, against what was expected.
+    """The outputs of the run, compared with the expected ones.
 
     ``missing`` names files that do not exist, ``misshapen`` files of the wrong size,
-    ``undeclared`` outputs that the program has not. ``sha256``
-    of every output by input set; ``diffs`` for those that could be compared, from the definition
-    that they are nearer to where there are two (``by_design``).
+    ``undeclared`` outputs that the program does not have. ``sha256``: of every output by input set.
+    ``diffs``: of those that could be compared, from the nearer definition where there are two
+    (``by_design``).
     """
 
     diffs: tuple[TensorDiff, ...]
@@ -150,7 +150,7 @@ class Outputs:
 class Evidence:
     """Everything a run left that its verdict rests on.
 
-    ``metrics`` are the figures that budgets bound. ``npu``: the jobs of an NPU model beside the
+    ``metrics`` are the figures that budgets bound. ``npu``: the jobs of an NPU model next to the
     simulator. ``differences``: what the simulator lacks of the board.
     ``mismatch_at``: where NPU and TOSA, or ExecuTorch and the model, first disagree, ``blame``:
     whose fault that is, when that was looked for.
@@ -177,16 +177,15 @@ class Evidence:
 class Expectation:
     """What the run had to be: which firmware, which program, how close, how large.
 
-    ``build_id`` is None for firmware that does not print one; ``prints_all_figures``: the runner
-    does, of those that a budget can limit. ``truth``: an accepted run whose
-    outputs every firmware has to give for the program, in place of the oracle's.
+    ``build_id``: None for firmware that does not print one. ``prints_all_figures``: the runner
+    prints every figure that a budget can limit. ``truth``: an accepted run whose outputs every
+    firmware has to give for the program, instead of the oracle's.
     ``defects`` of ExecuTorch's that its own kernels or exporter would show in this program, and
     ``accepted_defects``, with which it may pass; ``defects_unread``: why that is not known.
     ``accept_command``: how to accept the case, where a run without an accepted one fails, else "".
-    ``program_difference``: what the program is against the one of the accepted run, None where it
-    is that one or there is none; with ``strict`` that is a failure. ``counts_instructions``: the
-    clock of the run counts the CPU's. Raises ValueError for a
-    tolerance that nobody can ask for.
+    ``program_difference``: how the program differs from that of the accepted run, None if it is the
+    same or there is none; with ``strict`` a difference is a failure. ``counts_instructions``: the
+    clock of the run counts the CPU's. Raises ValueError for a tolerance out of range.
     """
 
     build_id: str | None

@@ -1,8 +1,8 @@
 """Finds in a ``.pte`` what ExecuTorch is known to compute wrongly or to refuse.
 
 Our runner does not show it: it follows each tensor's order of dimensions (``dim_order``). A view is
-no instruction: it is a tensor that is read, was never written, and has the place of another one. It
-is wrong where the elements there are not in its own order.
+not an instruction but a tensor that is read, was never written, and has the place of another one.
+It is wrong where the elements there are not in its own order.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Tensor:
         return f"{list(self.sizes)} in order {list(self.order)}"
 
     def is_wrong_view_of(self, other: _Tensor) -> bool:
-        """Of as many elements."""
+        """Whether n-th elements lie at different places. Both have equally many elements."""
         return self._steps() != other._steps()
 
     def _steps(self) -> list[tuple[int, int]]:
@@ -115,8 +115,8 @@ def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
 def _ordered(
     program: CuttableProgram, step: Instruction, tensors: Mapping[int, _Tensor]
 ) -> list[_Tensor]:
-    """Those of an instruction whose orders have to agree. Not a convolution's bias, nor its
-    weights, which may be plain or channels-last beside any image, and in any order where it is
+    """Tensors of an instruction whose orders have to agree. A convolution's bias need not; nor its
+    weights, which may be plain or channels-last with any image, and in any order where it is
     transposed (ExecuTorch since pull request 21035)."""
     ordered = [*tensors.values()]
     if step.operator != _CONVOLUTION:
@@ -153,8 +153,8 @@ def _is_plain_image(tensors: Sequence[_Tensor]) -> bool:
 
 
 def _lie_otherwise(tensors: Sequence[_Tensor]) -> bool:
-    """Whether it matters that tensors are not in the plain order: not with one channel, nor where
-    they are put one behind the other along the first dimension, as whole ones."""
+    """Whether it matters that tensors are not in the plain order. It does not with one channel, nor
+    where whole tensors are put one after the other along the first dimension."""
     whole = len({tensor.sizes[:1] for tensor in tensors}) > 1
     plain = (replace(tensor, order=tuple(range(len(tensor.order)))) for tensor in tensors)
     return not whole and any(map(_Tensor.is_wrong_view_of, tensors, plain))

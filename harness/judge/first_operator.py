@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness.formats.pte_cut import CuttableProgram, Instruction
 
-Differs = Callable[[Instruction], "bool | None"]  # None: it cannot be told
+Differs = Callable[[Instruction], "bool | None"]  # None: it is unknown
 
 
 @dataclass(frozen=True)

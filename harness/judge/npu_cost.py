@@ -28,7 +28,7 @@ def reasons(before: NpuCost | None, now: NpuCost | None) -> list[str]:
 
 
 def _cycles(cost: NpuCost) -> Counter[str]:
-    """Of what Vela makes of a layer, by operator."""
+    """Cycles by operator and layer: Vela may make several operations of one operator."""
     count: Counter[str] = Counter()
     for operator in cost.operators:
         count[operator.title] += operator.cycles

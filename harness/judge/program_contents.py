@@ -1,9 +1,8 @@
-"""What a program contains, operator by operator, and what differs between two programs.
+"""The contents of a program, operator by operator, and the differences between two programs.
 
 The contents are small enough to be kept with an accepted run. Two programs with equal contents
-compute the same: what may differ is debug text, and how the file is laid out. What the arguments of
-an operator are called is read from the schemas in ExecuTorch's and torch's wheels, for the message
-alone.
+compute the same: only debug text and the layout of the file may differ. The names of an operator's
+arguments are read from the schemas in ExecuTorch's and torch's wheels, for the message alone.
 """
 
 import hashlib
@@ -93,8 +92,8 @@ class OperatorChange:
 
 @dataclass(frozen=True)
 class ProgramDifference:
-    """``operators``: the first of them, of ``changed`` in all. ``other``: what differs beside them,
-    in words. Nothing of both: nothing that is executed differs."""
+    """``operators``: the first of the ``changed`` operators that differ. ``other``: further
+    differences, in words. If both are empty, nothing that is executed differs."""
 
     operators: tuple[OperatorChange, ...] = ()
     changed: int = 0
@@ -110,7 +109,7 @@ class ProgramDifference:
 
 
 def difference(before: ProgramContents, after: ProgramContents) -> ProgramDifference:
-    """What changed since ``before``."""
+    """The changes since ``before``."""
     changes = list(_operator_changes(before.operators, after.operators))
     other = []
     if before.memory != after.memory:
@@ -125,7 +124,7 @@ def difference(before: ProgramContents, after: ProgramContents) -> ProgramDiffer
 
 
 def outline_difference(before: Sequence[str], after: Sequence[str]) -> ProgramDifference:
-    """Of two outlines (``ProgramContents.outline``): which operators, but not what of them."""
+    """Which operators differ in two outlines (``ProgramContents.outline``), but not how."""
     old, new = (tuple(tuple(line.rsplit(" ", 1)) for line in one) for one in (before, after))
     changes = [
         OperatorChange(change.operator, change.change)

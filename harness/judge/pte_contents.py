@@ -36,7 +36,7 @@ _MOST_OPERATIONS = 1000  # of a stream; of a longer one only digests are kept
 
 
 def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDifference:
-    """What a ``.pte`` is against what was kept of another one, of which little may be known."""
+    """How a ``.pte`` differs from the kept contents of another one; None: no contents were kept."""
     if before is None:
         return ProgramDifference(other=("the accepted run kept nothing of its program to compare",))
     try:
@@ -46,8 +46,8 @@ def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDiffere
 
 
 def contents_of(pte: Path) -> ProgramContents:
-    """Raises MalformedFile if it is no program, OSError, and ToolMissing without the wheel, which
-    has the schema."""
+    """Raises MalformedFile if it is not a program, OSError, and ToolMissing without the wheel,
+    which has the schema."""
     try:
         return _Reader(memoryview(pte.read_bytes())).read()
     except IndexError as error:  # a number of something that the program does not have
@@ -55,13 +55,13 @@ def contents_of(pte: Path) -> ProgramContents:
 
 
 def npu_streams(content: bytes) -> list[bytes]:
-    """Of an Ethos-U's delegates, in the order of their calls, as verdicts number them. Raises
-    MalformedFile if it is no program, and ToolMissing without the wheel."""
+    """The streams of an Ethos-U's delegates, in the order of their calls, as verdicts number them.
+    Raises MalformedFile if it is not a program, and ToolMissing without the wheel."""
     return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
 
 
 def instruction_bytes(content: bytes) -> Iterator[int]:
-    """Of the first method, the bytes that come with each instruction: its delegate, and the
+    """The bytes that come with each instruction of the first method: its delegate, and the
     constants that it is the first to read. Raises as ``npu_streams``."""
     reader, plan = _Reader(memoryview(content)), plans_of(content)[0]
     values = dict(enumerate(value.get("val") for value in plan.items("values")))
@@ -123,7 +123,7 @@ class _Reader:
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
     ) -> list[Operator]:
-        """One, and behind a delegate for an NPU those of its command stream."""
+        """The operator of a call, and for an NPU's delegate those of its command stream."""
         described = tuple(self._described(values[index], values) for index in arguments)
         if call.name == "KernelCall":
             return [(operator_names(plan)[call.get("op_index")], *described)]
@@ -218,8 +218,8 @@ def _arguments(call: Table) -> list[int]:
 def npu_operators(
     stream: bytes, named_data: Mapping[str, bytes]
 ) -> tuple[str, tuple[Operator, ...]]:
-    """A digest of what no operation has, and the operations. Of a stream that is not understood,
-    that branches or that is very long: a digest of all of it, and no operations."""
+    """A digest of what no operation has, and the operations. A stream that is not understood, that
+    branches or that is very long gives a digest of all of it, and no operations."""
     whole = digest_of(stream), ()
     try:
         blob = read_blob(stream, named_data)
@@ -276,7 +276,7 @@ def _operator(name: str, parameter: int, registers: Mapping[str, int], blob: Blo
 
 
 def _content(read: Mapping[str, int], what: str, blob: Blob) -> str | None:
-    """Of the bytes of the program's own that an operation has as weights, or as scales."""
+    """A digest of the program's own bytes that an operation has as weights, or as scales."""
     if read.get(f"{what}_REGION") != WEIGHTS:
         return None
     spans = [
@@ -288,7 +288,7 @@ def _content(read: Mapping[str, int], what: str, blob: Blob) -> str | None:
 
 
 def _copied(read: Mapping[str, int], blob: Blob) -> str | None:
-    """Of weights that are copied to faster memory before they are used."""
+    """A digest of weights that are copied to faster memory before they are used."""
     if read.get("DMA0_SRC_REGION") != WEIGHTS or "DMA0_LEN" not in read:
         return None
     at = read.get("DMA0_SRC", 0)

@@ -34,7 +34,7 @@ ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler
 
 @dataclass(frozen=True)
 class Reference(Data):
-    """What was accepted for a subject.
+    """The accepted outputs and figures of a subject.
 
     ``outputs`` are the sha256 of every output of every input set, in order; they are compared
     only when the run's ``.pte`` is the accepted one (``pte_sha256``). ``contents``: what that
@@ -67,15 +67,15 @@ class Reference(Data):
         return replace(self, anatomies={}, contents=None)
 
     def equals_without_history(self, other: Reference) -> bool:
-        """Equal but for the history."""
+        """Whether they are equal except for the history."""
         return replace(self, history=other.history) == other
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What is accepted of a subject, and why.
+    """The outputs and figures to accept for a subject, and the reason.
 
-    ``figures`` replace all that were accepted of the same ``stages``. ``outputs`` is None when
+    ``figures`` replace all that were accepted of the same ``stages``. ``outputs``: None when
     no run is accepted. ``program_change``: how its program differs from the one accepted before.
     """
 

@@ -87,7 +87,7 @@ class Symbols:
 
 
 def _symbols_of(elf: Path) -> Symbols | None:
-    """None when the file is no readable ELF."""
+    """None if the file is not a readable ELF."""
     try:
         return Symbols(elf)
     except (OSError, MalformedFile):
@@ -155,7 +155,7 @@ def _waiting(thread: WaitingThread, symbols: Symbols) -> str:
 
 
 def _frames(symbols: Symbols, words: Iterable[int], most: int = 12) -> Iterable[str]:
-    """Words that are return addresses: in a function, odd, and just behind a call."""
+    """Functions of words that are return addresses: in a function, odd, and right after a call."""
     found: list[str] = []
     for word in words:
         name = symbols.function(word) if symbols.follows_call(word) else None

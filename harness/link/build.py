@@ -40,7 +40,7 @@ _OF_LTO = re.compile("plugin needed to handle lto object|COLLECT_GCC")
 _DEPENDENCIES = {"-MD", "-MMD", "-MP", "-MG"}  # write a file into the build directory
 _WITH_FILE = {"-MF", "-MT", "-MQ", "-o"}
 _MOST_COMPILED = 64  # steps whose sources are compiled again; a build stops at its first errors
-# Of CMake and of west, which prints it only when it gives up, below the failure.
+# Lines of CMake and of west, which prints it only when it gives up, below the failure.
 _BUILT_IN = re.compile(r"Build files have been written to: (.+)$|cmake --build (\S+)")
 _ENTERING = re.compile(r"(?:Entering directory [`'](?P<dir>[^']+)')|(?:^cd (?P<cd>\S+) &&)")
 
@@ -59,7 +59,7 @@ def _tool(build: Path) -> tuple[str, str, str]:
 
 
 def _steps(line: str, directory: Path) -> Iterator[tuple[StepKind, BuildCommand]]:
-    """What the commands of a shell line compile, archive and link."""
+    """The commands of a shell line that compile, archive or link."""
     for argv in commands_in(line):
         if argv[0] == "cd" and len(argv) > 1:
             directory = directory / argv[1]
@@ -219,7 +219,7 @@ def _completeness(command: BuildCommand) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class Pending:
-    """What a build directory still has to do.
+    """The steps that a build directory still has to do.
 
     ``made``: the files that compiling, archiving and linking will write. ``generates``: other
     commands run too. ``configures``: CMake runs first, and what follows is unknown. ``refused``:

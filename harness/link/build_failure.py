@@ -30,7 +30,7 @@ _TABLE = Path(__file__).with_name("build_failure.yaml")
 
 
 class BuildFailureKind(Word):
-    """What stopped the build; the values are those of ``kind`` in --json."""
+    """The reason why the build stopped; the values are those of ``kind`` in --json."""
 
     WORKSPACE = "workspace"
     BOARD = "board"
@@ -126,12 +126,12 @@ def _place(file: str | None, at: str | None) -> str:
 
 @cache
 def _needles() -> tuple[str, ...]:
-    """Words of which every line that matters to a failure has one, beside errors and warnings."""
+    """Words to find the lines that matter to a failure, in addition to errors and warnings."""
     rules = read_facts(_Rule, _TABLE)
     return (*(rule.needle for rule in rules), *messages.signs()["stopped"].needles, *_ABOUT)
 
 
-# Of lines that say what a failure is about.
+# Words of lines that say what a failure is about.
 _ABOUT = (
     *("illed", "note: in expansion of macro", "note: each undeclared", "-- Application: "),
     *("-- Found devicetree overlay: ", " configuration '", "Parsing "),
@@ -192,7 +192,7 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
     return _with_similar_names(failure, statements)
 
 
-# What a build does to get to its (first) link.
+# Failures before a build gets to its (first) link.
 _BEFORE_LINK = (
     *(BuildFailureKind.WORKSPACE, BuildFailureKind.BOARD, BuildFailureKind.MODULE),
     *(BuildFailureKind.CMAKE, BuildFailureKind.DEVICETREE, BuildFailureKind.BINDING),
@@ -271,7 +271,7 @@ def _whole_message(statement: Statement, lines: Lines) -> str:
     return joined(list(words))
 
 
-# Who says something that no rule explains; west also tells how what it calls ended.
+# Starts of messages that no rule explains; west also reports how its commands ended.
 _SPEAKERS = (
     ("CMake Error", BuildFailureKind.CMAKE),
     ("FATAL ERROR: command exited", BuildFailureKind.NOT_KNOWN),
@@ -279,7 +279,7 @@ _SPEAKERS = (
 )
 
 
-# Who only tells which step failed, mostly behind the message of what it ran.
+# Lines that only name the failed step, mostly after the message of the command.
 _STEP_FAILED = re.compile(
     r"^(?:FAILED: |(?:[^\s:]+: )?\*\*\* (?:\[|Deleting file)|ninja: build stopped)"
 )

@@ -1,8 +1,8 @@
-"""Tables of facts: YAML files beside the code that uses them, one checked row for each fact.
+"""Tables of facts: YAML files next to the code that uses them, one checked row for each fact.
 
 A file has lists of rows (usually one, ``rows``) and, where patterns have parts in common,
 ``fragments``: ``%name%`` in a pattern stands for the fragment of that name, and ``%name word%`` for
-that fragment with ``word`` in place of ``NAME``.
+that fragment with ``word`` instead of ``NAME``.
 """
 
 import re

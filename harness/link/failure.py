@@ -1,4 +1,4 @@
-"""What a linker complained about, as data."""
+"""The complaints of a linker, as data."""
 
 import posixpath
 import re
@@ -70,7 +70,7 @@ class LinkCause(Word):
 
 @dataclass(frozen=True)
 class CodePlace:
-    """A place in an object or a source; unknown fields are None."""
+    """A place in an object or a source; None for unknown fields."""
 
     object: str | None = None  # as printed: "main.c.obj", "libx.a(y.o)"
     function: str | None = None
@@ -129,7 +129,7 @@ class Failure:
 
     @property
     def subject(self) -> str:
-        """What the failure is about, in a word."""
+        """The symbol, region, attribute or file that the failure is about, else its text."""
         named = self.demangled or self.symbol or self.region or self.attribute
         return named or (self.files[0] if self.files else self.text)
 

@@ -22,7 +22,7 @@ _VERB = re.compile(r"^(?:\./)?hil (?!init my-models &&)")
 
 
 COMMANDS = ("sh", "console")
-GENERATED = ("docs/networks.md", "docs/executorch-ci.md")
+GENERATED = ("docs/networks.md", "docs/executorch-ci.md", "docs/zoo.md")
 
 
 class Block(NamedTuple):

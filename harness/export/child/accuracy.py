@@ -1,13 +1,12 @@
 """Compares outputs of a program with those of others, as figures.
 
-With the float model's: SQNR is the signal to quantisation noise ratio, 10 log10(sum of squares of
-the float model's elements / sum of squares of the differences), over all elements of an output and
-all samples. An element is clipped where the float model's is beyond what the output's quantised
-type can hold.
+Float model: SQNR is the signal to quantisation noise ratio, 10 log10(sum of squares of the float
+model's elements / sum of squares of the differences), over all elements of an output and all
+samples. An element is clipped where the float model's is beyond what the output's quantised type
+can hold.
 
-With those of other oracles: these differences are recorded and judged by nobody, because over a
-whole network roundings add up. Whether each operator means the same is for the witness
-(``witness.py``).
+Other oracles: the differences are recorded and not judged, because over a whole network roundings
+add up. The witness (``witness.py``) checks whether each operator means the same.
 """
 
 import math

@@ -133,7 +133,7 @@ def operator_name(node: Node) -> str:
 
 
 def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
-    """Of each element of the region's output, or of all. ``values``: the quantised inputs."""
+    """The bound in steps, for each output element or for all. ``values``: the quantised inputs."""
     kinds, output = _kinds(), Quantiser.of(region.output)
     computing = [name for name in region.names if name not in kinds.moves | kinds.selects]
     if not computing:

@@ -118,9 +118,8 @@ def _quantize_fused(
     quant_max: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """With Helium the product with the inverse scale is not rounded to float32 before it is rounded
-    to an integer (vfmaq); Python's definition rounds twice. A float32 product is exact in float64.
-    """
+    """Helium does not round the product with the inverse scale to float32 before it rounds to an
+    integer (vfmaq); Python's definition rounds twice. A float32 product is exact in float64."""
     x = input
     inverse = _inverse(scale)
     flat = x.permute(x.dim_order()).contiguous().flatten()

@@ -75,7 +75,7 @@ class LoweredModel:
 
 @dataclass(frozen=True)
 class Compared:
-    """What is recorded of a program and not judged here."""
+    """Facts about a program that are recorded and not judged here."""
 
     oracles: tuple[OracleAgreement, ...]
     accuracy: tuple[OutputAccuracy, ...]
@@ -135,8 +135,8 @@ def serialise(lowered: LoweredModel) -> Serialised:
 
 
 def _layers(program: ExecutorchProgramManager, instructions: int) -> tuple[str, ...]:
-    """The layer of the model that each instruction is of, "" for one of none. What was written has
-    the index of its instruction as its node's debug handle (``_Emitter._add_debug_handle``)."""
+    """The layer of the model that each instruction is of, "" if it has none. An emitted node has
+    the index of its instruction as its debug handle (``_Emitter._add_debug_handle``)."""
     layers: dict[int, str] = {}
     for node in program.exported_program().graph.nodes:
         number, stack = node.meta.get("debug_handle"), node.meta.get("nn_module_stack")
@@ -153,7 +153,7 @@ _Quantisers = dict[int, tuple[float, int]]  # (scale, zero point) by index of th
 
 
 def _quantisers(plan: et.ExecutionPlan) -> tuple[_Quantisers, _Quantisers]:
-    """Of the values that are quantised, and of those that are dequantised."""
+    """Parameters by value: of the values that are quantised, and of those that are dequantised."""
     quantised: _Quantisers = {}
     dequantised: _Quantisers = {}
     for chain in plan.chains:

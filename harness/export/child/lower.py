@@ -8,7 +8,7 @@ versions).
 Cortex-M: the steps are those of ``_to_edge_cortex_m`` in ExecuTorch 1.5.1's
 ``backends/arm/scripts/aot_arm_compiler.py``, with differences that leave the program the same
 (``tests/export/test_lower.py`` compares) and take half the time: one capture instead of three,
-and ``to_edge`` in place of ``to_edge_transform_and_lower``, which runs everything twice to leave
+and ``to_edge`` instead of ``to_edge_transform_and_lower``, which runs everything twice to leave
 operators to delegates that a Cortex-M does not have.
 
 Ethos-U: the steps are those of ``_to_edge_TOSA_delegate`` in the same file. Inputs keep the layout
@@ -102,7 +102,7 @@ def quantise(
 
 
 def ethos_u_quantizer(spec: EthosUCompileSpec, quantization: Quantization) -> Quantizer:
-    """With a scale per output channel for weights."""
+    """Quantises weights with a scale per output channel."""
     quantizer = arm.EthosUQuantizer(spec)
     wide = quantization is Quantization.A16W8
     config = (
@@ -124,12 +124,12 @@ def cortex_m_quantizer(quantization: Quantization, layout: Layout) -> Quantizer:
 
 
 def _cortex_m_options(layout: Layout) -> dict[str, bool]:
-    """Of the quantizer and the passes; older checkouts have no such parameter."""
+    """Options of the quantizer and the passes; older checkouts have no such parameter."""
     return {"use_explicit_layout": True} if layout is Layout.EXPLICIT else {}
 
 
 def cpu_quantizer() -> Quantizer:
-    """With a scale per output channel for weights."""
+    """Quantises weights with a scale per output channel."""
     config = xnnpack.get_symmetric_quantization_config(is_per_channel=True)
     return xnnpack.XNNPACKQuantizer().set_global(config)
 
@@ -317,7 +317,7 @@ def to_program(edge: EdgeProgramManager) -> ExecutorchProgramManager:
 def output_steps(
     module: torch.fx.GraphModule, outputs: Sequence[Sample]
 ) -> tuple[float | None, ...]:
-    """The unit in which each output's difference is measured; None for an output that is no float.
+    """The unit in which an output's difference is measured; None for outputs that are not floats.
 
     For an output of a dequantise it is the scale. Otherwise it is the step of an int8 over the
     range of the output's values in a quantised module, else a few units in the last place of the

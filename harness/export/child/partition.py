@@ -95,7 +95,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         )
 
     def delegation(self, program: ExecutorchProgramManager) -> Delegation:
-        """Of the finished program: an operator that a later pass removed is on neither side."""
+        """Reads the finished program: an operator that a later pass removed is on neither side."""
         graph = program.exported_program().graph
         sources = sources_of(graph, self._quantised)
         reasons = {each.source: each.why for each in self._nodes if not each.on_npu}
@@ -125,7 +125,7 @@ Place = tuple[str | None, int | None]  # file and line
 
 @dataclass(frozen=True)
 class Lines:
-    """Where a model calls its operators, by layer and operator. ``home``: as of ``place``."""
+    """Where a model calls its operators, by layer and operator. ``home``: see ``place``."""
 
     home: Path | None
     calls: dict[tuple[str, str], Place]
@@ -178,7 +178,7 @@ def place(node: torch.fx.Node, home: Path | None) -> Place:
 
 
 def _number(node: torch.fx.Node) -> int | None:
-    """Of its instruction, which is what an emitted node has as its debug handle
+    """The number of its instruction; an emitted node has it as its debug handle
     (``_Emitter._add_debug_handle``)."""
     number = node.meta.get("debug_handle")
     return number if hasattr(node.target, "_schema") and isinstance(number, int) else None

@@ -15,9 +15,9 @@ _MOST_CLAIMS = 8  # for a value whose operators have no names in the program
 
 @dataclass(frozen=True)
 class ProgramValue:
-    """What the program computes. ``source``: the last node of the quantised model that its operator
-    was made from, by name; "" for values of a TOSA graph, whose
-    ``name`` is that of the delegate and the tensor (``tensor_name``)."""
+    """A value that the program computes. ``source``: the last node of the quantised model that its
+    operator was made from, by name; "" for values of a TOSA graph, whose ``name`` is that of the
+    delegate and the tensor (``tensor_name``)."""
 
     value: Array
     source: str = ""
@@ -41,7 +41,7 @@ class Claim:
 
 
 class Candidates:
-    """The values of a program, by type and size. ``others``: those that are no claims."""
+    """The values of a program, by type and size. ``others``: those that cannot be claimed."""
 
     def __init__(self, values: Sequence[ProgramValue], others: Collection[int]) -> None:
         self._values = values
@@ -83,7 +83,7 @@ class Candidates:
         return self._values[claim.number].source in region.node_names
 
     def claims(self, region: Region, value: torch.Tensor) -> tuple[list[Claim], bool]:
-        """What the program may have computed instead of ``value``, and whether by its sources."""
+        """Values that the program may have computed instead, and whether their sources say so."""
         wanted = value.contiguous().numpy()
         own, rest = (
             [number for number in group if number not in self._others]

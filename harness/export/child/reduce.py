@@ -6,8 +6,8 @@ the values that TOSA's reference model computes. Operators stay together if neit
 model nor an NPU can output or input a value between them, such as the INT48 sums of a 16-bit
 convolution and their RESCALE. A try costs a compilation by Vela, so ``tries`` bounds them.
 
-Every remaining operator is needed for the wrong result. So two operators that are combined as
-``targets/npu/defects.yaml`` describes are no accident: it is a known defect of Vela.
+Every remaining operator is needed for the wrong result. So if two operators are combined as
+``targets/npu/defects.yaml`` describes, it is that known defect of Vela.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -210,7 +210,7 @@ def _operator_fits(graph: Graph, operator: Operator, defect: Defect) -> bool:
 
 
 def _dimensions(graph: Graph, operator: Operator) -> int:
-    """Of its first input, from the first one on that is not 1."""
+    """Counts the dimensions of its first input, from the first one on that is not 1."""
     shape = graph.tensors[operator.inputs[0]].shape
     return len(shape) - next((n for n, size in enumerate(shape) if size > 1), len(shape))
 

@@ -206,10 +206,10 @@ def _executed(file: Path) -> ModuleType:
 
 @lru_cache(maxsize=1)  # the operators are there as long as the library object
 def torchvision_schemas() -> torch.library.Library | None:
-    """torchvision as the package index has it is compiled for torch with CUDA. Beside a torch for
-    the CPU alone its operators do not load, and it does not import ("operator torchvision::nms
-    does not exist", 0.28) unless their schemas are defined. No network but a detector's last step
-    calls them. None where torchvision is not installed, or loads."""
+    """Defines the schemas without which torchvision does not import next to a torch for the CPU
+    alone ("operator torchvision::nms does not exist", 0.28): the package index has it compiled for
+    torch with CUDA, so its operators do not load. Only a detector's last step calls them. Returns
+    None where torchvision is not installed, or loads."""
     found = importlib.util.find_spec("torchvision")
     if found is None or found.origin is None:
         return None
@@ -289,11 +289,11 @@ class OpenedFiles:
 
     def inputs(self, root: Path, own: Path) -> Iterator[tuple[Path, str]]:
         """Every file that was opened for reading, also one that was absent, and every folder below
-        ``root`` that was listed. With the name where it is relative to the directory that the
-        export began in, else "".
+        ``root`` that was listed; and its name if that is relative to the directory in which the
+        export began, else "".
 
-        Without those of installed packages, of Python, of the exporter and of the kernel, temporary
-        ones, what the model wrote and removed, and what is below ``own``.
+        It leaves out files of installed packages, Python, the exporter and the kernel, temporary
+        ones, those that the model wrote and removed, and those below ``own``.
         """
         for path, name in [*self._seen]:
             if os.path.isdir(path):

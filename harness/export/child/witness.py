@@ -6,14 +6,14 @@ on the input sets, and each value that it quantises must be one that the program
 order of its dimensions, within the bound of the operators that made it (``bounds``). The next
 operator is then computed from the program's value, so that roundings do not add up.
 
-A value may have no partner because the lowering fused it away. What is computed from it decides
-then. The witness goes on with its own value and with four copies that differ from it by a step here
-and there; the next value may differ by as much as these copies make of it. If the next value has a
-partner only when it is computed from another value of the program, which is no other operator's,
-the operator before it is wrong. If nothing up to an output has a partner, the output decides.
+A value may have no partner because the lowering fused it away. Then the values computed from it
+decide. The witness continues with its own value and with four copies that differ from it by a step
+here and there; the next value may differ by as much as these copies make of it. If the next value
+has a partner only when it is computed from another value of the program that no other operator
+computes, the operator before it is wrong. If nothing up to an output has one, the output decides.
 
-A partner may be another operator's value, as of a second ReLU. If the program's own value for the
-operator differs, it is tried in the same way if a later value has no partner.
+A partner may be another operator's value, such as a second ReLU's. If the program's own value for
+the operator differs, it is tried in the same way if a later value has no partner.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
     ) -> None:
         super().__init__(quantised, garbage_collect_values=False)
         self.paired: set[int] = set()  # values of the program
-        self.layers: dict[str, str] = {}  # as of Agreement
+        self.layers: dict[str, str] = {}  # see Agreement
         self.accused: dict[int, Differs] = {}  # by the value that was computed instead
         self._number = number
         self._candidates = candidates
@@ -224,7 +224,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return [self._regions[node] for node in nodes]
 
     def _results(self, region: Region) -> Iterator[torch.Tensor]:
-        """What the region makes of what the program may have given it."""
+        """Computes the region from combinations of values that the program may have used."""
         inputs = [node for node in region.sources if node in self._open]
         choices = [
             [claim.value for claim in self._open[node].claims] or [self.env[node]]
@@ -266,14 +266,14 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return result
 
     def _shaken(self, node: Node, value: torch.Tensor) -> torch.Tensor:
-        """With one step more or less, or none, at each element."""
+        """Changes each element by one step up or down, or not at all."""
         noise = torch.randint(-1, 2, value.shape, generator=self._generator)
         limits = Quantiser.of(node)
         return (value + noise).clamp(limits.low, limits.high).to(value.dtype)
 
 
 def _region(output: Node) -> Region:
-    """Back from a node to what is dequantised. Weights and other constants are no inputs."""
+    """Walks back from a node to dequantised values. Weights and other constants are not inputs."""
     found: set[Node] = set()
     inputs: dict[Node, None] = {}
     pending = [output] if output.target is not _DEQUANTISE else []

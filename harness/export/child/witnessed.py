@@ -1,7 +1,7 @@
 """Requires that a lowered program computes what the quantised model does, and explains it if not.
 
-What is told about a difference was tried: the stages of the lowering are run one after the other to
-name the first whose result differs, and a setting is advised if the model lowered with it agrees.
+The explanation is tested: the stages of the lowering are run one after the other to name the first
+whose result differs, and a setting is advised if the model lowered with it agrees.
 """
 
 from collections.abc import Callable, Iterator, Sequence

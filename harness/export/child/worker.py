@@ -156,7 +156,7 @@ class _Work:
     stage: _Stages
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
-        """With its samples and input sets in another memory format."""
+        """A copy with its samples and input sets in another memory format."""
         return replace(
             self,
             calibration=[*map(change, self.calibration)],
@@ -431,7 +431,7 @@ def _raw_delegates(
     estimates: Mapping[bytes, Estimate | None],
     layers: Mapping[str, str],
 ) -> Iterator[RawDelegate]:
-    """``layers``: as of Agreement."""
+    """``layers``: see Agreement."""
     for number, module in enumerate(delegates(edge)):
         blob = bytes(module.processed_bytes)
         parts = {name.partition(":"): layer for name, layer in layers.items()}

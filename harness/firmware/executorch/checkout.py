@@ -199,7 +199,7 @@ ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
 LINUX_PRESET = Path("tools/cmake/preset/arm_ethosu_linux.cmake")
 _SINCE = {ENTRY: "19018 (May 2026)", LINUX_PRESET: "17367 (February 2026)"}
 _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
-# What a build of the runner can read; other changes do not make another firmware.
+# Paths that a build of the runner can read; other changes do not make another firmware.
 BUILT = (
     "CMakeLists.txt",
     "Test.cmake",
@@ -310,7 +310,7 @@ def source_files(root: Path, within: Sequence[str] = BUILT) -> list[Path]:
 
 def find_root(folder: Path) -> Path:
     """The checkout's folder as an absolute path; does not check that it can be built. Raises
-    UsageError if it is no checkout, or if Python would import it and not the installed wheel."""
+    UsageError if it is not a checkout, or if Python would import it and not the installed wheel."""
     root = folder.absolute()
     missing = [name for name in _IS_EXECUTORCH if not (root / name).is_file()]
     if missing:

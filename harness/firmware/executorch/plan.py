@@ -36,7 +36,7 @@ from harness.system.settings import settings
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
 _LAYOUT = 3  # raise it when what a build tree holds changes
-_MACHINE = "mps3-an547"  # QEMU's machine for a Corstone-300, and in place of a Corstone-320
+_MACHINE = "mps3-an547"  # QEMU's machine for a Corstone-300, and instead of a Corstone-320
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # The heap shares the DTCM with the data of portable kernels (ExecuTorch's setup_testing.sh).
 _HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}

@@ -93,7 +93,7 @@ class SamplePlan:
 
     @property
     def _folder(self) -> Path:
-        """With a lock of its own; CMake would keep another NPU's option."""
+        """A folder for each NPU, with its own lock: CMake would keep another NPU's option."""
         return self.place() / f"west{self.npu}"
 
     def place(self) -> Path:

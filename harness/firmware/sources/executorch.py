@@ -40,7 +40,7 @@ _UNITS = (".c", ".cc", ".cpp", ".s", ".S")
 _MOST_EDITS = 4  # named in a note
 # Files that compilers report to ninja as read.
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".s", ".S")
-# The build ignores texts, the exporter's Python beside the C++, and of backends for other machines
+# The build ignores texts, the exporter's Python next to the C++, and in backends for other machines
 # everything that no compiler includes.
 _TEXTS = (".md", ".rst", ".ipynb")
 _EXPORTERS = ("backends", "devtools", "examples", "exir", "extension")
@@ -114,7 +114,7 @@ def _plan(request: BuildRequest) -> CheckoutPlan | SamplePlan:
 
 def _tree(plan: CheckoutPlan) -> BuildTree:
     place = paths.cache_dir("executorch") / plan.tree()
-    # What the SDK's platform reads besides the parts is not known.
+    # The SDK's platform may read other files than the parts.
     facts = plan.key() if plan.platform is None else list(_configure(plan, place))
     checkout = plan.checkout
     return BuildTree(place, facts, lambda: _sources(checkout), lambda p: p.suffix in _COMPILED)
@@ -225,9 +225,9 @@ def _steps(
     overlay = lay(plan.checkout, tree.place, plan.platform)
     places = _places(plan.checkout, overlay, tree.folder)
     environment = {
-        "PYTHONDONTWRITEBYTECODE": "1",  # nothing beside the checkout's generators
+        "PYTHONDONTWRITEBYTECODE": "1",  # nothing next to the checkout's generators
         **ccache(tree.place),
-        **launchers("C", "CXX"),  # also of flatc's own build, which gets no option of ours
+        **launchers("C", "CXX"),  # also for flatc's own build, which gets none of our options
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
     if not configured:  # later ninja asks CMake itself when one of its files has changed

@@ -5,7 +5,7 @@ everything between a program's bytes and its outputs is the wheel's. pip downloa
 exporter's version once, without installing it, from its usual index ($PIP_INDEX_URL; from a folder:
 $PIP_FIND_LINKS with $PIP_NO_INDEX=1). Only what a C++ program needs is kept.
 
-The wheel's libraries are shared, so the firmware has a folder ``root`` beside the ELF, with files
+The wheel's libraries are shared, so the firmware has a folder ``root`` next to the ELF, with files
 that the root file system needs: a guest has no libraries, and this machine's are for another CPU.
 XNNPACK also reads the CPU from /proc and /sys. A guest's kernel mounts its own over those in
 ``root``; in QEMU's user mode they would be this machine's, or missing for a confined process.

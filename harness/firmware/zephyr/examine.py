@@ -24,9 +24,9 @@ from harness.system.files import text_of
 from harness.system.packages import how_to_get
 
 _SECONDS = 120
-_OPTIONAL = ("hal_ethos_u",)  # there is a driver of ours, too
-# Of Zephyr's scripts/requirements-base.txt what a build needs (4.2 has jsonschema for pykwalify);
-# the others are for flashing, debugging and reports.
+_OPTIONAL = ("hal_ethos_u",)  # the harness has a driver, too
+# Packages of Zephyr's scripts/requirements-base.txt that a build needs (4.2 has jsonschema for
+# pykwalify); the others are for flashing, debugging and reports.
 _NEEDED = {"pyelftools", "pyyaml", "pykwalify", "jsonschema", "packaging", "west"}
 _MISSING = """\
 import importlib.metadata, sys

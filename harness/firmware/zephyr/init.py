@@ -1,7 +1,7 @@
 """`hil zephyr init`: makes a workspace with the projects that the zephyr-* targets need.
 
-West fetches them without history. What is already there is kept, so the same command continues
-where an earlier one stopped.
+West fetches them without history. Projects that exist are kept, so the same command continues where
+an earlier one stopped.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _NO_BUILD = 'unknown command "build"'
 class WestJob:
     """An application to build for a workspace's board. ``sources``: the files outside of it that
     the build may read. ``each``: options that change from build to build in one tree, which CMake
-    then configures again. ``environment``: more variables. ``places``: as of ``run_step``.
+    then configures again. ``environment``: more variables. ``places``: see ``run_step``.
     ``folder``: of the tree and its logs; None: one of the cache."""
 
     workspace: Workspace

@@ -89,7 +89,7 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
     if variant == SDK:
         raise UsageError(f"{VARIANT} is {SDK}, and there is no Zephyr SDK", hint=_get_a_compiler())
     for folder in environ.get("PATH", "").split(os.pathsep):
-        # a folder of links to ccache is no toolchain
+        # a folder of links to ccache is not a toolchain
         if Path(folder).name == "bin" and (Path(folder) / _GNU_COMPILER).is_file():
             return _gnu(Path(folder).parent)
     raise ToolMissing("there is no compiler for Zephyr", hint=_get_a_compiler(), tool=_GNU_COMPILER)
@@ -236,7 +236,7 @@ def zephyr_version(base: Path) -> str:
 
 
 def find_west(environ: Mapping[str, str]) -> Path:
-    """West in PATH (Zephyr's documentation has its users activate an environment), or beside the
+    """West in PATH (Zephyr's documentation has its users activate an environment), or next to the
     harness's Python."""
     beside = Path(sys.executable).with_name("west")
     found = shutil.which("west", path=environ.get("PATH")) or (beside if beside.is_file() else None)

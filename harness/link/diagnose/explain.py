@@ -149,7 +149,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
             hint="configure again in an empty build directory; its rules name the old paths",
             path=build,
         )
-    link_commands(build)  # or it is no build directory
+    link_commands(build)  # raises if it is not a build directory
     pending = pending_steps(build)
     progress(f"linking again what fails in {build.name}")
     again = failing_link(build, pending.feeds)
@@ -206,8 +206,8 @@ def explain_failure(
     refused: Sequence[RefusedOption] = (),
     trial: Trial | None = None,
 ) -> Failure:
-    """Adds cause and fix. For a log alone ``index`` has no units, ``tree`` is None, and ``refused``
-    are the options in Kconfig's warnings."""
+    """Adds cause and fix. A log alone has an ``index`` without units and no ``tree``; ``refused``
+    are then the options in Kconfig's warnings."""
     if failure.kind is FailureKind.DUPLICATE_SYMBOL:
         return causes.explain_duplicate(failure, index, tree)
     if failure.kind is FailureKind.DISCARDED_SECTION:

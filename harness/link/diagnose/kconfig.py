@@ -65,7 +65,7 @@ class RefusedOption:
             yield self.instead or f"CONFIG_{self.symbol}=y"
 
     def steps(self) -> Iterator[str]:
-        """What its dependencies need, the deepest first, as assignments and sentences."""
+        """Assignments and sentences that its dependencies need, the deepest first."""
         needs = {need.symbol: need for need in self.needs}
         for term in self.unmet:
             if term == "0":
@@ -154,7 +154,7 @@ def definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ...
 
 
 def _whole(continued: re.Match[str]) -> str:
-    """In one line, and as many lines: those behind it keep their numbers."""
+    """Joins the lines and adds empty ones, so that the lines after them keep their numbers."""
     return continued[0].replace("\\\n", " ") + "\n" * continued[0].count("\\\n")
 
 

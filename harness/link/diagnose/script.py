@@ -60,7 +60,7 @@ class Unkept:
 
 
 def unkept(scripts: Sequence[Path]) -> Iterator[tuple[str, str, Unkept]]:
-    """With the name of the output section and all that stands in it."""
+    """Name and content of the output section, and the statement without KEEP in it."""
     for script in scripts:
         text = text_of(script)
         for block in _BLOCK.finditer(text):

@@ -71,7 +71,7 @@ class SymbolFact(Data):
     otherwise: str = ""
 
     def of(self, symbol: str) -> SymbolFact | None:
-        """With the words of a symbol that it is about; None for another."""
+        """The fact with the words of a symbol that it is about; None for another symbol."""
         match = self.pattern.search(symbol)
         if match is None or not (words := match.groupdict()):
             return self if match else None
@@ -108,7 +108,7 @@ def in_zephyr(shown: str, options: Mapping[str, str]) -> Undefined | None:
 
 
 def known_fact(shown: str, linker: str) -> SymbolFact | None:
-    """What is common knowledge of a symbol, as the linker prints it."""
+    """A commonly known fact about a symbol. ``shown``: the symbol as the linker prints it."""
     return _fact("anywhere", shown, {}, linker)
 
 

@@ -24,7 +24,7 @@ _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inc"}
 _VERSION_SCRIPT = re.compile(r"--version-script[=,](?P<file>\S+)")
 _OBJECTS = {".o", ".obj", ".a"}
-# What is no candidate: other people's folders, CMake's probes, archives that only other specs
+# These are not candidates: other people's folders, CMake's probes, archives that only other specs
 # choose (newlib's spec files: nano, nosys, rdimon, and its boards).
 _SKIPPED = re.compile(
     r"\.git|node_modules|__pycache__|\.venv|CMakeTmp|CMakeScratch|CompilerId\w+|CMakeFiles-\w+"
@@ -119,7 +119,7 @@ class Tree:
 
     @cached_property
     def sources(self) -> FileSearch:
-        """The compiled sources, and the files beside them and below the source directory."""
+        """The compiled sources, and the files next to them and below the source directory."""
         roots = [] if self.source is None else [self.source]
         listed = list(self.compile_commands)
         inside = {*roots, self.build.resolve()}

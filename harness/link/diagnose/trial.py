@@ -1,4 +1,4 @@
-"""Tries a fix before it is told: the failing link again in a scratch folder, with one change."""
+"""Tries a fix before it is proposed: links again in a scratch folder, with one change."""
 
 import os
 import re
@@ -52,7 +52,7 @@ class Trial:
     def result(
         self, failure: Failure, change: Sequence[str], edit: Edit | None = None
     ) -> str | None:
-        """What the link gives with the change, as a sentence; None where it gets no further.
+        """The result of the link with the change, as a sentence; None where it gets no further.
 
         It gets further if the failure is gone and no more failures remain than there were. The
         change is words for the driver, GROUP, or COMPILE with an option. Beyond a number of

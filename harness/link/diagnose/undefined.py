@@ -48,8 +48,8 @@ def explain_undefined(
     refused: Sequence[RefusedOption] = (),
     trial: Trial | None = None,
 ) -> Failure:
-    """The failure with who needs the symbol, who could define it, and what to do. Of a log alone
-    the index has no units; ``refused`` are then the options that Kconfig's warnings name."""
+    """Adds the places that need the symbol, those that could define it, and a fix. A log alone has
+    an index without units; ``refused`` are then the options that Kconfig's warnings name."""
     symbol, shown = _names(failure.symbol or "", index)
     named = {place.object for place in failure.places if place.object}
     uses = index.uses(symbol, named) or failure.places
@@ -118,7 +118,7 @@ def _first_that_helps(
 
 
 def _lacks(fact: SymbolFact, symbol: str, index: LinkIndex) -> bool:
-    """Whether the toolchain's library that a symbol is said to belong to does not have it."""
+    """Whether the toolchain's library that usually defines a symbol does not have it."""
     if not (index.units and fact.gnu and fact.library):
         return False
     there = any(
@@ -344,7 +344,7 @@ def _in_sources(
 
 
 def _in_a_header(name: str, shown: str, tree: Tree) -> Undefined | None:
-    """Defined in a header alone: inline as C99 has it, or behind a condition that does not hold."""
+    """Defined only in a header: inline as C99 has it, or under a condition that does not hold."""
     defined = next((d for d in tree.in_headers(name) if not d.static), None)
     if defined is None:
         return None
@@ -362,7 +362,7 @@ def _in_a_header(name: str, shown: str, tree: Tree) -> Undefined | None:
 
 
 def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | None:
-    """Of one that the compiler inlined, so that no object has it. Others may have the name, too."""
+    """A function that the compiler inlined, so no object has it. Others may have the name, too."""
     compiled = [d for d in definitions if d.compiled]
     if len(compiled) != 1:
         return None

@@ -67,8 +67,8 @@ class ZephyrBuild:
         return tuple(self.base / name for name in _WHERE_SOURCES_ARE)
 
     def gate(self, source: Path) -> Gate | None:
-        """Of the options that the source depends on and that are not set: one that the application
-        sets, or the outermost, because it brings the others."""
+        """An option that the source depends on and that is not set: one that the application sets,
+        or the outermost, because it brings the others."""
         gates = list(self._gates(source))
         requested = (gate for gate in gates if gate.option in self.requested)
         return next(requested, gates[-1] if gates else None)

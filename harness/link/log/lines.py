@@ -20,7 +20,7 @@ from harness.link.facts import read_facts
 
 # Emphasis of somebody who pasted a log into Markdown; not the stars of `f(char**)`.
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])|(?<=[\w.)])\*\*(?=[\s:]|$)")
-# Parallel jobs may write without an end of line: another message begins behind this one.
+# Parallel jobs may write without an end of line: another message begins after this one.
 _GLUED = re.compile(
     r"(?P<message>undefined reference to [`'][^`]+?')"
     r"(?P<next>(?:make(?:\[\d+\])?|ninja|\S*?\bld(?:\.\w+)?): |\[\d+/\d+\]|collect2: )"
@@ -70,7 +70,7 @@ class Lines(Sequence[Line]):
         return Line(number, self._split[1][place])
 
     def having(self, words: Collection[str]) -> Iterator[tuple[int, Line]]:
-        """The lines that have one of the words, each behind its index."""
+        """The lines that have one of the words, each with its index."""
         for number, block in enumerate(self._blocks):
             present = [word for word in words if word in block]
             for index, text in enumerate(block.split("\n") if present else (), number * _IN_BLOCK):
@@ -104,7 +104,7 @@ class LinePattern(Data):
         return self.pattern.search(text) if relevant else None
 
     def found_in(self, lines: Lines) -> Iterator[Found]:
-        """What it finds in each of the lines, in order."""
+        """Yields the matches in the lines, in order."""
         for index, line in lines.having(self.needles):
             if match := self.pattern.search(line.text):
                 yield Found(index, line, match)
@@ -121,7 +121,7 @@ def lines_of(text: str) -> Lines:
 
 def read_lines(path: Path) -> tuple[Lines, bool]:
     """``lines_of`` a log of unknown origin, UTF-16 from PowerShell or UTF-8 with damage kept, and
-    whether it ends in the middle of a line. Never the whole of a large file beside its lines."""
+    whether it ends in the middle of a line. A large file's text is never held as a whole."""
     with path.open("rb") as file:
         head = file.read(64)
         if head.startswith(_PACKED):

@@ -67,7 +67,7 @@ AGGREGATE = "bytes of sections"  # of armlink: what found no place, in all
 FIRST_DEFINED = "first defined here"
 FIRST_HERE = re.compile(r"^(?P<at>.*?):? ?(?:first defined here|previous definition here)$")
 
-# Of what precedes a message.
+# The text before a message.
 _LINKER = re.compile(
     r"^(?:.*?[\s/\\]|)(?:[\w.+-]*-)?(?:ld|lld)(?:\.(?:bfd|lld))?(?:-\d+)?"
     r"(?:\.exe)?: ?(?=\S|$)"
@@ -96,7 +96,7 @@ def without_linker(text: str) -> str:
 
 
 def parse_place(text: str) -> CodePlace:
-    """What is known from ``lib.a(x.o):src/x.c:12:``, ``x.o:(.text+0x8):`` and their like."""
+    """Reads the place in ``lib.a(x.o):src/x.c:12:``, ``x.o:(.text+0x8):`` and their like."""
     rest = without_linker(text)
     function = _FUNCTION.search(rest)
     section = _SECTION.search(rest)

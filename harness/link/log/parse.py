@@ -367,7 +367,7 @@ _IDENTITY: Mapping[FailureKind, tuple[str, ...]] = {
 
 
 def _merge_key(failure: Failure) -> tuple[object, ...]:
-    """What a failure is about."""
+    """A key that failures about the same thing share."""
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         archives = tuple(map(archive_of, failure.files[:1]))
         others = failure.files[1:] if failure.attribute else archives

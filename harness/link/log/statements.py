@@ -12,7 +12,7 @@ from harness.link.log.lines import Line, Lines
 
 _COMPILERS = Path(__file__).with_name("compilers.yaml")
 MOST_LINES = 60  # of one message
-# Of each line that begins a block, a paragraph or a traceback.
+# Words of each line that begins a block, a paragraph or a traceback.
 _BEGINNINGS = (
     *("CMake Error", "CMake Deprecation Error", "Traceback (", "Exception: "),
     *("rror: ", "RROR: ", "rror[", "arning: ", "ARNING: "),
@@ -106,6 +106,6 @@ def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
 
 
 def joined(lines: Sequence[Line]) -> str:
-    """Zephyr wraps with Python's textwrap, which breaks behind a hyphen, also inside a path."""
+    """Zephyr wraps with Python's textwrap, which breaks after a hyphen, also inside a path."""
     text = " ".join(line.text.strip() for line in lines)
     return re.sub(r"(?<=\w)- (?=\w)", "-", text)
