@@ -17,7 +17,7 @@ def job_lines() -> tuple[Mapping[str, str], ...]:
 
 @cache
 def _any_of(name: str) -> re.Pattern[bytes]:
-    """What the expressions of a list of ``job_lines.yaml`` fit."""
+    """One pattern for all expressions of a list of ``job_lines.yaml``."""
     found = read_table(__file__)
     return re.compile("|".join(found[name]).replace("%word%", found["word"]).encode())
 
@@ -97,8 +97,8 @@ def without_tool(line: bytes) -> bytes:
 def may_quote(before: bytes) -> bool:
     """Whether the words in front of a runner's prefix may be those of a program that quotes it.
 
-    Nothing is quoted behind what tools put before lines, nor behind a line without its end, which
-    the runner's own ran into. A diff quotes, and grep.
+    A tool's prefix does not quote, nor does an unfinished line that the runner's line ran into. A
+    diff quotes, and so does grep.
     """
     rest = without_tool(before)
     shown = rest[-1:].isspace() or rest[-1:] in _QUOTES or _QUOTED.fullmatch(rest) is not None

@@ -101,7 +101,7 @@ _BUS_ABORT, _INTERFACE, _CHANNEL = 2, 11, 12  # the places of their bits
 
 
 def npu_status(status: int) -> str:
-    """What the NPU reports in its register STATUS; "" for nothing bad."""
+    """The errors in a value of the NPU's register STATUS, in words; "" if it has none."""
     tables = read_table(__file__)
     found = [words for bit, words in tables["npu_status"].items() if status >> bit & 1]
     if status >> _BUS_ABORT & 1:
