@@ -2,11 +2,11 @@
 
 Done with bubblewrap: a file system that holds the system's libraries, the simulator and the run's
 directory, and nothing else (no /etc, /sys, /tmp, home; no shell unless the simulator is a script),
-in user, process, network, IPC, UTS and cgroup namespaces of its own, without a capability, behind
-a filter for system calls. What a guest opens through semihosting outside of its directory does
-not exist, or cannot be written, and SYS_SYSTEM finds no shell. Nothing but the run's directory can
-be written to at all: /dev has no shared memory, and /proc is read-only (to root without
-capabilities bubblewrap itself leaves /proc/sys writable).
+in user, process, network, IPC, UTS and cgroup namespaces of its own, without a capability, under a
+filter for system calls. A file that a guest opens through semihosting outside of its directory does
+not exist, or cannot be written, and SYS_SYSTEM finds no shell. Only the run's directory can be
+written: /dev has no shared memory, and /proc is read-only (to root without capabilities bubblewrap
+itself leaves /proc/sys writable).
 
 The arguments go through a descriptor, so that /proc/1/cmdline has no path of the host.
 
@@ -64,9 +64,9 @@ _MOST_FAMILIES = 64  # Linux has less than 50
 
 @dataclass(frozen=True)
 class Confinement:
-    """What to put in front of an argv, and the descriptors that it has to inherit.
+    """Words to put in front of an argv, and the descriptors that it has to inherit.
 
-    ``confined``: by bubblewrap. ``missing``: why this is no full confinement; None when it is one.
+    ``confined``: by bubblewrap. ``missing``: why the confinement is not full; None when it is.
     """
 
     prefix: tuple[str, ...]
@@ -86,7 +86,7 @@ class Confinement:
 
 
 class NotConfined(InfraError):
-    """A full confinement is required and not available. ``missing``: what of it."""
+    """A full confinement is required and not available. ``missing``: the part that is not."""
 
     kind = "not_confined"
 
@@ -122,11 +122,10 @@ def confined(
     """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
 
     ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
-    may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
-    ``memory_bytes`` it gets no more memory of its own, and after ``cpu_seconds`` SIGXCPU. Only
-    with ``forks``, or as a script, may it start processes. ``also_writable``: a file. With
-    ``has_account`` its user has a name. Without a working bubblewrap the program
-    is only bounded so.
+    may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. It gets at
+    most ``memory_bytes`` of memory of its own, and SIGXCPU after ``cpu_seconds``. Only with
+    ``forks``, or as a script, may it start processes. ``also_writable``: a file. ``has_account``:
+    its user has a name. If bubblewrap does not work, only these limits hold.
     """
     # At its hard limit, which follows later, it is killed.
     cpu = None if cpu_seconds is None else f"{cpu_seconds}:{cpu_seconds + 5}"
@@ -236,7 +235,7 @@ def why_not() -> str | None:
 
 
 def what_lacks() -> str | None:
-    """What is missing from a full confinement here; None when nothing is."""
+    """The part that a full confinement lacks on this machine; None when it lacks nothing."""
     return _probe()[1]
 
 
