@@ -77,7 +77,7 @@ class Kind(Word):
     LICENCE = "licence", "launch"
     EULA = "eula", "launch"
     SIMULATOR_ERROR = "simulator_error", "launch"
-    IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases are also told so
+    IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases report it, too
     EXIT_STATUS = "exit_status"  # that the program itself says
     JOB_FAILED = "job_failed"  # only ever a suspect: a tool or a CI system says it
 
@@ -90,7 +90,7 @@ def _kinds(group: str) -> frozenset[Kind]:
 LAUNCH = _kinds("launch")
 # Lines that begin with "hil: ": the harness writes them about a guest or a board that it drives.
 HARNESS = _kinds("harness")
-# A CPU's exception, with registers beside it where the platform prints them.
+# A CPU's exception, with its registers where the platform prints them.
 CPU_FAULTS = _kinds("cpu")
 # Nothing worth waiting for follows one of these.
 FINAL = LAUNCH | CPU_FAULTS | _kinds("final")

@@ -12,7 +12,7 @@ _Entry = TypeVar("_Entry")
 _MAX_ENTRIES: Final = 100_000  # entries of a list
 _MAX_NAMES: Final = 1000
 _MAX_STAGES: Final = 1000
-# What a verdict rests on.
+# The items that a verdict rests on.
 _VERDICT_KINDS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
 
 

@@ -60,7 +60,7 @@ _ANSI = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 )
 # What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
-# brackets, GitLab the stream behind it.
+# brackets, GitLab the stream after it.
 TIMESTAMP = re.compile(
     rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? (?:[0-9a-f]{2}[OE]\+? ?)?"
 )

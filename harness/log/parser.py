@@ -54,17 +54,17 @@ _MOST_LINE = 32 << 20
 _MOST_OTHER = 64 << 10  # bytes of an unfinished line that are held
 _MOST_TEXT = 4096
 _OVERLAP = 128
-# What a crash or a truncated file leaves in a line; another program's words may follow.
+# Bytes that a crash or a truncated file leaves in a line; another program's words may follow.
 _FILL = re.compile(rb"[\x00 \t]{64,}|\x00{4,}|([^\w\s])\1{63,}")
 _FILLS = (b"\x00" * 4, *(mark * 64 for mark in (b" ", b"\t", b".", b"-", b"=", b"*", b"#")))
-_BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time stamp
+_BEGINNING = 128  # bytes that show how a line begins, after a CI system's time stamp
 # After a runner has started, an "Error:" that does not name a component of the model comes from
 # another program: the runner's own, a script, the CI system.
 _NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
 _MOST_STRAYS = 3
 _BEFORE_GUEST = LAUNCH | HARNESS | {Kind.PROCESS_CRASH}  # failures that need no guest
 _MOST_BOOTS = 3  # without an end between them: the board resets again and again
-# The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
+# The sections of patterns.yaml for a line that no runner wrote, besides those of prefixes.
 _BARE: Final = (
     *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "versions"),
     *("stages", "launches", "guest", "harmless", "failed_jobs", "suspects", "failure_words"),

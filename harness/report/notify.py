@@ -217,7 +217,7 @@ def _body(
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 20  # cases in a message
-# What it names besides what is new, which it tells whole.
+# The states that a message names in short; it lists new failures in full.
 _NAMED_STATES = tuple(
     state for state in State if not (state.is_new or state in (State.PASSING, State.SKIPPED))
 )
@@ -265,7 +265,7 @@ def announce(
 def message_of(
     comparison: Comparison, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
-    """The message of a night: new failures with their owners, and a summary of the page."""
+    """The message of a night: new failures with their owners, then other states and steps."""
     values = {
         "comparison": comparison,
         "new": comparison.new,

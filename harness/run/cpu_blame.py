@@ -26,8 +26,8 @@ from harness.run.cut_runs import CutRuns
 
 Found = tuple[str, Blame | None]  # where, and whose fault
 Operands = list[tuple[int, bytes]]  # the values that an instruction reads
-# Of an integer step, how far from a half the float that was rounded may lie: float32 has 24 bits,
-# and 16-bit values take 16 of them.
+# How far from a half the float that an integer step rounded may lie: float32 has 24 bits, and
+# 16-bit values take 16 of them.
 _ROUNDING = 0.51
 _HELPS = (
     "what helps: quantise that layer, so that integers reach the rounding (for a Conv1d on a "
@@ -51,7 +51,7 @@ class _Graph:
         return self.values.have(self.runs.spec(value).decode(raw), exactly=exactly)
 
     def wrong(self, step: Instruction) -> bool | None:
-        """Whether it differs in more than the last bits of floats; the judged output, in any."""
+        """Whether a result differs beyond the last bits of floats; the judged output, at all."""
         return self._differs(step, (self.output,))
 
     def inexact(self, step: Instruction) -> bool | None:

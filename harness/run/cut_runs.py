@@ -2,7 +2,7 @@
 
 The results of two runners or two simulators (``--firmware both``, ``--simulator board+qemu``) are
 compared with each other. The bundled runner follows the definitions that ``--oracle`` names and is
-a second oracle for the checkout's; somebody has to look at a difference that has no name
+an oracle for the checkout's; somebody has to look at a difference that has no name
 (``export/by_design``), whatever the verdicts are. The last bits of floats differ: each runner adds
 in its own order.
 """

@@ -35,7 +35,7 @@ class Ending:
 
     ``exit_status``: None when a signal or a limit ended it, and when it is unknown. ``native``: the
     process was the runner itself, not a simulator. ``where``: what the CPU was doing when a limit
-    ended the run. ``excess``: the limit of output that the guest exceeded; then its files are gone.
+    ended the run. ``excess``: the output limit that the guest exceeded; then its files are gone.
     ``console_complete``: False when the console was still open after the end, so that its rest is
     not known. ``console_bytes``: its size; None when it was not counted. ``rewritten``: the files,
     program and inputs, that the guest had to read and changed. ``began``: whether the guest
@@ -73,7 +73,7 @@ class Transcript:
     npu: NpuUse | None = None  # None: no model of one was there
     stands_in: tuple[str, ...] = ()  # as in Launch
     starts: tuple[int, ...] = (0,)  # of each process: where its output begins in the console
-    # What was read along; the same that reading the console again gives, and so not stored.
+    # Parsed during the run. Not stored: parsing the console again gives the same.
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def console(self) -> bytes:

@@ -43,11 +43,11 @@ _ACCOUNT = f"guest:x:{_NOBODY}:{_NOBODY}::/nonexistent:/bin/sh\n"  # passwd(5)
 _SEALED = ("--remount-ro", "/dev", "--remount-ro", "/")
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
-# clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a
-# filter cannot look; glibc takes clone(2) when it is told that there is none.
+# clone(2): the flags that make a namespace. The flags of clone3(2) lie in memory, where a filter
+# cannot look; glibc falls back to clone(2) when clone3(2) fails with ENOSYS.
 _NAMESPACES = 0x7E02_0000
 _CLONE_THREAD = 0x0001_0000  # without it a process is made
-# What sets the bits of a file's mode, and which argument they are; open(2) where it creates one.
+# Calls that set the bits of a file's mode, and their argument; open(2) where it creates one.
 _MODES = (
     *(("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("creat", 1)),
     *(("mkdir", 1), ("mkdirat", 2), ("mknod", 1), ("mknodat", 2)),

@@ -24,7 +24,7 @@ _HINTS = {
 }
 _PIECE = 1 << 20  # bytes read at a time
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
-# What tools say of ENOSPC and EDQUOT, whatever else stands there (strerror(3)).
+# Tools' messages for ENOSPC and EDQUOT, with any text around them (strerror(3)).
 DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
@@ -57,8 +57,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
-    """The content of a file. Raises OSError, also unless it is a regular file (a FIFO, on which
-    reading might never end, a device, a directory), and for more than ``most`` bytes.
+    """The content of a regular file. Raises OSError, also for any other file (a FIFO, on which
+    reading might never end, a device, a directory) and for more than ``most`` bytes.
     """
     with regular(path) as (file, size):
         if most is not None and size > most:
@@ -185,8 +185,8 @@ def disk_errors(doing: str) -> Iterator[None]:
         raise DiskError(doing, error) from error
 
 
-# What turning foreign JSON into our types raises, whatever is in it. A reader catches these around
-# the whole of it and says which file it was.
+# All that parsing foreign JSON into our types may raise. A reader catches these around the whole of
+# it and says which file it was.
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _MOST_BYTES = 256 << 20
 

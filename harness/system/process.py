@@ -88,7 +88,7 @@ class Ended:
 
     ``status`` and ``signal``: both None if the harness stopped the child, else one of them.
     ``times``: pairs (bytes so far, seconds since the start). ``complete``: False if another process
-    kept the console open after the child's end. ``excess``: the limit of output that it exceeded,
+    kept the console open after the child's end. ``excess``: the output limit that it exceeded,
     however it ended.
     """
 

@@ -33,7 +33,7 @@ class ToolSpec:
     required: bool = True
     version_arguments: Sequence[str] = ("--version",)
     version_pattern: str = _NUMBERS
-    foreign: bool = False  # not the one that an activated environment of ours has
+    foreign: bool = False  # not the one in the harness's activated environment
 
 
 @dataclass(frozen=True)

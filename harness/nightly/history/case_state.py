@@ -59,7 +59,7 @@ class State(Word):
         return self.failing and self is not State.STILL
 
 
-# Of a case without a row.
+# The states of a case without a row.
 NO_ROW = {
     State.MISSING: "planned, and there is no result of it",
     State.LOST: "it failed in the night before, is not in the suite, and nobody renamed it",

@@ -44,7 +44,7 @@ culprits = sa.Table(
     sa.Column("text", sa.String, nullable=False),
 )
 
-# What of a row is searched for, beside its body.
+# The columns of a row that queries search, in addition to its body.
 _TEXTS: dict[str, Callable[[Row], str]] = {
     **{n: attrgetter(n) for n in ("night", "case", "time", "target", "model", "source", "suite")},
     "verdict": attrgetter("verdict.value"),

@@ -3,7 +3,7 @@
 Names, arguments, results and messages are those of its public header and source
 (include/ethosu_driver.h, src/ethosu_driver.c). The NPU has done its work when the function that
 starts it returns; ``ethosu_inference_begin`` and ``ethosu_inference_end`` are called in the program
-when the driver calls them. Its other functions (caches, power, mutexes, semaphores) are not called,
+when the driver calls them. Its other callbacks (caches, power, mutexes, semaphores) are not called,
 and PMU counters read 0.
 """
 
