@@ -229,8 +229,8 @@ def gate(
 
     TARGET alone stands for its runner and all models.
 
-    With --executorch cases are run with the checkout's runner and compared with accepted runs of
-    it; without names, and for TARGET alone, all that have one.
+    --executorch runs the cases with the checkout's runner and compares them with accepted runs of
+    that runner; without names, and for TARGET alone, all cases that have one.
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no

@@ -29,7 +29,7 @@ from harness.core.errors import ExportError, HarnessError, InfraError
 from harness.export.failures import ExporterUnusable, ImportFailed
 from harness.export.wire import Answers, Stopped, value_of
 from harness.system.cancellation import is_cancelled, raise_if_cancelled
-from harness.system.confine import ENVIRONMENT, confined
+from harness.system.confine import ENVIRONMENT, ResourceLimits, confined
 from harness.system.paths import import_root
 from harness.system.process import tree_processes
 from harness.system.quota import Account, Quota
@@ -331,7 +331,7 @@ def _launched(
                 sandbox.writable,
                 python,
                 list(_readable(sandbox)),
-                file_bytes=_QUOTA.file_bytes,
+                ResourceLimits(file_bytes=_QUOTA.file_bytes),
                 forks=True,
             )
         )

@@ -16,6 +16,7 @@ from harness.system.confine import (
     ENVIRONMENT,
     Confinement,
     NotConfined,
+    ResourceLimits,
     confined,
     ending_signal,
     required,
@@ -154,13 +155,12 @@ def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
         return nullcontext(
             Confinement((), confined=False, missing="the program ran outside of this machine")
         )
+    largest = max(QUOTA.file_bytes, launch.writable.stat().st_size if launch.writable else 0)
     return confined(
         work,
         Path(launch.argv[0]),
         [path.absolute() for path in launch.readable],
-        file_bytes=max(QUOTA.file_bytes, launch.writable.stat().st_size if launch.writable else 0),
-        memory_bytes=launch.memory_bytes,
-        cpu_seconds=launch.cpu_seconds,
+        ResourceLimits(largest, launch.memory_bytes, launch.cpu_seconds),
         forks=launch.forks,
         also_writable=launch.writable,
         has_account=launch.has_account,

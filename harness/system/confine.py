@@ -63,6 +63,16 @@ _MOST_FAMILIES = 64  # Linux has less than 50
 
 
 @dataclass(frozen=True)
+class ResourceLimits:
+    """The most that a program may write to one file (then there is SIGXFSZ, or EFBIG where that is
+    blocked), get as memory of its own, and use of a processor (then there is SIGXCPU)."""
+
+    file_bytes: int | None = None
+    memory_bytes: int | None = None
+    cpu_seconds: int | None = None
+
+
+@dataclass(frozen=True)
 class Confinement:
     """Words to put in front of an argv, and the descriptors that it has to inherit.
 
@@ -111,26 +121,23 @@ def confined(
     writable: Path,
     executable: Path,
     readable: Sequence[Path],
+    limits: ResourceLimits = ResourceLimits(),
     *,
-    file_bytes: int | None = None,
-    memory_bytes: int | None = None,
-    cpu_seconds: int | None = None,
     forks: bool = False,
     also_writable: Path | None = None,
     has_account: bool = False,
 ) -> Iterator[Confinement]:
     """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
 
-    ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
-    may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. It gets at
-    most ``memory_bytes`` of memory of its own, and SIGXCPU after ``cpu_seconds``. Only with
-    ``forks``, or as a script, may it start processes. ``also_writable``: a file. ``has_account``:
-    its user has a name. If bubblewrap does not work, only these limits hold.
+    ``readable`` are the other files and directories it needs. It may start processes only with
+    ``forks``, or as a script. ``also_writable`` is a file. ``has_account``: its user has a name.
+    If bubblewrap does not work, only ``limits`` hold.
     """
     # At its hard limit, which follows later, it is killed.
-    cpu = None if cpu_seconds is None else f"{cpu_seconds}:{cpu_seconds + 5}"
-    limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes, "cpu": cpu}
-    words = (f"--{name}={limit}" for name, limit in limits.items() if limit is not None)
+    seconds = limits.cpu_seconds
+    cpu = None if seconds is None else f"{seconds}:{seconds + 5}"
+    each = {"core": 0, "fsize": limits.file_bytes, "data": limits.memory_bytes, "cpu": cpu}
+    words = (f"--{name}={limit}" for name, limit in each.items() if limit is not None)
     bounded = (_tool("prlimit"), *words)
     walled, missing = _probe()
     if not walled:

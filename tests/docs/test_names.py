@@ -29,9 +29,10 @@ FOREIGN_FOLDERS = (
         "models/test_",
         "build/",
     ),
-    *("harness/data", "models/tiny", "models/my_model", "models/scores"),
+    *("harness/data", "kas/", "models/tiny", "models/my_model", "models/scores"),
 )
 FOREIGN_FILES = {
+    *("node_data_builder.py", "show.py", "x.py", "x.yaml"),
     *("aot_arm_compiler.py", "architecture_features.py", "arm_vela.py", "build_test_runner.sh"),
     *("decoder.py", "EthosUBackend_Cortex_A.cpp", "graphir_optimiser.cpp", "mlw_encode_fwd.cpp"),
     *(

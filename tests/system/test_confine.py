@@ -404,7 +404,9 @@ def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap
         monkeypatch.setattr(confine, "_probe", lambda: (False, "planted"))
     past = "exec dd if=/dev/zero of=big bs=1 count=1 seek=3000000 2> /dev/null"
     for script in ("exec head -c 2000000 /dev/zero > big", past):
-        with confine.confined(work, SCRIPT, (), file_bytes=1 << 20) as walls:
+        with confine.confined(
+            work, SCRIPT, (), confine.ResourceLimits(file_bytes=1 << 20)
+        ) as walls:
             ended = run(
                 [*walls.prefix, "sh", "-c", script],
                 cwd=work,

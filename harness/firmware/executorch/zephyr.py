@@ -163,9 +163,8 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
     if "core_driver" not in checkout.parts:
         raise PartMissing(checkout.root, ["core_driver"])
     workspace = find_workspace(_board(target))
-    own = (workspace.base / "modules/hal_ethos_u/Kconfig").is_file()
     text = text_of(workspace.base / "modules/hal_ethos_u/Kconfig")
-    old = own and re.search(rf"^config {_NAMES[0]}$", text, re.MULTILINE) is None
+    old = bool(text) and re.search(rf"^config {_NAMES[0]}$", text, re.MULTILINE) is None
     npu = ""
     if target.npu is not None:
         npu = f"CONFIG_{_NAMES[old]}{target.npu.product[1:]}_{target.npu.macs}"

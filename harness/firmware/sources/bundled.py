@@ -19,11 +19,7 @@ from harness.firmware.build_tree import SourcesChanged
 from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.memory import has_room, memory_needs, pool_options
 from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
-from harness.firmware.step import (
-    build_with_cmake,
-    launchers,
-    toolchain_file,
-)
+from harness.firmware.step import build_with_cmake, launchers, toolchain_file
 from harness.firmware.zephyr.west import WestJob, build_with_west
 from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.system import artifact_cache, paths, toolchain
