@@ -1,4 +1,4 @@
-"""What a transcript can say, as data."""
+"""Data types for everything that a transcript can contain."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _Entry = TypeVar("_Entry")
 
 
 class Kind(Word):
-    """What went wrong. The value is the ``cause.kind`` that a verdict shows; behind it stand the
-    groups that the kind is in."""
+    """The kind of a failure. The value is the ``cause.kind`` that a verdict shows; ``groups`` are
+    the groups that the kind is in."""
 
     groups: tuple[str, ...]
 
@@ -77,7 +77,7 @@ class Kind(Word):
     LICENCE = "licence", "launch"
     EULA = "eula", "launch"
     SIMULATOR_ERROR = "simulator_error", "launch"
-    IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases are also told so
+    IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases report it, too
     EXIT_STATUS = "exit_status"  # that the program itself says
     JOB_FAILED = "job_failed"  # only ever a suspect: a tool or a CI system says it
 
@@ -90,7 +90,7 @@ def _kinds(group: str) -> frozenset[Kind]:
 LAUNCH = _kinds("launch")
 # Lines that begin with "hil: ": the harness writes them about a guest or a board that it drives.
 HARNESS = _kinds("harness")
-# A CPU's exception, with registers beside it where the platform prints them.
+# A CPU's exception, with its registers where the platform prints them.
 CPU_FAULTS = _kinds("cpu")
 # Nothing worth waiting for follows one of these.
 FINAL = LAUNCH | CPU_FAULTS | _kinds("final")
@@ -148,7 +148,7 @@ class Item(Word):
 
 
 class Doubt(Word):
-    """When a line that looks like a failure is none, and only may explain a bad end."""
+    """When a line that looks like a failure does not count, and may only explain a bad end."""
 
     ALWAYS = "always"
     SUCCESS = "success"  # the run goes on and succeeds
@@ -224,7 +224,7 @@ class SimulatorStop:
 
 @dataclass(frozen=True)
 class Stray:
-    """A line behind an end marker that no row of the table knows."""
+    """A line after an end marker that matches no row of the table."""
 
     line: int
     text: str
@@ -232,11 +232,11 @@ class Stray:
 
 @dataclass(frozen=True)
 class Observation:
-    """What one process said, or several of one run, one after another.
+    """Everything parsed from the console of one process, or of several processes of one run.
 
-    ``suspects`` are words that are a cause only if nothing better explains a bad end.
-    ``completed``: for each process the line of its end marker. ``ended_line``: where the program,
-    rather than a runner, last said that it ended well, which no run of ours is believed for.
+    ``suspects`` are a cause only if nothing better explains a bad end. ``completed``: for each
+    process the line of its end marker. ``ended_line``: the last line where the program, not a
+    runner, reported that it ended well. It never makes a run of the harness pass.
     """
 
     lines: int
@@ -261,7 +261,7 @@ class Observation:
     ended_line: int | None = None
     output_count: int | None = None  # how many outputs the runner last said that it has
     strays: tuple[Stray, ...] = ()  # the first of them
-    strays_settled: bool = True  # behind the last of them a job says that it ended well
+    strays_settled: bool = True  # after the last of them a job reports that it ended well
 
     @property
     def complete_line(self) -> int | None:
@@ -270,7 +270,7 @@ class Observation:
 
     @property
     def first_ticks(self) -> tuple[OpTicks, ...]:
-        """Of the first input set."""
+        """The ticks of the first input set."""
         return tuple(each for each in self.op_ticks if each.input_set == 0)
 
     @property
@@ -279,7 +279,7 @@ class Observation:
 
     @property
     def over(self) -> bool:
-        """Whoever ran said that it was done; what a model says afterwards is no hang."""
+        """Whether the guest reported its end; output of a model after that does not mean a hang."""
         return self.complete_line is not None or self.ended_line is not None
 
 
@@ -317,6 +317,6 @@ def _joined(parts: Iterable[tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
 
 
 def _stop(processes: Sequence[Observation]) -> SimulatorStop | None:
-    """Of the process that the model stopped before its end; else of the last."""
+    """The stop of the first process that a limit of the model ended early; else of the last."""
     early = (p.stop for p in processes if p.complete_line is None and p.stop is not None)
     return next((stop for stop in early if stop.reason.is_limit), processes[-1].stop)

@@ -12,7 +12,7 @@ _Entry = TypeVar("_Entry")
 _MAX_ENTRIES: Final = 100_000  # entries of a list
 _MAX_NAMES: Final = 1000
 _MAX_STAGES: Final = 1000
-# What a verdict rests on.
+# The items that a verdict rests on.
 _VERDICT_KINDS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
 
 
@@ -59,8 +59,8 @@ class Figures:
         self._tensors = tensors
 
     def message(self, number: int, message: bytes, *, quoted: bool = False) -> int:
-        """A runner's message that is no failure. ``quoted``: perhaps in another program's line,
-        where it proves nothing. Returns where what a row knows of it ends."""
+        """Reads a runner's message that reports no failure. ``quoted``: it may be part of another
+        program's line and then proves nothing. Returns the offset where the row's match ends."""
         found = table("message_heads", "heads", "inside").first(message)
         if found is not None and not (quoted and found[0].kind in _VERDICT_KINDS):
             self.match(number, message, *found)
@@ -104,7 +104,7 @@ class Figures:
             self._step(number, line, kind, match)
 
     def _step(self, number: int, line: bytes, kind: Word, match: Match) -> None:
-        """What also says how far the run got."""
+        """Reads a line that also shows how far the run got."""
         if kind is Item.OUTPUT_FILE:
             _add(self.output_files, text(match[1]))
             self.reached(Stage.OUTPUT, number, line)

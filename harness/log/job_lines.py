@@ -17,7 +17,7 @@ def job_lines() -> tuple[Mapping[str, str], ...]:
 
 @cache
 def _any_of(name: str) -> re.Pattern[bytes]:
-    """What the expressions of a list of ``job_lines.yaml`` fit."""
+    """One pattern for all expressions of a list of ``job_lines.yaml``."""
     found = read_table(__file__)
     return re.compile("|".join(found[name]).replace("%word%", found["word"]).encode())
 
@@ -60,7 +60,7 @@ _ANSI = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 )
 # What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
-# brackets, GitLab the stream behind it.
+# brackets, GitLab the stream after it.
 TIMESTAMP = re.compile(
     rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? (?:[0-9a-f]{2}[OE]\+? ?)?"
 )
@@ -97,8 +97,8 @@ def without_tool(line: bytes) -> bytes:
 def may_quote(before: bytes) -> bool:
     """Whether the words in front of a runner's prefix may be those of a program that quotes it.
 
-    Nothing is quoted behind what tools put before lines, nor behind a line without its end, which
-    the runner's own ran into. A diff quotes, and grep.
+    A tool's prefix does not quote, nor does an unfinished line that the runner's line ran into. A
+    diff quotes, and so does grep.
     """
     rest = without_tool(before)
     shown = rest[-1:].isspace() or rest[-1:] in _QUOTES or _QUOTED.fullmatch(rest) is not None

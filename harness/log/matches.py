@@ -88,7 +88,7 @@ def registers(line: bytes) -> dict[str, str]:
 
 MOST: Final = 1000
 _FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.LINUX_PANIC, Kind.NO_ROOT}
-# What a hard fault may have been before it was escalated.
+# The faults that may escalate to a hard fault.
 _ESCALATED = {Kind.MPU_FAULT, Kind.BUS_FAULT, Kind.USAGE_FAULT, Kind.SECURE_FAULT}
 _STARS = b"***** "  # Zephyr's line that names the exception
 _OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
@@ -101,7 +101,7 @@ _BUS_ABORT, _INTERFACE, _CHANNEL = 2, 11, 12  # the places of their bits
 
 
 def npu_status(status: int) -> str:
-    """What the NPU reports in its register STATUS; "" for nothing bad."""
+    """The errors in a value of the NPU's register STATUS, in words; "" if it has none."""
     tables = read_table(__file__)
     found = [words for bit, words in tables["npu_status"].items() if status >> bit & 1]
     if status >> _BUS_ABORT & 1:
@@ -230,7 +230,7 @@ class Matches:
         """True when an error message belongs to a fault's, or begins with its registers."""
         above = number <= self._said_until + 2
         self._said_until = number
-        if number <= self._dump + 2:  # some consoles put an empty line behind every line
+        if number <= self._dump + 2:  # some consoles put an empty line after every line
             self._dump = number
             if self._early is not None:
                 _collect(self._early.facts, message)

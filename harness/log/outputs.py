@@ -28,7 +28,7 @@ class OutputLines:
 
     def __init__(self) -> None:
         self.tensors = Tensors()
-        self.rest = b""  # what another program wrote behind the output of the last line
+        self.rest = b""  # what another program wrote after the output of the last line
         self._in_script = False  # between "#[RUN THIS]" and "#[END]"
         self._foreign: int | None = None  # lines in the file that goes on; None: none does
 
@@ -38,7 +38,7 @@ class OutputLines:
         return self._foreign is not None or self.tensors.open is not None
 
     def line(self, number: int, line: bytes) -> bool:
-        """A line without a prefix; True when it belongs to an output, but for ``rest``."""
+        """Reads a line without a prefix. True if it belongs to an output, except for ``rest``."""
         self.rest = b""
         if not (line.startswith(BEGINNINGS) or self._in_script or self.attentive):
             return False

@@ -2,7 +2,7 @@
 
 The runner's prefix is ``I [executorch:file.cpp:211 main()]`` since mid-2025, without the function
 before, without the opening bracket in early 2024, without a line number in Zephyr samples. On
-Linux the time stands behind the level. The bundled runner prints the newest of them.
+Linux the time follows the level. The bundled runner prints the newest of them.
 """
 
 import re
@@ -54,17 +54,17 @@ _MOST_LINE = 32 << 20
 _MOST_OTHER = 64 << 10  # bytes of an unfinished line that are held
 _MOST_TEXT = 4096
 _OVERLAP = 128
-# What a crash or a truncated file leaves in a line; another program's words may follow.
+# Bytes that a crash or a truncated file leaves in a line; another program's words may follow.
 _FILL = re.compile(rb"[\x00 \t]{64,}|\x00{4,}|([^\w\s])\1{63,}")
 _FILLS = (b"\x00" * 4, *(mark * 64 for mark in (b" ", b"\t", b".", b"-", b"=", b"*", b"#")))
-_BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time stamp
+_BEGINNING = 128  # bytes that show how a line begins, after a CI system's time stamp
 # After a runner has started, an "Error:" that does not name a component of the model comes from
 # another program: the runner's own, a script, the CI system.
 _NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
 _MOST_STRAYS = 3
 _BEFORE_GUEST = LAUNCH | HARNESS | {Kind.PROCESS_CRASH}  # failures that need no guest
 _MOST_BOOTS = 3  # without an end between them: the board resets again and again
-# The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
+# The sections of patterns.yaml for a line that no runner wrote, besides those of prefixes.
 _BARE: Final = (
     *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "versions"),
     *("stages", "launches", "guest", "harmless", "failed_jobs", "suspects", "failure_words"),
@@ -72,19 +72,19 @@ _BARE: Final = (
 
 
 def parse_console(console: bytes) -> Observation:
-    """What one process printed. Linear in its size; never raises on its content."""
+    """Parses the console of one process in linear time. Never raises on its content."""
     parser = LogParser()
     parser.feed(console)
     return parser.finish()
 
 
 def parse_processes(console: bytes, starts: Sequence[int]) -> Observation:
-    """What several processes of one run printed, one after another.
+    """Parses the console of several processes of one run, which ran one after another.
 
-    ``starts``: where the output of each process begins, in bytes and in order. Each is parsed by
-    itself, so that one cannot speak for another; lines are counted over the whole console. A
-    process that begins in the middle of a line continues that line; one behind the end printed
-    nothing.
+    ``starts``: where the output of each process begins, in bytes and in order. Each is parsed on
+    its own, so that none can report for another; lines are counted over the whole console. A
+    process that begins in the middle of a line continues that line; one that begins at or after
+    the end printed nothing.
     """
     ends = [end for _, end in pairwise((*starts, len(console)))]
     observations = []
@@ -225,7 +225,7 @@ class LogParser:
         return self._narrowing(data) if self._narrowing else data
 
     def _hold(self, part: bytes) -> None:
-        """Keeps an unfinished line; of a long one that is no output, what was not read yet."""
+        """Keeps an unfinished line. If it is long and not an output, only its unread part."""
         if not part:
             return
         self._parts.append(part)
@@ -274,7 +274,7 @@ class LogParser:
         self._last = last
 
     def _behind_end(self, number: int, raw: bytes) -> None:
-        """Keeps what nobody is known to print behind an end marker."""
+        """Keeps lines after an end marker that no known program prints there."""
         for line in self._pieces(self._prefix.removed(without_decoration(number, raw))):
             if ends_well(without_tool(line)):
                 self._strays_settled = True
@@ -366,7 +366,7 @@ class LogParser:
             self._simulator_line(number, message[message.index(b"Info: ") :], True)
 
     def _rest(self, number: int, rest: bytes) -> None:
-        """What stands behind a message on its line: another program may have run into it."""
+        """Reads the rest of a line after a message: another program may have written it."""
         rest = rest.lstrip(b". \r\x00")
         if rest and (table("failed_jobs").first(rest) or says_failure(rest)):
             self._matches.add(Kind.JOB_FAILED, number, rest, {}, Doubt.ALWAYS)

@@ -34,7 +34,7 @@ def narrowing(beginning: bytes) -> Callable[[bytes], bytes] | None:
 
 
 def _shape(before: bytes) -> bytes | None:
-    """A regular expression for the prefixes of this shape; None if it is no prefix."""
+    """A regular expression for prefixes of this shape; None if it cannot be a prefix."""
     if len(before) > _LONGEST or _QUOTE.fullmatch(before):
         return None
     shape, end = [], 0

@@ -124,7 +124,7 @@ class DaskPool:
         return rows
 
     def close(self) -> None:
-        """What runs on a worker runs to its end there; what waits is forgotten."""
+        """Drops the waiting tasks; a task that runs on a worker runs to its end there."""
         self._client.close()
 
 
@@ -137,7 +137,7 @@ def _fvps_of(job: Job) -> Iterator[str]:
 
 
 def _connected(url: str, patience: float, fvps: Sequence[str]) -> Client:
-    """With a worker, and with labels on all workers."""
+    """A client of the scheduler, once a worker is there and all workers have labels."""
     try:
         get_backend(parse_address(url, strict=True)[0])  # Client would retry a wrong one for ever
         parse_host_port(parse_address(url)[1])

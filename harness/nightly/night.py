@@ -103,7 +103,7 @@ def _planned(suite: Suite, history: History, request: NightRequest) -> Night:
 
 
 def _renames(suite: Suite, before: Sequence[Night], folder: Path) -> dict[str, str]:
-    """What the suite says, and whose model file git takes for renamed since the night before."""
+    """The suite's renames, and cases whose model file git sees as renamed since the last night."""
     if not before or not before[0].origin.commit:
         return suite.renames
     there = {planned.case for planned in before[0].plan}
@@ -247,8 +247,8 @@ def _alone(night: Night, shard: Shard) -> Iterator[None]:
 
 def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard], list[str]]:
     """Adds the last night of each folder to ``history``. Returns the night, its shards that did not
-    end, and the cases that more than one has run: the first is kept. Raises UsageError for what is
-    no night and for nights that are not shards of one, and what the histories do."""
+    end, and the cases that several shards ran: the first is kept. Raises UsageError for a folder
+    without a night and for nights that are not shards of one, and what the histories raise."""
     with ExitStack() as stack:
         parts = [stack.enter_context(closing(_history_in(folder))) for folder in folders]
         nights = [part.nights(most=1)[0] for part in parts]
@@ -305,8 +305,8 @@ MOST = 3  # failures: what is new in one night mostly has one commit
 def culprits(
     comparison: Comparison, firmware: FirmwareChoice, minutes: float, progress: Progress
 ) -> Iterator[tuple[str, str]]:
-    """Of the first new failures for which a checkout has a good and a bad commit: the first bad
-    one, or why it was not found. The time is looked at before each revision."""
+    """Bisects the first new failures that have a good and a bad commit of a checkout. Yields the
+    case and its first bad commit, or why none was found. Checks the time before each revision."""
     end = time.monotonic() + 60 * minutes
 
     def watched(message: str) -> None:

@@ -158,6 +158,6 @@ def _worker() -> ProcessPoolExecutor:
 
 
 def _begin(parent: int) -> None:
-    """A killed night leaves no worker behind; Ctrl-C is handled by the parent."""
+    """Makes a worker die with the night, and leaves Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)

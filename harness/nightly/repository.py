@@ -37,7 +37,7 @@ def origin_of(folder: Path, environ: Mapping[str, str]) -> Origin:
 
 
 def base_branch(environ: Mapping[str, str]) -> str:
-    """Of a pull request; "" outside of one."""
+    """The base branch of a pull request; "" outside of one."""
     return _first(_BASE, environ)
 
 
@@ -61,7 +61,7 @@ def renamed_files(folder: Path, commit: str) -> dict[str, str]:
 
 
 def last_commit(file: Path) -> str:
-    """The last commit of a file: its beginning, author and subject; and that there are edits."""
+    """The last commit of a file (short id, author, subject) and a note of uncommitted edits."""
     root = repository_of(file)
     if root is None:
         return ""

@@ -1,7 +1,7 @@
 """Programs and firmware of a night, shared through one folder or bucket that all machines see.
 
 ``URL/programs/<key>`` and ``URL/firmware/<key>`` are folders of the artifact cache as one file
-each: a zip archive behind its sha256. The URL is what fsspec takes: a folder (NFS),
+each: its sha256, then a zip archive. The URL is what fsspec takes: a folder (NFS),
 ``s3://bucket/folder``, ``gs://…``, ``az://…``.
 """
 
@@ -44,20 +44,20 @@ class StoreFailed(InfraError):
 
 @dataclass(frozen=True)
 class Entry:
-    """Of the artifact cache. ``kind``: its folder there, programs or firmware."""
+    """An entry of the artifact cache. ``kind``: its folder there, programs or firmware."""
 
     kind: str
     key: str
 
     def place(self) -> Path | None:
         """Its folder on this machine, if it is there and whole."""
-        folders = cache_dir(self.kind).glob(f"{self.key}*")  # an export has its inputs behind it
+        folders = cache_dir(self.kind).glob(f"{self.key}*")  # an export's inputs follow the key
         return next((f for f in folders if artifact_cache.load(f, self.key) is not None), None)
 
 
 def entries_of(case: Case, options: RunOptions) -> list[Entry]:
-    """What a case needs on this machine: a key covers its toolchain and exporter. Of a case that is
-    wrong, what is known: the run says what is wrong with it."""
+    """The entries that a case needs on this machine: a key covers its toolchain and exporter. For a
+    malformed case only the entries found before the error; the run reports the error."""
     entries: list[Entry] = []
     with suppress(HarnessError):
         chosen = pick(load_target(case.target), options.simulator)
@@ -71,8 +71,8 @@ def entries_of(case: Case, options: RunOptions) -> list[Entry]:
 
 
 class Store:
-    """At ``url``; nothing is asked of it before the first call. Only ``require`` raises: later a
-    store that does not serve costs time and no case, and ``notes`` say what was wrong."""
+    """The store at ``url``, first accessed by the first call. Only ``require`` raises: a store that
+    fails later costs time but fails no case, and ``notes`` say what was wrong."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -80,8 +80,8 @@ class Store:
         self.notes: list[str] = []
 
     def require(self) -> None:
-        """Before any work: it can be written and read. Of a folder the last part is made; a bucket
-        never is. Raises StoreFailed."""
+        """Checks before any work that the store can be written and read. Makes the last part of a
+        folder's path, but never a bucket. Raises StoreFailed."""
         with self._files() as (fs, root):
             probe = f"{root}/probe-{uuid.uuid4().hex}"
             _write(fs, probe, b"hil")

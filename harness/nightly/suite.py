@@ -73,7 +73,7 @@ class Quarantine(Exclusion):
 
 @dataclass(frozen=True, kw_only=True)
 class FollowUp(Data):
-    """What follows a night. ``notify``: URLs of apprise; ``owners``: how a service mentions each;
+    """Actions after a night. ``notify``: URLs of apprise; ``owners``: how a service mentions each;
     ``issues``: of GitHub, for every case and cause; ``bisect``: whether, or for how many minutes.
     """
 
@@ -84,7 +84,7 @@ class FollowUp(Data):
 
     @property
     def tells(self) -> bool:
-        """Whether somebody is told of the night."""
+        """Whether the night is reported to anybody."""
         return bool(self.notify) or self.issues
 
     @property
@@ -280,7 +280,7 @@ def _quarantined(job: Job, quarantine: Quarantine) -> Job:
 
 
 def _digest(jobs: Sequence[Job], excluded: Sequence[Excluded]) -> str:
-    """Of what is run, not of words: a comment, an owner or a quarantine may change meanwhile."""
+    """Digest of what is run. A comment, an owner or a quarantine may change during the night."""
     facts: list[Any] = [[exclusion.case for exclusion in excluded]]
     facts += [[job.case.id, list(job.sources), job.simulator, job.limit_factor] for job in jobs]
     return key_of(facts)[:_DIGEST]

@@ -103,7 +103,7 @@ class Identity:
 
 
 # Takes the command stream and the regions (weights, scratch, fast scratch, ...), in place and
-# writable; a region is None if the guest gave none.
+# writable. None: the guest gave no such region.
 Run = Callable[[memoryview, Sequence["memoryview | None"]], Outcome]
 
 

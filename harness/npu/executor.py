@@ -163,7 +163,7 @@ class Executor:
             fields.bound = 1
 
     def _make_room(self, job: Job) -> None:
-        """Makes room for the chaining buffer and the accumulators that the job leaves behind."""
+        """Makes room for the chaining buffer and the accumulators that the job leaves."""
         output = job.output
         if output is not None and output.map is not None and output.map.is_chained:
             number, size = output.map.number - FIRST_CHAINING_REGION, output.map.size

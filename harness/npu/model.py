@@ -248,7 +248,7 @@ class DecodedStream:
         return self.config.shram_bytes // self.config.cores or _LUT_RAM
 
     def _interpret(self, memory: Memory) -> Stats:
-        """With branches the operations are only known as they come."""
+        """Interprets a stream with branches, whose operations are only known as they come."""
         state, stats, carried = State(), Stats(self.config), Carried()
         total = workload.Work(min(self._work_limit, workload.LOOPING))
         commands, steps, condition = walk(self._words, self._names, state), 0, None
@@ -344,7 +344,7 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
 
 
 def npu(product: str, macs: int) -> Run:
-    """The NPU behind a doorbell, of this product and MAC count. A stream is decoded once."""
+    """The NPU of this product and MAC count, started by a doorbell. Decodes a stream once."""
     config = read_config(CONFIG_WORDS[product, macs])
     programs: dict[bytes, DecodedStream] = {}
 

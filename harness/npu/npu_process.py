@@ -62,7 +62,7 @@ class NpuProcess:
             self._process = TiedProcess(
                 [*python, _CHILD, json.dumps(given), product, str(macs)],
                 (theirs.fileno(), *shared),
-                stdout=subprocess.DEVNULL,  # what is printed is no answer
+                stdout=subprocess.DEVNULL,  # printed text is not an answer
                 stderr=subprocess.DEVNULL,
             )
 

@@ -114,7 +114,7 @@ _HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_F
 
 
 def disassemble(actions: Actions) -> Iterator[str]:
-    """One line per command with its byte offset; register writes are indented. Continues behind
+    """One line per command with its byte offset; register writes are indented. Continues after
     STOP."""
     names, words, at = register_set(actions.config.product), actions.words, 0
     yield f"; {actions.config.name}, {len(words)} words"

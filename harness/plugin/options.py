@@ -137,7 +137,7 @@ def option_value(config: pytest.Config, name: str) -> Any:
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """What the user wrote wrong ends the session before it begins."""
+    """Turns a user's mistake into an error that ends the session before it begins."""
     try:
         yield
     except HarnessError as error:
@@ -211,8 +211,8 @@ def _markers(config: pytest.Config) -> set[str]:
 
 
 def _reject_misspelt_markers(config: pytest.Config, markers: set[str]) -> None:
-    """A typo in ``-m`` selects nothing, and a run of nothing looks green in many a script. A name
-    that is like none of ours is somebody else's."""
+    """Raises UsageError for a typo in ``-m``: it selects no test, and that looks green in many
+    scripts. A name that resembles no marker of the harness belongs to somebody else."""
     expression = re.sub(r"\([^()]*=[^()]*\)", "", config.option.markexpr or "")
     used = set(re.findall(r"[A-Za-z_]\w*", expression)) - {"and", "or", "not", "True", "False"}
     for name in sorted(used - _markers(config)):
@@ -235,7 +235,7 @@ def npu_case_selection(config: pytest.Config) -> CaseSelection:
 
 
 def is_strict(config: pytest.Config) -> bool:
-    """Whether what no accepted reference stands behind fails."""
+    """Whether a result without an accepted reference fails."""
     from harness.system.settings import is_strict as by_default
 
     policy = option_value(config, "unproven")

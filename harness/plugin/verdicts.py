@@ -1,9 +1,9 @@
-"""What the run of a test proves, and where its verdict is reported.
+"""Checks the verdict of a test's run, and reports it.
 
-A test that takes a run gets one that is PASS, or one whose verdict it named beforehand: that a test
-forgets to look at the verdict must not make it green. Whatever a verdict comes with (a tolerance, a
-note) reaches JUnit, the terminal and GitHub's step summary. A test's properties carry it: they are
-what pytest-xdist brings from the workers.
+A test that takes a run gets one that is PASS, or one whose verdict it named beforehand: a test that
+forgets to check the verdict must not be green. The facts of a verdict (a tolerance, a note) reach
+JUnit, the terminal and GitHub's step summary. A test's properties carry them, because pytest-xdist
+brings those from the workers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 EXPECT = "hil_expect"
 RECORD: pytest.StashKey[RunRecord] = pytest.StashKey()
-_MOST_TITLES = 4  # behind a note at the terminal; JUnit and the summary have all
+_MOST_TITLES = 4  # after a note at the terminal; JUnit and the summary have all
 _OUTCOMES = ("passed", "failed", "error", "xfailed", "xpassed")
 
 
 def expected_verdicts(item: pytest.Item) -> tuple[Verdict, ...]:
-    """What the run of a test may end in. Raises UsageError for a marker that names no verdict."""
+    """The verdicts that a test's run may end in. Raises UsageError if the marker names none."""
     marker = item.get_closest_marker(EXPECT)
     if marker is None:
         return (Verdict.PASS,)
@@ -66,10 +66,10 @@ def _require_expected_verdict(item: pytest.Item) -> None:
 
 
 def require_pass(record: RunRecord) -> None:
-    """Fail the test, with the cause as its whole message, unless the verdict is PASS.
+    """Fails the test, with the cause as its whole message, unless the verdict is PASS.
 
-    Of use where the verdict may be another one (``hil_expect``), or the record is not that of the
-    ``hil_run`` fixture.
+    Use it where the verdict may be another one (``hil_expect``), or for a record that is not from
+    the ``hil_run`` fixture.
     """
     if not record.verdict.passed:
         pytest.fail(plain(verdict_text_of(record)), pytrace=False)
@@ -83,7 +83,7 @@ def verdict_text_of(record: RunRecord) -> str:
 
 
 def cause_text(record: RunRecord) -> str:
-    """To stand behind the verdict; nothing for a PASS."""
+    """The cause, to follow the verdict in a line; "" for a PASS."""
     return "" if record.cause is None else f" {record.cause.label}: {record.cause.text}"
 
 

@@ -85,7 +85,7 @@ def next_step(failure: FirstBad) -> str | None:
 
 
 def first_bad_summary(failure: FirstBad) -> dict[str, Any]:
-    """What ``--json`` shows."""
+    """The object that ``--json`` prints."""
     return {
         "case": failure.first.case,
         "first_bad": asdict(failure.first),
@@ -120,7 +120,7 @@ def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
 
 
 def print_night(console: Console, night: Comparison) -> None:
-    """What is new first; nothing of what passes but figures that changed."""
+    """Prints the cases by state, new failures first; of passing cases only changed figures."""
     if drifted := [case for case in night.cases if case.drift]:
         say(console, f"same model, other program ({len(drifted)})", "yellow")
         for case in drifted:
@@ -181,7 +181,7 @@ def reproducing(row: Row) -> str:
 
 
 def summary_of(night: Comparison) -> dict[str, Any]:
-    """What ``--json`` shows of a night."""
+    """The object that ``--json`` prints for a night."""
     return {
         "night": night.night.id,
         "suite": night.night.suite,

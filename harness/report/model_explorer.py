@@ -112,7 +112,7 @@ def _writers(tosa: bytes) -> dict[str, str]:
 
 
 def _by_node(operators: Iterable[NpuOperator], writers: Mapping[str, str]) -> dict[str, int]:
-    """Vela's estimates. What Vela adds ("#355") is of the operator before."""
+    """Vela's cycle estimates. An operator that Vela adds ("#355") counts for the one before."""
     cycles, node = Counter[str](), _IN
     for each in operators:
         cycles[node := writers.get(each.tensor, node)] += each.cycles

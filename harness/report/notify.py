@@ -1,13 +1,12 @@
-"""Who is told of a night: by one message, and by issues on GitHub. A gate's table is a comment of a
-pull request, which is kept up to date.
+"""Reports a night by one message and by issues on GitHub. A gate's table is a comment on a pull
+request, which is kept up to date.
 
-A message goes to whoever the suite names, by apprise, which knows mail, Slack, Teams and a hundred
-other services by their URLs.
+A message goes to the URLs that the suite names, through apprise, which knows mail, Slack, Teams and
+a hundred other services.
 
-There is an issue for each case and cause. It is opened when the failure is new, kept up to date,
-and closed when the case passes or is not in the suite any more. It is found by a comment in its
-body, which no reader sees, among the open ones that have the label. API:
-https://docs.github.com/rest/issues/issues.
+Each case and cause has an issue. It is opened when the failure is new, kept up to date, and closed
+when the case passes or leaves the suite. An invisible comment in its body identifies it among the
+open issues that have the label. API: https://docs.github.com/rest/issues/issues.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class NotDelivered(InfraError):
 
 @dataclass(frozen=True)
 class Issues:
-    """Of a repository, as OWNER/NAME. Every method raises NotDelivered."""
+    """The issues of a repository, OWNER/NAME. Every method raises NotDelivered."""
 
     api: str
     repository: str
@@ -120,7 +119,7 @@ class Issues:
 
 
 def issues_of(environ: Mapping[str, str]) -> Issues | None:
-    """Of the job's repository; None without a token."""
+    """The issues of the job's repository; None without a token."""
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN")
     repository = environ.get("GITHUB_REPOSITORY")
     if not token or not repository:
@@ -182,7 +181,7 @@ def mention(owner: str, owners: Mapping[str, str]) -> str:
 
 
 def job_url(environ: Mapping[str, str]) -> str:
-    """Of the CI job that runs; "" elsewhere."""
+    """The URL of the running CI job; "" elsewhere."""
     if environ.get("GITHUB_ACTIONS") == "true":
         server, repository = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
         return f"{server}/{repository}/actions/runs/{environ.get('GITHUB_RUN_ID')}"
@@ -190,7 +189,7 @@ def job_url(environ: Mapping[str, str]) -> str:
 
 
 def _digest(comparison: Comparison, *words: str) -> str:
-    """Of a suite on a branch, of a case of it, or of a cause of that."""
+    """Digest of a suite on a branch, of one of its cases, or of a cause of that case."""
     words = (comparison.night.suite, comparison.night.origin.branch, *words)
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
 
@@ -218,7 +217,7 @@ def _body(
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 20  # cases in a message
-# What it names besides what is new, which it tells whole.
+# The states that a message names in short; it lists new failures in full.
 _NAMED_STATES = tuple(
     state for state in State if not (state.is_new or state in (State.PASSING, State.SKIPPED))
 )
@@ -266,7 +265,7 @@ def announce(
 def message_of(
     comparison: Comparison, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
-    """What is new with its owners, and what else a person wants to know before the page."""
+    """The message of a night: new failures with their owners, then other states and steps."""
     values = {
         "comparison": comparison,
         "new": comparison.new,

@@ -40,13 +40,13 @@ _HERE = Path(__file__).parent
 
 @cache
 def causes() -> dict[str, Advice]:
-    """Of every cause that has advice of its own, by its kind."""
+    """The advice of every cause that has its own, by its kind."""
     table = strict_yaml.read(_HERE / "causes.yaml").data
     return {kind: Advice(**row) for kind, row in table.items()}
 
 
 def advice(verdict: Verdict, kind: str | None) -> Advice:
-    """Of a cause, or of the verdict where the cause has none."""
+    """The advice for a cause, or for the verdict if the cause has none."""
     return causes().get(kind or "", Advice(verdict.meaning, verdict.do))
 
 
@@ -181,8 +181,8 @@ def _print_causes(console: Console, records: Sequence[RunRecord]) -> None:
 
 
 def fault_details(facts: Mapping[str, Any]) -> str | None:
-    """What is known of a fault beside its line: which of its kind it was, where the CPU was; of a
-    reset loop, what came before and what of the firmware can reset. None where nothing is known."""
+    """Facts about a fault that its line lacks: which of its kind it was, where the CPU was; for a
+    reset loop, the line before it and what in the firmware can reset. None if nothing is known."""
     parts = [facts.get("which"), fault_place(facts)]
     if above := facts.get("above"):
         parts.append(f"the last line before the banner: {above}")
@@ -329,7 +329,7 @@ _COMPARED_FIGURES = (
 
 
 def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
-    """Of every case that ran with two runners, or on two simulators."""
+    """Prints the comparison of every case that ran with two runners, or on two simulators."""
     for record in records:
         if record.differential is not None:
             _print_differential(console, record.title, record.differential)

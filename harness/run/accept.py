@@ -75,7 +75,7 @@ class Proposal:
         return "\n".join([f"{self.case.id}: new reference", *figures])
 
     def _of_run(self) -> list[str]:
-        """What a reviewer must know about the run that gave these outputs and figures."""
+        """The facts that a reviewer must know about the run of these outputs and figures."""
         if self.record is None:
             return []
         change = _program_change(self.record)
@@ -103,16 +103,15 @@ def accept_case(
     dry_run: bool,
     progress: Progress,
 ) -> Proposal:
-    """Run or measure the subject and write what was found as the new reference.
+    """Runs or measures the subject and writes the result as the new reference.
 
-    ``options.firmware`` says whose reference: a checkout's runner has a file of its own. With
-    ``truth`` these outputs are from now on what every firmware has to give, and may be others
-    than the oracle's; of another program than the accepted one that is refused, as nothing would
-    stand behind them.
+    ``options.firmware`` says whose reference: a checkout's runner has a file of its own. ``truth``
+    makes these outputs, even if they differ from the oracle's, the expected ones of every
+    firmware; it is refused for another program than the accepted one, as nothing would prove them.
 
-    Growth is what accepting is for; a figure over its hard limit and a run that is wrong are
-    refused (NotAcceptable), because a reference must never bless them. Raises what prevents the
-    run or the measurement, and UsageError for a subject, reason or part that does not exist.
+    Growth is accepted. A figure over its hard limit and a run that is wrong are refused
+    (NotAcceptable), because a reference must never bless them. Raises what prevents the run or the
+    measurement, and UsageError for a subject, reason or part that does not exist.
     """
     case = parse_case(case_id)
     if not reason.strip():
@@ -163,7 +162,7 @@ def _refuse_harness_references(case: Case, root: Path) -> None:
 
 
 def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:
-    """Of the firmware, and for a case of its program, without a run."""
+    """Measures the firmware, and for a case its program, without a run."""
     runner = Case(case.target, RUNNER)
     programs = [] if case == runner else [case]
     firmwares = [runner] if case == runner or load_target(case.target).memory else []
@@ -229,7 +228,7 @@ def _run(
 
 
 def _program_change(record: RunRecord) -> str:
-    """What the program is against the one accepted before; "" where it is that one."""
+    """The difference from the program accepted before; "" if the program is the same."""
     difference = None if record.expectation is None else record.expectation.program_difference
     return "" if difference is None else str(difference)
 

@@ -80,7 +80,7 @@ _TEXT = re.compile(rf"{RECORD}|{REPRO}|.*/[^/]+\.(?:json|map)")
 
 
 class BadBundle(UsageError):
-    """Of a file that is no sound bundle."""
+    """Raised for a file that is not a sound bundle."""
 
     kind = "bad_bundle"
 
@@ -99,8 +99,8 @@ class RunIncomplete(UsageError):
 
 def pack(run_dir: Path, out: Path) -> dict[str, Any]:
     """Writes the bundle of a run: the same bytes whenever and wherever it is made. Returns its
-    manifest: ``files`` are the sha256 by name, ``naming`` those that are no text and name a folder
-    of this machine. Raises what ``load_record`` does, RunIncomplete, DiskError."""
+    manifest: ``files`` are the sha256 by name, ``naming`` the binary files that name a folder of
+    this machine. Raises what ``load_record`` does, RunIncomplete, DiskError."""
     record = load_record(run_dir, whole=True)
     firmware = _firmware(run_dir, record)
     target = load_target(record.case.target)
@@ -173,8 +173,8 @@ def _json(fields: object) -> bytes:
 
 
 def _run_files(run_dir: Path, record: RunRecord) -> dict[str, bytes]:
-    """What the run directory has. Program and inputs are those of the cache, or, if that has them
-    no more, as the guest left them. Raises RunIncomplete."""
+    """The files of the run directory. Program and inputs are those of the cache or, if they are
+    gone there, as the guest left them. Raises RunIncomplete."""
     facts, kept = record.program, kept_expectations(run_dir)
     assert facts is not None
     if kept is None or record.ending is None or len(kept.sets) != len(facts.input_sha256):
@@ -317,7 +317,7 @@ _WINDOW = 8 << 20  # bytes that a decoder has to keep; RFC 8878 3.1.1.1.2 recomm
 
 
 class _Plain:
-    """What is in the frame, as a stream. Raises ValueError for more than ``max_bytes``."""
+    """The content of the frame, as a stream. Raises ValueError for more than ``max_bytes``."""
 
     def __init__(self, file: BinaryIO, max_bytes: int) -> None:
         self._file = file
@@ -390,7 +390,7 @@ class Replay:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Of the simulator."""
+        """Versions of the simulator there and here."""
         return tuple(r.simulator.version for r in (self.there, self.here) if r.simulator)
 
     @property
@@ -459,8 +459,8 @@ def replay(
 def read_bundle(
     bundle: Path, root: Path, names: Collection[str]
 ) -> tuple[RunRecord, Program, Firmware, dict[str, Any]]:
-    """Record, program, firmware and target's fields of a bundle that was unpacked to ``root``. What
-    they name is in it, among ``names``. Raises BadBundle."""
+    """Record, program, firmware and target's fields of a bundle that was unpacked to ``root``. The
+    files that they name are in it, among ``names``. Raises BadBundle."""
     try:
         record, program = load_record(root), kept_expectations(root)
         firmware, target = read_firmware(root / FIRMWARE), read_json(root / TARGET)
@@ -502,7 +502,7 @@ def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:
-    """What a run came to."""
+    """The results of a run: verdict, cause, figures and digests of outputs."""
     outputs = {
         output_name(output_base(k), n): digest
         for k, digests in enumerate(record.output_sha256)

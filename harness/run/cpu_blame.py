@@ -26,8 +26,8 @@ from harness.run.cut_runs import CutRuns
 
 Found = tuple[str, Blame | None]  # where, and whose fault
 Operands = list[tuple[int, bytes]]  # the values that an instruction reads
-# Of an integer step, how far from a half the float that was rounded may lie: float32 has 24 bits,
-# and 16-bit values take 16 of them.
+# How far from a half the float that an integer step rounded may lie: float32 has 24 bits, and
+# 16-bit values take 16 of them.
 _ROUNDING = 0.51
 _HELPS = (
     "what helps: quantise that layer, so that integers reach the rounding (for a Conv1d on a "
@@ -37,7 +37,7 @@ _HELPS = (
 
 @dataclass
 class _Graph:
-    """What the exported graph has. ``output``: the value of the output that was judged wrong."""
+    """Values of the exported graph. ``output``: the value of the output that was judged wrong."""
 
     runs: CutRuns
     values: GraphValues
@@ -51,7 +51,7 @@ class _Graph:
         return self.values.have(self.runs.spec(value).decode(raw), exactly=exactly)
 
     def wrong(self, step: Instruction) -> bool | None:
-        """But for the last bits of floats, of which the output that was judged has none."""
+        """Whether a result differs beyond the last bits of floats; the judged output, at all."""
         return self._differs(step, (self.output,))
 
     def inexact(self, step: Instruction) -> bool | None:
@@ -107,8 +107,8 @@ def blame_on_cpu(runs: CutRuns, output: str) -> Found:
 
 
 def _is_rounding(graph: _Graph, step: Instruction, operands: Operands) -> bool:
-    """Whether a wrong result is right but for the last bits of floats, or is what quantising such
-    floats gives. Nothing else that reads them is believed: it may be wrong as well."""
+    """Whether a wrong result is right except for the last bits of floats, or is such floats
+    quantised. Any other operator that reads them may be wrong as well."""
     results = graph.runs.results(step) or ()
     pairs = list(zip(step.values, results, strict=False))
     if pairs and all(graph.right(*pair, step.number) for pair in pairs):

@@ -1,10 +1,10 @@
-"""Runs a program cut after an instruction, and says where two runners part.
+"""Runs a program cut after an instruction, and reports where two runners first differ.
 
-Of two runners, or two simulators (``--firmware both``, ``--simulator board+qemu``), the results are
+The results of two runners or two simulators (``--firmware both``, ``--simulator board+qemu``) are
 compared with each other. The bundled runner follows the definitions that ``--oracle`` names and is
-an oracle beside the checkout's; a difference that has no name (``export/by_design``) is for
-somebody to look at, whatever the verdicts are. Of floats the last bits differ: each runner adds
-them up in an order of its own.
+an oracle for the checkout's; somebody has to look at a difference that has no name
+(``export/by_design``), whatever the verdicts are. The last bits of floats differ: each runner adds
+in its own order.
 """
 
 import tempfile
@@ -47,8 +47,8 @@ class CutRuns:
 
     @cached_property
     def of_delegates(self) -> dict[int, tuple[int, bytes]]:
-        """What the oracle has for each argument of a delegate, by value, and the last instruction
-        after which the value is that. None of an argument whose layout the runner adjusts."""
+        """For each argument of a delegate, by value: the last instruction after which it holds, and
+        the oracle's bytes. Leaves out arguments whose layout the runner adjusts."""
         steps = self.cuttable.instructions()
         calls, found = [step for step in steps if step.is_delegate], {}
         if len(calls) != len(self.program.delegates):

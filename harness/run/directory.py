@@ -78,7 +78,7 @@ def keep_expectations(program: Program, run_dir: Path) -> None:
 
 
 def kept_expectations(run_dir: Path) -> Program | None:
-    """What ``keep_expectations`` kept; None when there is nothing whole."""
+    """The Program that ``keep_expectations`` kept; None if it is missing or damaged."""
     try:
         return load_program(run_dir / EXPECTED)
     except (OSError, *MALFORMED):
@@ -178,7 +178,7 @@ def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> 
 
 
 def judged_files(run_dir: Path) -> Iterator[str]:
-    """What ``judge_again`` reads beside the record and the outputs."""
+    """The files that ``judge_again`` reads in addition to the record and the outputs."""
     yield from (name for name in (CONSOLE,) if (run_dir / name).exists())
     yield from (f"{EXPECTED}/{name}" for name in files_below(run_dir / EXPECTED))
 
@@ -186,7 +186,7 @@ def judged_files(run_dir: Path) -> Iterator[str]:
 def last_run(wanted: str | None) -> RunRecord:
     """``wanted``: a run directory, a case as ``parse_case`` takes it, or None for any.
 
-    Raises UsageError for what is no case and where there is no run, and as ``load_record`` does.
+    Raises UsageError for a malformed case and if there is no run, and what ``load_record`` raises.
     """
     if wanted is not None and Path(wanted).is_dir():
         return load_record(Path(wanted))

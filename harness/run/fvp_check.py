@@ -40,7 +40,7 @@ MODELS: Final = ("add", "ds_cnn", "resnet8")  # the runner's hello, and two netw
 
 @dataclass(frozen=True, kw_only=True)
 class FvpRun(Data):
-    """One run. ``console``: its bytes as Latin-1. ``ending`` is None when none was started.
+    """One run. ``console``: its bytes as Latin-1. ``ending``: None if no model was started.
     ``outputs``, ``expected``: the sha256 of each, by input set."""
 
     target: str

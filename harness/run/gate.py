@@ -1,10 +1,10 @@
-"""Sizes of programs and runners: measured, and held against budgets and what was accepted.
+"""Measures programs and runners, and compares their sizes with budgets and accepted sizes.
 
-Nothing is run; what a subject needs is exported and built where it is not cached.
+Nothing is run; programs and firmware are exported and built unless they are cached.
 
-A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware). Where the
-gate is strict, as in CI, a subject that nothing was accepted of fails; so does an accepted file
-whose model or target is no longer there, which gates nothing.
+A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware). A strict
+gate, as in CI, fails a subject without an accepted reference; it also fails an accepted file whose
+model or target no longer exists, as such a file gates nothing.
 """
 
 import os
@@ -111,7 +111,7 @@ def measure_firmware(case: Case, firmware: Firmware) -> Measured:
 
 
 def measure(file: Path, target: str | None = None, linker_map: Path | None = None) -> Anatomy:
-    """The anatomy of a file. An ELF of the harness has its memory regions and map beside it.
+    """The anatomy of a file. An ELF of the harness has its memory regions and map next to it.
 
     Raises UsageError for an unknown target.
     """
@@ -222,8 +222,8 @@ def gate_cases(
     strict: bool = False,
     allow_new: Sequence[str] = (),
 ) -> list[Gate]:
-    """One gate per subject, in order. What cannot be measured is a failed gate; with ``strict`` so
-    is a new one, but for those that ``allow_new`` names (``is_allowed``)."""
+    """One gate per subject, in order. A subject that cannot be measured fails; with ``strict`` a
+    new one fails too, except for those that ``allow_new`` names (``is_allowed``)."""
     gates = [
         unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
         for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
@@ -297,8 +297,8 @@ class LeftOver:
 
 
 def left_over(gates: Sequence[Gate] = (), *, strict: bool) -> list[LeftOver]:
-    """Of the folder of references that holds here, in order. With ``strict`` each fails. A new name
-    is looked for among the new subjects of ``gates``.
+    """The left-over files of the current folder of references, in order. ``strict`` fails each of
+    them. Looks for its new name among the new subjects of ``gates``.
 
     Raises UsageError for a malformed reference.
     """

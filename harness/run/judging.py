@@ -188,7 +188,7 @@ def expectation_of(
 
 
 def _known_defects(pte: Path) -> tuple[tuple[ProgramDefect, ...], str]:
-    """Of ExecuTorch, in a program; or none, and why that is not known."""
+    """The known defects of ExecuTorch in a program; or none, and why they are not known."""
     try:
         return defects_in(pte), ""
     except MalformedFile as error:
@@ -202,7 +202,7 @@ def _difference(accepted: Reference, pte: Path) -> ProgramDifference:
 
 
 def _judged(evidence: Evidence, plan: RunPlan) -> tuple[Evidence, Judgement]:
-    """With where it first differs from what is meant, and whose fault that is."""
+    """Judges the evidence and adds where it first differs from the oracle, and whose fault."""
     judgement = judge(evidence, plan.expectation)
     if judgement.cause is None or not may_be_blamed((judgement.verdict, judgement.cause)):
         return evidence, judgement
@@ -214,8 +214,8 @@ def _judged(evidence: Evidence, plan: RunPlan) -> tuple[Evidence, Judgement]:
 def _explained(
     judgement: Judgement, plan: RunPlan, *, independent: bool
 ) -> tuple[str | None, Blame | None]:
-    """By the first known defect that the run passed over, by the NPU, or by the operators on the
-    CPU. ``independent``: as of ``blame.explain``."""
+    """Place and blame of a failure: the first known defect that the run met, the NPU, or the
+    operators on the CPU. ``independent``: as in ``blame.explain``."""
     cause = judgement.cause
     assert cause is not None
     if cause.kind == Reason.KNOWN_DEFECT:
@@ -262,9 +262,8 @@ def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> 
 
 
 def gather(program: Program, record: RunRecord, observation: Observation | None = None) -> Evidence:
-    """The evidence of a run of ``program``. Of its record only what is not read from its directory
-    is used. ``observation``: what was parsed while the run went on, if it was; None parses the
-    kept console."""
+    """The evidence of a run of ``program``. Uses only those facts of the record that are not in the
+    run directory. ``observation``: parsed during the run; None parses the kept console."""
     assert record.run_dir is not None
     assert record.ending is not None
     run_dir = Path(record.run_dir)
@@ -347,7 +346,7 @@ def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff,
 
 
 def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
-    """With what the CPU was doing, by the functions of ``elf``."""
+    """The ending with what the CPU was doing, by the functions of ``elf``."""
     cpu = transcript.cpu
     where = None if cpu is None else where_spinning(cpu, elf)
     return replace(transcript.ending, where=where)

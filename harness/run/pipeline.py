@@ -63,7 +63,7 @@ from harness.system.unexpected import as_harness_error
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run or execute, beyond which case.
+    """How to run or execute a case.
 
     ``beside``: another simulator, which is compared with the first. ``pte`` replaces the exported
     program by the user's file, judged by the export's inputs and expected outputs.
@@ -76,7 +76,7 @@ class RunOptions:
     without cached programs. ``strict``: a program that is not the one of the accepted run fails
     (None: what the settings say), and so does a case without an accepted run, unless ``allow_new``
     has it (``is_allowed``; a night and a bisection have runs of their own to compare with).
-    ``accept_known_defects``: names of those of ExecuTorch that may pass, beside the budgets'.
+    ``accept_known_defects``: names of ExecuTorch's known defects that may pass, with the budgets'.
     """
 
     simulator: str = AUTO
@@ -380,7 +380,7 @@ def _equipped(
     options: RunOptions,
     progress: Progress = silent,
 ) -> Firmware:
-    """With the kernels that the program calls. Raises RunnerLacks."""
+    """The firmware with the kernels that the program calls. Raises RunnerLacks."""
     wanted = build_options(options.oracle)
     request = BuildRequest(chosen.target, chosen.name, options=wanted)
     return equipped(firmware, request, pte, progress)

@@ -146,11 +146,11 @@ class RunRecord(Data):
     ``metrics`` are the figures that budgets bound: bytes and ticks, by name.
     ``static_metrics`` is the part of them that does not come from the console (ELF, ``.pte``),
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
-    and ticks in the first input set, when instructions were counted,
-    ``first_ticks`` has each instruction of the program. ``run_dir`` is None when the
-    case ended before a simulator was started; then there is none of what a run has. ``source``:
-    whose firmware it was, or was to be. ``starts``: as in Transcript. ``options``: those of ``hil
-    run`` that the other facts do not tell. ``harness`` and ``host``: who judged, and where.
+    and ticks in the first input set, if instructions were counted; ``first_ticks`` has each
+    instruction of the program. ``run_dir``: None if the case ended before a simulator was
+    started; then all facts of a run are empty. ``source``: whose firmware it was, or was to be.
+    ``starts``: as in Transcript. ``options``: those of ``hil run`` that the other facts do not
+    show. ``harness`` and ``host``: who judged, and where.
     """
 
     case: Case
@@ -166,7 +166,7 @@ class RunRecord(Data):
     first_ticks: tuple[OpTicks, ...] = ()
     run_dir: str | None = None
     simulator: SimulatorFacts | None = None
-    npu: NpuUse | None = None  # what a model of one beside the simulator was asked for
+    npu: NpuUse | None = None  # what the NPU model next to the simulator was asked for
     mismatch_at: str | None = None  # where NPU and TOSA first disagree
     blame: Blame | None = None  # whose fault that is
     ending: Ending | None = None
@@ -206,12 +206,12 @@ class RunRecord(Data):
 
     @property
     def accuracy(self) -> tuple[OutputAccuracy, ...]:
-        """Of the program, for each output; empty where it was not measured."""
+        """The program's accuracy for each output; empty if it was not measured."""
         return () if self.program is None else self.program.accuracy
 
     @property
     def on_cpu(self) -> list[OnCpu]:
-        """What an NPU left to the CPU; nothing where there is none."""
+        """Operators that an NPU left to the CPU; empty without an NPU."""
         delegation = None if self.program is None else self.program.delegation
         return [] if delegation is None else on_cpu(delegation, self.first_ticks)
 
@@ -270,7 +270,7 @@ class RunRecord(Data):
         )
 
     def summary(self) -> dict[str, Any]:
-        """What ``--json`` shows of a case."""
+        """The object that ``--json`` prints for a case."""
         checkout = self.firmware and self.firmware.checkout
         witness = self.program and self.program.witness
         cost = self.program and self.program.npu_cost
@@ -330,7 +330,7 @@ def failed_record(
 
 
 def exit_code(records: Iterable[RunRecord]) -> ExitCode:
-    """Of several cases together, as ``verdict.exit_code``; a case may also be a wrong use."""
+    """The exit code of several cases, as ``verdict.exit_code``; a case may also be a wrong use."""
     return together(r.exit_code for r in records if r.verdict is not Verdict.SKIPPED)
 
 

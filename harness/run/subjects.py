@@ -35,7 +35,7 @@ def export_cases(
     process: ExportProcess | None = None,
 ) -> list[Program | HarnessError]:
     """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
-    ``process`` as of ``batch.export``. Raises NotConfined."""
+    ``process``: as in ``batch.export``. Raises NotConfined."""
 
     requests = [request_of(case.model, targets[case.target]) for case in cases]
     results = batch.export(requests, progress, options, process)
@@ -72,8 +72,8 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 
 
 def request_of(model: str, target: Target) -> ExportRequest:
-    """What is exported of a model for a target. Raises Unknown, and TargetError for the model's
-    settings."""
+    """The export of a model for a target, as a request. Raises Unknown, and TargetError for the
+    model's settings."""
     said, source = settings_of(model), find_model(model)
     request = ExportRequest(
         source,

@@ -136,20 +136,20 @@ class VersionSkew(ExportError):
 
 
 def pinned_release() -> str:
-    """Of ExecuTorch, that this version of the harness is written for."""
+    """The release of ExecuTorch that this version of the harness is written for."""
     wanted = map(_PIN.match, metadata.requires("executorch-hil") or ())
     return next(match[1] for match in wanted if match is not None)
 
 
 def _version(root: Path) -> str:
-    """Of the ExecuTorch in ``root``; only a checkout has the file."""
+    """The version of the ExecuTorch in ``root``; only a checkout has the file."""
     return text_of(root / "version.txt").strip() or exporter_versions()[_WHEEL]
 
 
 def require_fit(
     pte: Path, program: Program | None, firmware: FirmwareSource, checkout: Path | None
 ) -> tuple[str, ...]:
-    """Returns what of the two schemas is only in one, in words; it does no harm where it is not
+    """Returns the parts that only one of the two schemas has, in words; they do no harm unless
     used. ``program``: None when nobody knows who exported the file; ``checkout``: the firmware's.
 
     Raises VersionSkew for a program that the firmware would misread, or that calls an operator
@@ -190,8 +190,8 @@ def export_to_fit(
     options: ExportOptions,
     progress: Progress,
 ) -> list[Program | HarnessError]:
-    """``programs`` of the wheel; in place of those that ``firmware`` of the checkout does not fit,
-    what the checkout exports, with a note of why."""
+    """``programs`` of the wheel. Those that ``firmware`` of the checkout does not fit are exported
+    by the checkout instead, with a note of why."""
     fitting, skewed = list(programs), {}
     for number, program in enumerate(programs):
         try:

@@ -122,8 +122,8 @@ _TOOLS = {"OpenOCDDriver": "openocd", "SSHDriver": "ssh"}  # programs that labgr
 
 
 def what_board_lacks(target: Target) -> tuple[str, ...]:
-    """What this machine lacks to drive a target's board, as sentences. Of serial ports only those
-    named by their device are checked."""
+    """Sentences about everything that this machine lacks to drive a target's board. Checks only
+    serial ports that are named by their device."""
     board, lab = (
         section(target.simulators.board),
         target.file.parent / section(target.simulators.board).labgrid,

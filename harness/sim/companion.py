@@ -1,4 +1,4 @@
-"""Runs beside QEMU for one guest: the model of an NPU, and the gdbstub hooks.
+"""Companions of QEMU for one guest: the model of an NPU, and the gdbstub hooks.
 
 The model of an Ethos-U works in the guest's DDR, anonymous memory shared with QEMU: there is no
 file that the guest could truncate, and nothing is left after the run. The model is a process of its

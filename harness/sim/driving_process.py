@@ -33,7 +33,7 @@ class Report(Companion):
         self._writer = -1
 
     def close(self) -> None:
-        """Call it when the process has ended. What it started may live on and keep the pipe."""
+        """Call it when the process has ended. Its children may live on and keep the pipe open."""
         if self._writer >= 0:
             os.close(self._writer)
         os.set_blocking(self._reader, False)

@@ -103,7 +103,7 @@ _NO_MODEL = "no Arm model: the stand-in on QEMU, under the FVP's name"
 
 
 def _standin_files(executable: Path) -> tuple[Path, ...]:
-    """What the stand-in needs besides the system's files; nothing for an Arm model."""
+    """Files that the stand-in needs in addition to the system's; () for an Arm model."""
     with executable.open("rb") as file:
         if STANDIN_MARK.encode() not in file.read(400):
             return ()

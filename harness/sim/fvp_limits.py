@@ -38,7 +38,7 @@ def products_of(path: Path) -> int:
 
 def fitting(limits: Limits, program: Path, sets: int) -> Limits:
     """The target's limits, or longer ones for ``sets`` inferences of a large program. The
-    harness's own limit stays as far behind the model's as it was."""
+    harness's own limit stays as far above the model's as it was."""
     instructions = products_of(program) * sets * _INSTRUCTIONS
     wall, simulated = instructions / _HOST_HZ, instructions / _CLOCK_HZ
     more = max(0.0, wall - (limits.model or wall))

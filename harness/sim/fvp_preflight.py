@@ -1,7 +1,7 @@
-"""What an FVP says of itself, asked once for each binary: its version and its parameters.
+"""Asks each FVP binary once for its version and its parameters.
 
-A model with an unknown parameter ends before its program begins, in words that no public text has.
-So every name is looked up before a run. What an FVP says is kept in ``.hil/fvp``.
+A model with an unknown parameter ends before its program begins, with a message that no public
+document has. So every name is looked up before a run. The answers are cached in ``.hil/fvp``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def describe(program: Path, environment: Mapping[str, str]) -> FvpDescription:
 
 
 def _ask(program: Path, option: str, environment: Mapping[str, str]) -> str:
-    """What it prints; "" when it fails, for a run shows why."""
+    """The output of the FVP; "" when it fails: a run then shows why."""
     try:
         return call([program, option], _QUERY_SECONDS, environment={**os.environ, **environment})
     except (CallFailed, OSError):

@@ -102,7 +102,7 @@ class Board:
         """Starts a board with Linux, whatever it did before."""
         if self._power is None and self._reset is None:
             raise LabProblem("the board cannot be driven: no driver switches it on or resets it")
-        self.read(0)  # what it last said is no prompt of this run
+        self.read(0)  # drop old output: its prompt is not of this run
         if self._power is not None:
             self._power.cycle()
         else:

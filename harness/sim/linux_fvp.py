@@ -108,8 +108,8 @@ class FvpJob(Data):
 
 
 def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) -> Launch:
-    """``model``: what of a launch is the same for every FVP; its words set its own limits. Raises
-    NoImage, ToolMissing, UsageError."""
+    """The launch of an FVP with Linux. ``model``: the part that all FVPs share; its words set the
+    model's own limits. Raises NoImage, ToolMissing, UsageError."""
     image = read_image(settings().fvp_image, fvp.executable)
     values = {**image.parameters, **fvp.all_parameters}
     card = _card(job)
@@ -142,7 +142,7 @@ def _card(job: Job) -> Path:
 
 @contextmanager
 def beside(fvp: Fvp, job: Job) -> Iterator[Sequence[Companion]]:
-    """With a copy of the memory card's image: a run changes no image of the user's."""
+    """Copies the memory card's image for the run, so that the user's image does not change."""
     image, card = read_image(settings().fvp_image, fvp.executable), _card(job)
     source = next((v for n, v in image.parameters.items() if n.endswith(_CARD) and v), None)
     try:

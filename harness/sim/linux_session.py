@@ -41,7 +41,7 @@ def commands(runner: str, arguments: Sequence[str]) -> bytes:
 
 
 def linux_files(job: Job) -> dict[str, bytes]:
-    """What a run has in its directory for a board, besides program and inputs."""
+    """Files in a run's directory for a board, in addition to program and inputs."""
     return {COMMANDS: commands(f"./{_RUNNER}", job.arguments)}
 
 

@@ -67,7 +67,7 @@ def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Com
 
 
 def heap_info(target: Target) -> HeapInfo:
-    """What the target's FVP would answer; without one, that all is as the program was linked."""
+    """The answer of the target's FVP; zeros without an FVP: all is as the program was linked."""
     fvp = target.simulators.fvp
     if fvp is None or fvp.semihosting is None:
         return HeapInfo(0, 0, 0, 0)
@@ -103,7 +103,7 @@ def _without_warp(word: str) -> str:
 
 
 def _host_calls(job: Job) -> HostCalls:
-    """What the ELF asks for, and what is to be counted of it, or read and written in it."""
+    """The host calls of the ELF, and the places to count, read or write in it."""
     calls = read_host_calls(job.elf)
     if job.tensors is not None:
         calls = replace(calls, method=method_calls(job.elf))

@@ -122,8 +122,8 @@ def simulate(
 
     ``run_dir/work`` must not exist yet, so that every file in it is made by this run. A run that
     ends badly is a Transcript; a run that could not start raises InfraError. The limits of each
-    process are multiplied by ``limit_factor``; None: that of the settings. With ``profile``
-    instructions are counted, by operator. ``require_confinement``: as in ``run_process``."""
+    process are multiplied by ``limit_factor``; None: that of the settings. ``profile`` counts
+    instructions, by operator. ``require_confinement``: as in ``run_process``."""
     limits = chosen.simulator.limits(chosen.target, program, len(sets))
     limits = limits.scaled(limit_factor or settings().limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
@@ -253,8 +253,8 @@ def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list
 
 
 def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) -> None:
-    """As of one process: one console, and all outputs in ``work``. What ran although an earlier
-    one did not end well is forgotten; of the last one everything stays, to look at."""
+    """Merges the processes into one console, and all outputs into ``work``. Drops the parts that
+    ran although an earlier one did not end well; keeps all of the last one, for inspection."""
     with (run_dir / CONSOLE).open("wb") as console:
         for one in done:
             with one.part.console.open("rb") as said:
@@ -330,7 +330,7 @@ def _arguments(
 
 
 def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """As of one process: bytes of the console, and seconds of running."""
+    """Bytes of the console and seconds of running, as if one process had run."""
     before = accumulate([0.0, *(process.ended.wall_seconds for process in processes)])
     return tuple(
         (start + size, since + seconds)

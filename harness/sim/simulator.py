@@ -1,5 +1,4 @@
-"""The protocol of all simulators (how one is started, and what runs beside it), and the choice of
-one.
+"""The protocol of all simulators (how one is started, and its companions), and the choice of one.
 
 A simulator is the object ``SIMULATOR`` of the module with its name. It is chosen once, in a
 ``Chosen``.
@@ -115,7 +114,7 @@ class Launch:
 
 
 class Companion:
-    """Something that runs beside the simulator while a guest runs.
+    """Something that runs next to the simulator while a guest runs.
 
     ``words``: further arguments of the simulator. ``descriptors``: those it inherits for them.
     ``busy``: it computes for the guest now, so a silent guest is not stalled. ``status``: the
@@ -159,8 +158,8 @@ class Simulator(ABC):
         return toolchain.find(getattr(target.simulators, self.name).executable)
 
     def require(self, target: Target) -> Tool:
-        """What ``find`` does not, installed now where that is allowed. Raises ToolMissing, with a
-        hint how to install it."""
+        """The program that ``find`` returns, installed first where that is allowed. Raises
+        ToolMissing, with a hint how to install it."""
         return toolchain.require(getattr(target.simulators, self.name).executable)
 
     def limits(self, target: Target, program: Path, sets: int) -> Limits:
@@ -184,7 +183,7 @@ class Chosen:
     """A simulator for a target.
 
     ``target``: with the memory, CPU and build options of this simulator. ``differences``: features
-    of the board that it lacks. ``tool`` is None when it is not installed.
+    of the board that it lacks. ``tool``: None when it is not installed.
     """
 
     simulator: Simulator

@@ -33,16 +33,15 @@ class SimulatorFacts:
 class Ending:
     """How the simulator's process ended.
 
-    ``exit_status`` is None when a signal or a limit ended it, and when it is unknown.
-    ``native``: the process was the runner itself, no simulator. ``where``: what the CPU was doing
-    when a limit ended the run.
-    ``excess``: what the guest wrote too much of; then its files are gone. ``console_complete`` is
-    False when the console was still open after the end, so that its rest is not known.
-    ``console_bytes``: how many it had; None when it was not counted. ``rewritten``: what it was
-    given to read, program and inputs, and did not leave as it was. ``began``: whether the guest
-    (under Linux the runner) was started, as the simulator or what drives it reports outside of the
-    console; None: nobody does. ``problem``: the line with which the harness ended the run.
-    ``disk_full``: that of the run's directory was full at the end.
+    ``exit_status``: None when a signal or a limit ended it, and when it is unknown. ``native``: the
+    process was the runner itself, not a simulator. ``where``: what the CPU was doing when a limit
+    ended the run. ``excess``: the output limit that the guest exceeded; then its files are gone.
+    ``console_complete``: False when the console was still open after the end, so that its rest is
+    not known. ``console_bytes``: its size; None when it was not counted. ``rewritten``: the files,
+    program and inputs, that the guest had to read and changed. ``began``: whether the guest
+    (under Linux the runner) was started, as the simulator or its driving process reports outside
+    of the console; None: neither reports it. ``problem``: the line with which the harness ended
+    the run. ``disk_full``: whether the disk of the run's directory was full at the end.
     """
 
     stop: Stop
@@ -62,8 +61,8 @@ class Ending:
 
 @dataclass(frozen=True)
 class Transcript:
-    """Of a run in several processes, how it ended and how it was started is the last one's; the
-    seconds are those of all. ``run_dir`` has the console and what the guest left.
+    """The outcome of a run. If it had several processes, its start and end are the last one's; the
+    seconds are those of all. ``run_dir`` has the console and the files that the guest left.
     """
 
     run_dir: Path
@@ -74,7 +73,7 @@ class Transcript:
     npu: NpuUse | None = None  # None: no model of one was there
     stands_in: tuple[str, ...] = ()  # as in Launch
     starts: tuple[int, ...] = (0,)  # of each process: where its output begins in the console
-    # What was read along; the same that reading the console again gives, and so not stored.
+    # Parsed during the run. Not stored: parsing the console again gives the same.
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def console(self) -> bytes:

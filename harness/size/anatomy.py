@@ -165,7 +165,7 @@ class FoldedAnatomy:
 
     @classmethod
     def of(cls, anatomy: Anatomy) -> FoldedAnatomy:
-        """With the threshold that leaves a few hundred parts."""
+        """Folds an anatomy by the threshold that leaves a few hundred parts."""
         sizes = sorted((p.bytes for p in anatomy.parts), reverse=True)
         threshold = 1 if len(sizes) <= _MOST_PARTS else sizes[_MOST_PARTS]
         kept = replace(_fold(anatomy, threshold), notes=())

@@ -27,7 +27,7 @@ def figures_of_program(anatomy: Anatomy) -> dict[str, int]:
 
 
 def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
-    """Of an ELF whose parts' paths start with region, kind and section.
+    """The figures of an ELF whose parts' paths start with region, kind and section.
 
     A region counts everything that the linker put into it, including stored copies and reserved
     memory; an unused region counts 0. Each region is also counted without its pools: a few percent

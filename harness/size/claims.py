@@ -182,8 +182,8 @@ def classify_gap(
     """Accounts for ``[start, end)``.
 
     Padding is zero, and shorter than the largest alignment inside a FlatBuffer or than the
-    alignment of what follows it. Other bytes are unreferenced. With ``unknown_fields`` they are
-    unknown: the file has fields that the schema lacks, which may refer to them.
+    alignment of what follows it. Other bytes are unreferenced, or unknown if ``unknown_fields``:
+    the file has fields that the schema lacks, which may refer to them.
     """
     if end <= start:
         return

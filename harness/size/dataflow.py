@@ -1,4 +1,4 @@
-"""What each instruction of a method reads and writes.
+"""Derives what each instruction of a method reads and writes.
 
 A ``.pte`` has the arguments of an instruction, but not their direction. That follows from how
 ExecuTorch writes it (``exir/emit/_emitter.py``, 1.5.1):
@@ -6,7 +6,7 @@ ExecuTorch writes it (``exir/emit/_emitter.py``, 1.5.1):
 - An out-variant lists its results, and what it returns once more, as the last argument.
 - An operator whose name ends in "_" changes its first argument.
 - The outputs of a delegate are the last of its arguments. No other instruction writes them.
-- A static view is no instruction: nothing writes it, and it has the place of an earlier value.
+- A static view is not an instruction: nothing writes it; it has the place of an earlier value.
 - A move copies no bytes: from there on the value stands for the tensor that it was moved from.
 - Mutable buffers come before the inputs, or have data. The next run needs them.
 - Memory to work in is an argument that nothing writes, of type uint8 in ``cortex_m``.

@@ -1,4 +1,4 @@
-"""What changed between two anatomies (added, removed, grew, shrank, renamed), largest change first,
+"""The changes between two anatomies (added, removed, grew, shrank, renamed), largest change first,
 and one sentence for each cause of growth."""
 
 from collections import defaultdict

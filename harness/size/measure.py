@@ -25,8 +25,8 @@ def measure_file(
 ) -> Anatomy:
     """The anatomy of a ``.pte``, ``.bpte`` or ELF, recognised by its content.
 
-    ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for a file that is none of
-    these, MalformedFile for one that is truncated or contradicts itself.
+    ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for any other file,
+    MalformedFile for one that is truncated or contradicts itself.
     """
     view = _mapped(path)
     identifier = bytes(view[4:8])
@@ -49,7 +49,7 @@ def measure_file(
 
 
 def layers_of(path: Path) -> tuple[str, ...]:
-    """Layers of the model, as its export recorded them: beside a program of the cache, and in the
+    """Layers of the model, as its export recorded them: next to a program of the cache, and in the
     directory of its run. () for any other file; a ``.pte`` itself has no layers."""
     for file in (path.with_name(_RECORD), path.absolute().parent.parent / "expected" / _RECORD):
         with suppress(OSError, *MALFORMED):

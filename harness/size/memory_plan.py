@@ -97,9 +97,9 @@ def require_sound_plan(pte: Path, layers: Sequence[str] = (), alignment: int = 1
 def memory_plans(
     file: Path, layers: Sequence[str] = (), alignment: int = 1
 ) -> tuple[MemoryPlan, ...]:
-    """Of each method of a ``.pte`` or ``.bpte``; none for another file. ``layers``: by instruction.
-    ``alignment``: the planner's in bytes, where it is known; a tensor has to be aligned to its
-    elements in any case. Raises MalformedFile and OSError."""
+    """The plan of each method of a ``.pte`` or ``.bpte``; () for another file. ``layers``: by
+    instruction. ``alignment``: the planner's in bytes, if it is known; a tensor has to be aligned
+    to its elements in any case. Raises MalformedFile and OSError."""
     content = file.read_bytes()
     if content[4:6] == b"BP":
         bundle = FlatBuffer(memoryview(content), load_schema(BPTE), len(content)).root()
@@ -163,7 +163,7 @@ class _Check:
                         yield self._overwrite(value, by, index)
 
     def _alive(self, index: int) -> set[int]:
-        """What is needed after a step, and written by then."""
+        """The values that are needed after a step, and written by then."""
         return {value for value in self._needed[index] if self._since.get(value, index) <= index}
 
     def _collide(self, value: int, by: int) -> bool:

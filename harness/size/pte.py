@@ -2,7 +2,7 @@
 
 Layout (``schema/extended_header.h`` and ``exir/_serialize/_program.py`` of ExecuTorch 1.5.1):
 FlatBuffer with file identifier ET12 and, from byte 8, an extended header ``eh00`` (u32 length,
-u64 FlatBuffer size, u64 segment base, u64 segment size); behind it the data segments.
+u64 FlatBuffer size, u64 segment base, u64 segment size); then the data segments.
 """
 
 from __future__ import annotations

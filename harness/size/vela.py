@@ -1,6 +1,6 @@
 """The Ethos-U delegate's blob: commands, weights, scales, and its needs at run time.
 
-A blob that is not a Vela stream (``formats/ethosu.py``) is one opaque part. Of the commands only
+A blob that is not a Vela stream (``formats/ethosu.py``) is one opaque part. In the commands, only
 the registers with addresses of constants are followed; nothing is executed.
 """
 
@@ -25,7 +25,7 @@ _USES = ("weights", "scales", "lookup tables", "copied by DMA")  # the first tha
 
 @dataclass(frozen=True)
 class DelegateNeeds:
-    """What a delegate needs besides its bytes. ``keys``: named-data key to block name."""
+    """The needs of a delegate in addition to its bytes. ``keys``: named-data key to block name."""
 
     scratch: int
     keys: dict[str, str]
@@ -111,7 +111,7 @@ class _Copy:
 
 
 class _Constants:
-    """What becomes of the region WEIGHTS, which holds the delegate's weight_data."""
+    """The uses of the region WEIGHTS, which holds the delegate's weight_data."""
 
     def __init__(self) -> None:
         self.uses: Uses = {}

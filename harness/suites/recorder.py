@@ -167,7 +167,7 @@ def observe_comparisons(tester_module: Any, compared: list[Compared]) -> None:
 
 
 def _compared(output: Any, reference: Any) -> Compared:
-    """Of two tensors. NaN equals NaN and is infinitely far from numbers, as is another shape."""
+    """Compares tensors. NaN equals NaN and is infinitely far from numbers, as is another shape."""
     if output.shape != reference.shape:
         return Compared(sys.float_info.max, constant=False)
     a, b = output.detach().double().flatten(), reference.detach().double().flatten()

@@ -118,7 +118,7 @@ class SuiteReport:
 
     @property
     def exact(self) -> tuple[int, int]:
-        """How many passed tests were exact, and for how many that was observed, but for those
+        """How many passed tests were exact, and for how many that was observed; leaves out tests
         that prove nothing."""
         passed = [test for test in self.tests if test.result == "passed" and not test.constant]
         observed = [test.exact for test in passed]

@@ -102,8 +102,8 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
 
 
 def skew_note(options: SuiteOptions) -> str:
-    """What the wheel's tests, whose programs are not looked at before they run, cannot know of a
-    checkout's runner; empty when they fit."""
+    """A note on operators that the wheel and the checkout declare differently: the programs of the
+    wheel's tests are not checked before they run. Empty when they fit."""
     checkout = options.checkout if options.exporter is None else None
     others = {} if checkout is None else redeclared(executorch_package(), checkout.root)
     if not others:

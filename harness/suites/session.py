@@ -59,7 +59,7 @@ class Workspace:
 
     @property
     def log(self) -> Path:
-        """What pytest printed."""
+        """The output of pytest."""
         return self.directory / "pytest.log"
 
     @property
@@ -201,7 +201,7 @@ def run_session(
 
 
 def _not_collected(phase: dict[str, Any]) -> str:
-    """Of a file of tests that does not import: its name, and the exception."""
+    """The name of a test file that cannot be imported, and the exception."""
     return f"{phase['test']}: {phase['message'].splitlines()[-1].removeprefix('E').strip()}"
 
 

@@ -155,8 +155,8 @@ def locked(
 
 
 def clear(place: Path) -> None:
-    """Removes what a killed writer left. Renamed first: its compilers may still run and write to
-    their current directory. What they write during the removal stays until the next call."""
+    """Removes what a killed writer left. Renames it first: its compilers may still run and write to
+    their current directory. Files written during the removal stay until the next call."""
     if place.exists():
         place.rename(place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.trash"))
     for trash in place.parent.glob(f"{place.name}.*.trash"):
@@ -172,7 +172,7 @@ def digest_of(path: Path) -> str | None:
 
 
 def _digest(path: Path) -> str:
-    """What a link leads to is not the entry's, so that the link is sealed, and not the file."""
+    """Digest of a file; of a link its target's path, as the file there is not the entry's."""
     if path.is_symlink():
         return hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest()
     return sha256_of(path)

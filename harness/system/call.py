@@ -29,9 +29,9 @@ def call(
     environment: Mapping[str, str] | None = None,
     descriptors: Sequence[int] = (),
 ) -> str:
-    """What a program prints on stdout and stderr; its stdin is empty. ``environment`` is all of its
-    environment; None: ours, without a language. It inherits ``descriptors``. Nothing that it starts
-    outlives the call, or this process.
+    """Runs a program with an empty stdin; returns its stdout and stderr. ``environment`` is all of
+    its environment; None: ours, without a language. It inherits ``descriptors``. No process that it
+    starts outlives the call, or this process.
 
     Raises CallFailed when it ends with a status or does not end, OSError when it does not start.
     """

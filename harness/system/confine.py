@@ -2,11 +2,11 @@
 
 Done with bubblewrap: a file system that holds the system's libraries, the simulator and the run's
 directory, and nothing else (no /etc, /sys, /tmp, home; no shell unless the simulator is a script),
-in user, process, network, IPC, UTS and cgroup namespaces of its own, without a capability, behind
-a filter for system calls. What a guest opens through semihosting outside of its directory does
-not exist, or cannot be written, and SYS_SYSTEM finds no shell. Nothing but the run's directory can
-be written to at all: /dev has no shared memory, and /proc is read-only (to root without
-capabilities bubblewrap itself leaves /proc/sys writable).
+in user, process, network, IPC, UTS and cgroup namespaces of its own, without a capability, under a
+filter for system calls. A file that a guest opens through semihosting outside of its directory does
+not exist, or cannot be written, and SYS_SYSTEM finds no shell. Only the run's directory can be
+written: /dev has no shared memory, and /proc is read-only (to root without capabilities bubblewrap
+itself leaves /proc/sys writable).
 
 The arguments go through a descriptor, so that /proc/1/cmdline has no path of the host.
 
@@ -43,11 +43,11 @@ _ACCOUNT = f"guest:x:{_NOBODY}:{_NOBODY}::/nonexistent:/bin/sh\n"  # passwd(5)
 _SEALED = ("--remount-ro", "/dev", "--remount-ro", "/")
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
-# clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a
-# filter cannot look; glibc takes clone(2) when it is told that there is none.
+# clone(2): the flags that make a namespace. The flags of clone3(2) lie in memory, where a filter
+# cannot look; glibc falls back to clone(2) when clone3(2) fails with ENOSYS.
 _NAMESPACES = 0x7E02_0000
 _CLONE_THREAD = 0x0001_0000  # without it a process is made
-# What sets the bits of a file's mode, and which argument they are; open(2) where it creates one.
+# Calls that set the bits of a file's mode, and their argument; open(2) where it creates one.
 _MODES = (
     *(("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("creat", 1)),
     *(("mkdir", 1), ("mkdirat", 2), ("mknod", 1), ("mknodat", 2)),
@@ -74,9 +74,9 @@ class ResourceLimits:
 
 @dataclass(frozen=True)
 class Confinement:
-    """What to put in front of an argv, and the descriptors that it has to inherit.
+    """Words to put in front of an argv, and the descriptors that it has to inherit.
 
-    ``confined``: by bubblewrap. ``missing``: why this is no full confinement; None when it is one.
+    ``confined``: by bubblewrap. ``missing``: why the confinement is not full; None when it is.
     """
 
     prefix: tuple[str, ...]
@@ -96,7 +96,7 @@ class Confinement:
 
 
 class NotConfined(InfraError):
-    """A full confinement is required and not available. ``missing``: what of it."""
+    """A full confinement is required and not available. ``missing``: the part that is not."""
 
     kind = "not_confined"
 
@@ -131,7 +131,7 @@ def confined(
 
     ``readable`` are the other files and directories it needs. It may start processes only with
     ``forks``, or as a script. ``also_writable`` is a file. ``has_account``: its user has a name.
-    Without a working bubblewrap the program is only bounded.
+    If bubblewrap does not work, only ``limits`` hold.
     """
     # At its hard limit, which follows later, it is killed.
     seconds = limits.cpu_seconds
@@ -242,7 +242,7 @@ def why_not() -> str | None:
 
 
 def what_lacks() -> str | None:
-    """What is missing from a full confinement here; None when nothing is."""
+    """The part that a full confinement lacks on this machine; None when it lacks nothing."""
     return _probe()[1]
 
 

@@ -24,7 +24,7 @@ _HINTS = {
 }
 _PIECE = 1 << 20  # bytes read at a time
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
-# What tools say of ENOSPC and EDQUOT, whatever else stands there (strerror(3)).
+# Tools' messages for ENOSPC and EDQUOT, with any text around them (strerror(3)).
 DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
@@ -43,8 +43,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A new folder that the block fills; it is ``path`` when the block has ended well, and until
-    then nothing is there. What a killed writer left goes. Raises OSError."""
+    """A new folder that the block fills; it becomes ``path`` when the block has ended well, and
+    until then nothing is there. Removes what a killed writer left. Raises OSError."""
     part = path.with_name(f".{path.name}.new")
     shutil.rmtree(part, ignore_errors=True)
     try:
@@ -57,7 +57,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
-    """The content of a file. Raises OSError, also for what is no regular file (a FIFO, on which
+    """The content of a regular file. Raises OSError, also for any other file (a FIFO, on which
     reading might never end, a device, a directory) and for more than ``most`` bytes.
     """
     with regular(path) as (file, size):
@@ -68,7 +68,7 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
 
 @contextmanager
 def regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The file, opened, and its size. Raises OSError for what is no regular file."""
+    """The opened file, and its size. Raises OSError unless it is a regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -78,7 +78,7 @@ def regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, what is no UTF-8 replaced; "" for one that cannot be read."""
+    """The text of a file, with invalid UTF-8 replaced; "" for one that cannot be read."""
     try:
         return path.read_text("utf-8", "replace")
     except OSError:
@@ -105,7 +105,7 @@ def content_digest(files: Iterable[Path], root: Path) -> str:
 
 
 class DiskError(InfraError):
-    """What was being done, and what came of it. ``errno``: as errno.h names it, "ENOSPC"."""
+    """Says which action failed, and why. ``errno``: as errno.h names it, "ENOSPC"."""
 
     def __init__(self, doing: str, error: OSError) -> None:
         # of a copy the second is where it was written to (shutil.copyfile)
@@ -130,8 +130,8 @@ def is_full(folder: Path) -> bool:
 
 
 def disk_hint(error: OSError, path: object = None) -> str | None:
-    """What to do about it, if anything is known. ``path``: which file it is about, if not the
-    error's first."""
+    """Advice about the error, if there is any. ``path``: the file it is about, if not the error's
+    first."""
     path = path or error.filename
     if error.errno in _NOT_ALLOWED and isinstance(path, str):
         return _whose(Path(path).absolute())
@@ -146,7 +146,7 @@ def disk_hint(error: OSError, path: object = None) -> str | None:
 
 
 def _whose(path: Path) -> str:
-    """Who may do what we may not. Of what is not there, or may not be seen, its folder."""
+    """Names the owner of a path that may not be written; its folder's, if it cannot be seen."""
     for place in (path, *path.parents):
         try:
             status = place.lstat()
@@ -166,7 +166,7 @@ def _name_of(uid: int) -> str:
 
 
 def disk_full(error: BaseException | None) -> OSError | None:
-    """The full disk behind an exception, of whatever library."""
+    """The full disk that caused an exception of any library; None for another cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return error
@@ -185,8 +185,8 @@ def disk_errors(doing: str) -> Iterator[None]:
         raise DiskError(doing, error) from error
 
 
-# What turning foreign JSON into our types raises, whatever is in it. A reader catches these around
-# the whole of it and says which file it was.
+# All that parsing foreign JSON into our types may raise. A reader catches these around the whole of
+# it and says which file it was.
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _MOST_BYTES = 256 << 20
 
@@ -199,7 +199,7 @@ def read_json(path: Path, *, finite: bool = True) -> Any:
     """The value in a file. ``finite`` refuses ``Infinity`` and ``NaN``, which JSON does not have
     and Python writes.
 
-    Raises NotJson, and OSError for what is no regular file that can be read.
+    Raises NotJson, and OSError unless it is a regular file that can be read.
     """
     raw = read_regular(path, _MOST_BYTES)
     try:

@@ -65,7 +65,7 @@ class Unreadable(InfraError):
 class Revision:
     """Where a work tree stands. ``branch`` is empty when HEAD is detached; ``changes`` is the
     sha256 over what differs from the commit, untracked files included, and empty when clean.
-    A folder without a repository has the digest of its content in place of a commit."""
+    A folder without a repository has the digest of its content instead of a commit."""
 
     commit: str
     branch: str
@@ -74,7 +74,7 @@ class Revision:
 
     @classmethod
     def of_content(cls, files: Sequence[Path], folder: Path) -> Revision:
-        """Of a folder without a repository. Raises OSError."""
+        """The revision of a folder without a repository. Raises OSError."""
         return cls(f"{_CONTENT}{content_digest(files, folder)[:16]}", "", "")
 
     @property
@@ -94,7 +94,7 @@ def shown(commit: str, *, edited: bool) -> str:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints. Raises GitFailed, ToolMissing."""
+    """Runs git and returns its output. Raises GitFailed, ToolMissing."""
     return git_bytes(folder, *arguments).decode("utf-8", "replace").strip()
 
 
@@ -128,7 +128,7 @@ def _complaint(said: bytes, status: int) -> tuple[str, str | None]:
 
 
 def remove_locks(git_dir: Path) -> None:
-    """Of a git that was killed. The caller knows that none is at work there. Raises OSError."""
+    """Removes the locks of a killed git. The caller knows that none runs there. Raises OSError."""
     for lock in (*git_dir.glob("*.lock"), *git_dir.glob("refs/**/*.lock")):
         lock.unlink(missing_ok=True)
 
@@ -235,8 +235,8 @@ def _digest(folder: Path, names: Sequence[str]) -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    """Of a file, or of a link itself. None for what is deleted, for a folder that holds a
-    repository of its own, and for what is no file. Raises Unreadable."""
+    """The content of a file, or of a link itself. None for a deleted file, for a folder that holds
+    a repository of its own, and for anything that is not a file. Raises Unreadable."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):

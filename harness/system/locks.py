@@ -1,4 +1,4 @@
-"""Which process uses what of ``.hil``.
+"""Records which process uses which paths of ``.hil``.
 
 A process that uses a path holds a read lock of one byte of a file, whose offset is made of the path
 (fcntl(2), "Open file description locks"). The kernel releases it when the process ends, however it
@@ -55,7 +55,7 @@ def real(path: Path) -> Path:
 
 
 def _register() -> Path:
-    """Beside the cache, which homes may share."""
+    """The file of locks, next to the cache, which homes may share."""
     return (state_dir() / "cache").resolve().parent / "in_use.lock"
 
 

@@ -1,7 +1,7 @@
 """System packages: what each is for, and how this system installs it.
 
-``docker/packages.txt`` is the one list. It has Debian's names, with Ubuntu's and Fedora's beside
-them.
+``docker/packages.txt`` is the one list. It has Debian's names, and next to them Ubuntu's and
+Fedora's.
 """
 
 import os

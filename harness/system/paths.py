@@ -48,9 +48,9 @@ def data_root() -> Path:
 
 
 def state_dir() -> Path:
-    """``$HIL_HOME``, or ``cache`` of the user's settings, or ``.hil`` beside them; without settings
-    ``.hil`` in the current directory. Where that cannot be written (a read-only checkout, one that
-    another user works in) a folder of the user's own cache. Not created here."""
+    """``$HIL_HOME``, or ``cache`` of the user's settings, or ``.hil`` next to them; ``.hil`` in the
+    current directory if there are no settings. If that cannot be written (a read-only checkout, one
+    that another user works in) a folder of the user's own cache. Not created here."""
     if "HIL_HOME" in os.environ:
         return _one_line(Path(os.environ["HIL_HOME"]).absolute())
     said = settings()
@@ -106,7 +106,7 @@ def make_runs_dir() -> Path:
 
 def references_dir(repository: Path | None = None) -> Path:
     """Accepted reference runs, reviewed files, written only by ``hil accept``: ``$HIL_REFERENCES``;
-    or ``references`` of the user's settings, or the folder of that name beside them; without
+    or ``references`` of the user's settings, or the folder of that name next to them; without
     settings the one in ``repository``, a user's, or in ours."""
     if os.environ.get("HIL_REFERENCES"):
         return Path(os.environ["HIL_REFERENCES"])

@@ -66,11 +66,11 @@ class Watch:
         return False
 
     def busy(self) -> bool:
-        """Whether another process computes for the child, so that its silence is no stall."""
+        """Whether another process computes for the child, so that its silence is not a stall."""
         return False
 
     def excess(self, processes: Iterable[int] = ()) -> Excess | None:
-        """What the child has written too much of. ``processes``: of it, while it lives."""
+        """The output limit that the child has exceeded. ``processes``: its own, while it lives."""
         return None
 
     def spins(self, began: bool) -> bool:
@@ -86,10 +86,10 @@ class Watch:
 class Ended:
     """How a child ended.
 
-    ``status`` and ``signal`` are None when we stopped it, and one of them is None always.
-    ``times`` are pairs (bytes so far, seconds since the
-    start). ``complete`` is False when somebody kept the console open after the child's end.
-    ``excess``: what it wrote too much of, however it ended.
+    ``status`` and ``signal``: both None if the harness stopped the child, else one of them.
+    ``times``: pairs (bytes so far, seconds since the start). ``complete``: False if another process
+    kept the console open after the child's end. ``excess``: the output limit that it exceeded,
+    however it ended.
     """
 
     stop: Stop
@@ -159,7 +159,7 @@ def run(
 def _watch(
     pid: int, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
 ) -> tuple[Stop, Excess | None]:
-    """What ended the child, and what it had written too much of when that is why."""
+    """Watches the child to its end. Returns what ended it, and the excess if that was why."""
     stall = _StallWatch(pid, bounds.stall_seconds, watch)
     account, fatal_since = started + _ACCOUNT, inf
     pidfd = os.pidfd_open(pid)
@@ -224,7 +224,7 @@ class _Recorder:
         return any(number == pidfd for number, _ in news.poll(_TICK * 1000))
 
     def _read(self, seconds: float = 0) -> bytes:
-        """What there is, waiting for it at most so long; nothing when there is nothing."""
+        """Reads the output there is, waiting for at most ``seconds``; b"" if nothing comes."""
         try:
             return b"" if self.complete else self.console.read_nonblocking(_READ, timeout=seconds)
         except TIMEOUT:

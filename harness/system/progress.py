@@ -1,7 +1,7 @@
-"""How long work tells what it is doing: a function that takes one short sentence.
+"""How long work reports its progress: a function that takes one short sentence.
 
-Of work that has phases the sentence is "SUBJECT: PHASE", with a count such as 3/45 perhaps. A phase
-lasts until the next sentence of its subject.
+Work with phases reports "SUBJECT: PHASE", optionally with a count such as 3/45. A phase lasts until
+the next sentence of its subject.
 """
 
 import json
@@ -27,7 +27,7 @@ def silent(_message: str) -> None:
 @contextmanager
 def timed(say: Progress, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
     """A Progress that adds how long a phase took the last time, and keeps how long each takes now
-    in a file of the state directory. What waits for other processes is not timed. Thread-safe."""
+    in a file of the state directory. Waiting for other processes is not timed. Thread-safe."""
     file = state_dir() / _FILE
     before, took = _seconds_by_phase(file), dict[str, float]()
     running: dict[str, tuple[str, float]] = {}  # by subject: its phase, and since when
@@ -56,7 +56,7 @@ def timed(say: Progress, clock: Callable[[], float] = time.monotonic) -> Iterato
 
 
 def _seconds_by_phase(file: Path) -> dict[str, float]:
-    """Of a file that is missing or damaged, none."""
+    """Seconds of each phase; {} if the file is missing or damaged."""
     try:
         return {str(phase): float(seconds) for phase, seconds in read_json(file).items()}
     except (OSError, *MALFORMED):

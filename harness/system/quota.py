@@ -28,7 +28,7 @@ _IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV")
 
 
 class Excess(Word):
-    """What a program had too much of."""
+    """The limit that a program exceeded."""
 
     CONSOLE = "console"
     LINE = "line"
@@ -40,8 +40,8 @@ class Excess(Word):
 
 @dataclass(frozen=True)
 class Quota:
-    """Of what a program may add to its directory. A file counts what it takes of the disk, or its
-    size where it has holes."""
+    """The most that a program may add to its directory. A file counts by the disk space it takes,
+    or by its size if it has holes."""
 
     file_bytes: int = 128 << 20
     total_bytes: int = 256 << 20
@@ -68,7 +68,7 @@ class Account:
         self._before = usage(folder)
 
     def excess(self, processes: Iterable[int] = ()) -> Excess | None:
-        """What there is too much of now. ``processes``: those that write."""
+        """The limit that is exceeded now. ``processes``: those that write."""
         quota, before = self._quota, self._before
         removed = [size for pid in processes for size in _removed(pid, quota.file_bytes)]
         most = Usage(
@@ -121,8 +121,8 @@ def usage(folder: Path, most: Usage | None = None) -> Usage:
 
 
 def _removed(pid: int, unknown: int) -> list[int]:
-    """The bytes on the disk of each removed file that a process has open or mapped. Of one that is
-    only mapped nobody is told, so that it counts as ``unknown``."""
+    """The bytes on the disk of each removed file that a process has open or mapped. The size of one
+    that is only mapped is not known, so it counts as ``unknown``."""
     found: dict[int, int] = {}  # by inode
     with suppress(OSError):  # the process went, or it is not ours
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -159,7 +159,7 @@ def mend_modes(folder: Path) -> None:
 
 def remove(path: Path) -> str:
     """Deletes a file, or a folder with whatever is in it: deeper than a path reaches, or without
-    permissions. What rm(1) says of what stays."""
+    permissions. Returns the message of rm(1) about files that stay."""
     said = ""
     with suppress(OSError):  # a folder; of files there may be thousands
         path.unlink()

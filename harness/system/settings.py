@@ -84,8 +84,8 @@ def settings(directory: Path | None = None, environ: Mapping[str, str] = os.envi
 
 
 def is_strict(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether it is a failure that no accepted reference stands behind something: as the settings
-    have it, else in CI. Raises SettingsError."""
+    """Whether a result without an accepted reference fails: as the settings say, else in CI. Raises
+    SettingsError."""
     said = settings(environ=environ).unproven
     return in_ci(environ) if said is None else said == "fail"
 
@@ -157,8 +157,8 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
 
 
 def _parsed(file: Path, key: str, kind: str, value: Any) -> tuple[Any, str, str]:
-    """What a value of a setting stands for, None for one that it may not have; what that would be,
-    and an example. ``kind``: the type of the field."""
+    """The parsed value of a setting, None for one that it may not have; a description of the values
+    that it may have, and an example. ``kind``: the type of the field."""
     if kind.startswith("tuple"):
         texts = isinstance(value, list) and all(isinstance(v, str) and v for v in value)
         each = [_path(file, v) if "Path" in kind else v for v in value] if texts else None
@@ -182,13 +182,13 @@ def _parsed(file: Path, key: str, kind: str, value: Any) -> tuple[Any, str, str]
 
 
 def is_factor(value: object) -> bool:
-    """Whether time limits can be multiplied by it; NaN is none."""
+    """Whether time limits can be multiplied by it; False for NaN."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and 0 < value <= MOST_FACTOR  # type: ignore[operator]
 
 
 def quantity(said: str, units: Mapping[str, float]) -> float | None:
-    """ "1.5 GiB" in units of one; None for what is no number with one of the units."""
+    """ "1.5 GiB" in units of one; None unless it is a number with one of the units."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", said.strip())
     if match is None or match[2] not in units:
         return None

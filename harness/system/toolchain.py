@@ -33,7 +33,7 @@ class ToolSpec:
     required: bool = True
     version_arguments: Sequence[str] = ("--version",)
     version_pattern: str = _NUMBERS
-    foreign: bool = False  # not the one that an activated environment of ours has
+    foreign: bool = False  # not the one in the harness's activated environment
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ _FVP_PLACES = ("/usr/local", "/opt", "/opt/arm")
 
 @dataclass(frozen=True)
 class Inspected:
-    """One line of ``hil doctor``; ``version`` and ``path`` are None when it is missing."""
+    """One line of ``hil doctor``. ``version`` and ``path``: None when it is missing."""
 
     name: str
     version: str | None
@@ -106,7 +106,7 @@ def _fvp_hint(package: str) -> str:
 
 
 def _spec(name: str) -> ToolSpec:
-    """Of a program that a target's file names, by its path or another name, too."""
+    """The entry of a program that a target's file names, also by its path or an unlisted name."""
     return specs().get(Path(name).name) or ToolSpec(name, "", required=False)
 
 
@@ -255,8 +255,8 @@ def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> st
 def _version(
     program: Path, arguments: tuple[str, ...], pattern: str, _stamp: str
 ) -> tuple[str, str | None]:
-    """What ``pattern`` finds in the output of ``program arguments``, else "unknown"; and what went
-    wrong. ``_stamp``: of the program, which another one may replace."""
+    """The match of ``pattern`` in the output of ``program arguments``, else "unknown"; and what
+    went wrong. ``_stamp``: of the program, which another one may replace."""
     output, trouble = _run(program, arguments)
     match = re.search(pattern, output)
     return ("unknown", trouble) if match is None else (match[1], None)

@@ -1,7 +1,7 @@
-"""A case of a night beside the nights before: whether it is new, since when it fails, what changed.
+"""Compares a case with the nights before: whether it is new, since when it fails, what changed.
 
-A regression is a case and a cause: of two bad nights that ended differently the second has a
-regression of its own.
+A regression is a case and a cause: if two bad nights in a row have different causes, the second is
+a regression of its own.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class State(Word):
         return self.failing and self is not State.STILL
 
 
-# Of a case without a row.
+# The states of a case without a row.
 NO_ROW = {
     State.MISSING: "planned, and there is no result of it",
     State.LOST: "it failed in the night before, is not in the suite, and nobody renamed it",
@@ -89,7 +89,7 @@ class Delta:
 
 
 def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
-    """Of what budgets may limit, and of instructions; the largest part first."""
+    """Changes of instructions and of the figures that budgets bound; the largest ratio first."""
     if before is None or after is None:
         return []
     names = (n for n in after.metrics if figure(n).gated or n.startswith("ticks_set"))
@@ -252,7 +252,7 @@ class Standing:
 
     @cached_property
     def drift(self) -> str:
-        """Told before sizes and outputs: they follow from it."""
+        """``drift_of`` its baseline. Reported before sizes and outputs, which follow from it."""
         return drift_of(self.baseline, self.row)
 
     @cached_property
@@ -261,7 +261,7 @@ class Standing:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Of its figures over the nights, the oldest first."""
+        """The steps of its figures over the nights, the oldest first."""
         return steps_of([*self.earlier, *([] if self.row is None else [self.row])])
 
 

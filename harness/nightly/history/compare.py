@@ -1,8 +1,8 @@
 """A night compared with those before it: what terminal, page, JUnit, message, issues and exit code
-all show. What is new, what counts and whose it is, is decided here and in ``case_state`` alone.
+all show. Only this module and ``case_state`` decide what is new, what counts and whose it is.
 
-Failures that one cause may explain are a group: an operator, or an input that changed. A group says
-what its rows show and no more: an operator that a failure names, or that all these failures have
+Failures that one cause may explain are a group: an operator, or an input that changed. A group
+states only what its rows show: an operator that a failure names, or that all these failures have
 and nothing that passed on their targets; an input that differs from when they last passed.
 """
 
@@ -64,7 +64,7 @@ class Comparison:
 
     @cached_property
     def counts(self) -> dict[State, int]:
-        """Of every state that has a case, in the order of the states."""
+        """The number of cases in each state that has any, in the order of the states."""
         count = Counter(case.state for case in self.cases)
         return {state: count[state] for state in State if count[state]}
 
@@ -96,13 +96,13 @@ class Comparison:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """What fails, by what it shares."""
+        """The failing cases, grouped by what they share."""
         failing = [case for case in self.cases if case.state.failing and case.row is not None]
         return grouped(failing, [c.row for c in self.cases if c.row is not None and c.row.good])
 
     @cached_property
     def moved(self) -> list[tuple[Standing, Delta]]:
-        """What passes and has another figure, with the one that changed most; the most first."""
+        """Passing cases and their most changed figure, if any changed; the largest change first."""
         passing = (case for case in self.cases if case.row is not None and case.row.good)
         pairs = [(case, case.deltas[0]) for case in passing if case.deltas]
         told = [pair for pair in pairs if abs(pair[1].ratio) >= _TOLD]
@@ -146,8 +146,8 @@ class Comparison:
 
     @property
     def code(self) -> ExitCode:
-        """As of any run; a failure in quarantine does not count, a missing case is INFRA, and a
-        failing case must not leave."""
+        """The exit code, as for any run. A failure in quarantine does not count, a missing case is
+        INFRA, and a failing case must not leave the plan."""
         if not self.cases:
             return ExitCode.PASSED if self.partial else ExitCode.FAILED
         ends = [_end(case) for case in self.cases]
@@ -198,7 +198,7 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
 def standing(
     name: str, tries: Sequence[Row], earlier: Sequence[Row], alarms: Mapping[str, float]
 ) -> Standing:
-    """With a failure where a figure is beyond its alarm."""
+    """The Standing of a case. A figure beyond its alarm makes it a failure."""
     if alarms and tries:
         last = max(tries, key=lambda row: row.attempt)
         *earlier, counted = with_alarms([*earlier, last], alarms)
@@ -227,8 +227,8 @@ def _today(name: str, names: Mapping[str, str]) -> str:
 
 
 def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[Group]:
-    """Every case in one group. What is new comes first, of groups and in a group; then the largest.
-    ``failing`` have a row."""
+    """Puts every case in one group. New failures come first, among groups and in a group; then the
+    largest group. ``failing`` have a row."""
     left = sorted(failing, key=lambda one: not one.state.is_new)
     found: list[Group] = []
     for together in (_by_model, _by_named_operator, _by_own_operator, _by_change, _by_kind):
@@ -327,5 +327,5 @@ def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
 
 
 def short(value: str) -> str:
-    """With the beginning of each long digest or commit in it."""
+    """Shortens each long digest or commit in a value to 12 characters."""
     return _LONG_DIGEST.sub(lambda digest: f"{digest[0][:12]}…", value)

@@ -140,7 +140,7 @@ def _migrate(engine: sa.Engine, url: str) -> None:
 
 
 def _revision(connection: sa.Connection) -> str | None:
-    """None for a database that is no history yet."""
+    """The revision of the tables; None if the database has no history yet."""
     if not sa.inspect(connection).has_table(_VERSION.name):
         return None
     return connection.scalar(sa.select(_VERSION.c.version_num))

@@ -30,13 +30,13 @@ _VARYING = re.compile(
 
 @dataclass(frozen=True)
 class Identity:
-    """What a result depends on, each part as a digest or a version; "" if not known.
+    """Everything that a result depends on, as digests and versions; "" if unknown.
 
     ``program``: sha256 of the ``.pte``. ``exporter``: who made it. ``sources``: of the firmware, a
     digest of the bundled runner's files, or commit and edits of a checkout. ``firmware``: sha256
-    of the ELF. ``toolchain``, ``simulator``: with version. ``reference``: digest of what outputs
-    and sizes were compared with, budgets included. ``target``: digest of the target's description.
-    ``harness``: revision. ``host``: name and machine.
+    of the ELF. ``toolchain``, ``simulator``: with version. ``reference``: digest of the accepted
+    outputs, sizes and budgets. ``target``: digest of the target's description. ``harness``:
+    revision. ``host``: name and machine.
     """
 
     program: str = ""
@@ -94,18 +94,18 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Row:
-    """One run of one case. ``case``: its name in the history, ``Case.id``, with `` [executorch]``
-    behind it if the firmware is not the bundled one. ``attempt`` counts from 1.
+    """One run of one case. ``case``: its name in the history, ``Case.id``, followed by
+    `` [executorch]`` if the firmware is not the bundled one. ``attempt`` counts from 1.
 
     ``metrics``: bytes and ticks by name; ``seconds``: ``total`` of the case, ``simulate`` of the
     simulation, ``cause`` until its line. ``operators``: of the program; ``outline``: each that it
-    executes, with a digest. ``versions``: of what exported it. ``model_source``: digest of the
-    model's file, the name of one of the catalogue; ``model_commit``: the last one of that file.
-    ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is.
+    executes, with a digest. ``versions``: of the exporter's packages. ``model_source``: digest of
+    the model's file, or the name in the catalogue; ``model_commit``: the last commit of the file.
+    ``mismatch_at``: where NPU and TOSA first disagree; ``blame``: whose fault that is.
     ``accuracy``: of the program, the least accurate outputs; ``witness``: as in Program.
-    ``on_cpu``: what an NPU left to the CPU, the most expensive first. ``output``: digest of
-    all outputs. ``owner``: named by the suite; ``quarantined``: why a failure
-    does not count this night, "" if it does. ``run_dir``: of the evidence, on ``identity.host``.
+    ``on_cpu``: operators that an NPU left to the CPU, the most expensive first. ``output``: digest
+    of all outputs. ``owner``: named by the suite; ``quarantined``: why a failure does not count
+    this night, "" if it does. ``run_dir``: directory of the evidence, on ``identity.host``.
     ``suite`` and ``origin``: of its night.
     """
 
@@ -147,7 +147,7 @@ class Row:
 
     @property
     def sqnr_db(self) -> float | None:
-        """Of the least accurate output."""
+        """SQNR of the least accurate output in dB; None if it was not measured."""
         return min((each.sqnr_db for each in self.accuracy), default=None)
 
     @property
@@ -178,8 +178,8 @@ class Row:
 
     @property
     def inputs(self) -> dict[str, str]:
-        """What the result depends on, by the words of ``model.yaml`` and names of packages; ""
-        for what the run did not get to know."""
+        """The inputs of the result, by the names in ``model.yaml`` and names of packages; "" where
+        the run ended before an input was known."""
         own = {"model": self.model_source, "repository": self.origin.revision}
         return own | self.versions | vars(self.identity)
 
@@ -247,8 +247,8 @@ def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
-    """The inputs of ``row`` that are not as they were last known in ``earlier``, the oldest first.
-    What a run did not get to know has not changed."""
+    """The inputs of ``row`` that differ from their last known value in ``earlier``, the oldest
+    first. An input that a run did not learn counts as unchanged."""
     known: dict[str, str] = {}
     for before in earlier:
         known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}

@@ -83,7 +83,7 @@ def row_of(
 
 
 def _outline(record: RunRecord) -> tuple[str, ...]:
-    """Nothing of a program that is gone, is none or is very long: a row is small."""
+    """The program's outline; () if it is gone, malformed or very long: a row is small."""
     if record.program is None:
         return ()
     try:
@@ -103,7 +103,7 @@ def _model_source(case: Case) -> str:
 
 
 def _versions(record: RunRecord) -> dict[str, str]:
-    """Of what exported it, or failed to: a night's exporter is the installed one."""
+    """Versions of the exporter, also of a failed export: a night uses the installed exporter."""
     if record.program is not None:
         return dict(record.program.versions)
     return exporter_versions() if record.verdict is Verdict.EXPORT_ERROR else {}
@@ -142,7 +142,7 @@ def _expectation_digest(expectation: Expectation) -> str:
 
 
 def target_digest(name: str) -> str:
-    """Of the target as its files describe it; of its own file's bytes if that is malformed."""
+    """Digest of the target as its files describe it; of its own file's bytes if malformed."""
     try:
         fields = asdict(load_target(name))
         return _digest({key: value for key, value in fields.items() if key != "file"})

@@ -1,8 +1,7 @@
 """Steps of a case's figures over nights: where a figure changes and stays.
 
-The change points are those of least squares with a price for each (optimal partitioning; Jackson
-et al., 2005). A value of one night that the next ones do not have is no step; of the last night
-nobody knows yet.
+The change points minimise the squared error plus a price per point (optimal partitioning; Jackson
+et al., 2005). A value of a single night is not a step; of the last night nobody knows yet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +71,7 @@ class Step:
 
 
 def steps_of(rows: Sequence[Row]) -> list[Step]:
-    """Of every figure, the oldest first. ``rows``: of one case, one for each night, in order."""
+    """Steps of all figures, the oldest first. ``rows``: of one case, one per night, in order."""
     found = [step for figure in WATCHED for step in _steps(figure, rows, _TOLD)]
     return sorted((s for s in found if abs(s.ratio) >= _TOLD), key=lambda s: s.first.time)
 

@@ -44,7 +44,7 @@ culprits = sa.Table(
     sa.Column("text", sa.String, nullable=False),
 )
 
-# What of a row is searched for, beside its body.
+# The columns of a row that queries search, in addition to its body.
 _TEXTS: dict[str, Callable[[Row], str]] = {
     **{n: attrgetter(n) for n in ("night", "case", "time", "target", "model", "source", "suite")},
     "verdict": attrgetter("verdict.value"),
@@ -125,7 +125,7 @@ class History:
                 connection.execute(statement.on_conflict_do_nothing())
 
     def culprits(self, night: str) -> dict[str, str]:
-        """What bisecting found, by case."""
+        """The results of bisections, by case."""
         query = sa.select(culprits.c.case, culprits.c.text).filter_by(night=night)
         with self._transaction() as connection:
             return {each.case: each.text for each in connection.execute(query)}
@@ -213,7 +213,7 @@ class History:
             return [self._read(kind, body) for body in connection.scalars(query)]
 
     def _read(self, kind: type[_Item], body: Any) -> _Item:
-        """With each value of the type that it should have; somebody else may have written it."""
+        """Validates a row's types: another version of the harness may have written it."""
         try:
             item: _Item = TYPES[kind].validate_python(body)
         except ValueError as error:

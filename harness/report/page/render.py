@@ -1,10 +1,10 @@
 """Nights as files by templates: the page of one, the index of many, and what CI services show.
 
 GitHub shows ten annotations of a kind for a step, so there is one for each group of failures
-(https://docs.github.com/actions/reference/workflow-commands-for-github-actions). Of the readers of
-JUnit XML, Jenkins' xUnit plugin has the strictest schema (its ``junit-10.xsd``): no attribute of a
-test case but ``name``, ``time``, ``classname`` and ``group``, ``time`` of a suite without sign or
-exponent. GitLab knows a test by ``classname`` and ``name`` together, and takes 30 MB
+(https://docs.github.com/actions/reference/workflow-commands-for-github-actions). Jenkins' xUnit
+plugin has the strictest schema of JUnit XML (its ``junit-10.xsd``): a test case has no attribute
+except ``name``, ``time``, ``classname`` and ``group``; ``time`` of a suite has no sign or
+exponent. GitLab identifies a test by ``classname`` and ``name`` together, and takes 30 MB
 (https://docs.gitlab.com/ci/testing/unit_test_reports).
 """
 
@@ -82,7 +82,7 @@ def filters() -> dict[str, Callable[..., Any]]:
 
 @dataclass(frozen=True)
 class Line:
-    """Of a console. ``marked``: the cause names it."""
+    """A line of a console. ``marked``: the cause names it."""
 
     number: int
     text: str
@@ -201,7 +201,7 @@ def _named_file(row: Row) -> tuple[str, object] | None:
 
 
 def _place_in_repository(name: str, line: object, root: str) -> dict[str, object]:
-    """Of a file of the repository, which is at ``root``; {} for another one."""
+    """The place of a file in the repository, which is at ``root``; {} for a file elsewhere."""
     path = Path(name)
     if path.is_absolute():
         if not root or not path.is_relative_to(root):

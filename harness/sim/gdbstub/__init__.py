@@ -1,6 +1,6 @@
 """Host calls of a guest on QEMU, emulated through QEMU's gdb stub while it runs.
 
-A program that was built for an Arm FVP expects what the model has and QEMU has not: an Ethos-U
-behind ethos-u-core-driver, and a SYS_HEAPINFO that says what the model's parameters say. Its ELF
-is not touched: the places where it asks are breakpoints, and it goes on with the answer.
+A program that was built for an Arm FVP expects what the model has and QEMU lacks: an Ethos-U for
+ethos-u-core-driver, and a SYS_HEAPINFO that returns the model's parameters. Its ELF is not
+changed: it stops at breakpoints where it makes such a call, and continues with the answer.
 """

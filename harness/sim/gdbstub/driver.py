@@ -1,10 +1,10 @@
-"""Emulates the functions of ethos-u-core-driver, in place of the program's own.
+"""Emulates the functions of ethos-u-core-driver; the program's own do not run.
 
 Names, arguments, results and messages are those of its public header and source
 (include/ethosu_driver.h, src/ethosu_driver.c). The NPU has done its work when the function that
 starts it returns; ``ethosu_inference_begin`` and ``ethosu_inference_end`` are called in the program
-when the driver calls them. What it calls besides (caches, power, mutexes, semaphores) is not
-called, and PMU counters read 0.
+when the driver calls them. Its other callbacks (caches, power, mutexes, semaphores) are not called,
+and PMU counters read 0.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class Driver:
         return list(zip(addresses, lengths, strict=True))
 
     def _report(self, outcome: Outcome) -> int:
-        """What ``ethosu_wait`` returns; the lines of a failure."""
+        """Writes the lines of a failure. Returns the result of ``ethosu_wait``."""
         if not outcome.result:
             return 0
         prefix = {1: "stopped", 2: "refused", 3: "does not support"}[int(outcome.result)]

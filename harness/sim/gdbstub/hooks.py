@@ -42,8 +42,8 @@ _BKPT_BYTES = 2
 class Hooks(Companion):
     """Serves a program, in a thread, from QEMU's start to its end.
 
-    ``heap``: the answer to SYS_HEAPINFO. ``npu``: the one behind the program's
-    driver. ``npu``, ``counted``, ``tensors``: None for hooks that are not wanted.
+    ``heap``: the answer to SYS_HEAPINFO. ``npu``: the NPU that the program's driver controls.
+    ``npu``, ``counted``, ``tensors``: None for hooks that are not wanted.
     """
 
     starts_guest = True

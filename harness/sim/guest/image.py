@@ -2,7 +2,7 @@
 
 The same packages, settings and runner make the same bytes. No root is needed and nothing is
 mounted: the initramfs is an archive in cpio's "newc" format (Linux,
-Documentation/driver-api/early-userspace/buffer-format.rst). What is the project's own in it is in
+Documentation/driver-api/early-userspace/buffer-format.rst). The project's own files in it come from
 targets/linux.
 """
 
@@ -25,8 +25,8 @@ _FILE = "initramfs.cpio"
 
 @dataclass(frozen=True)
 class Settings:
-    """What of a target decides what is in its image. ``modules``: what the kernel needs to reach
-    the machine's devices; what these need is found. ``npu``: also our driver of an Ethos-U."""
+    """The settings of a target that decide the content of its image. ``modules``: kernel modules
+    for the machine's devices; their dependencies are found. ``npu``: also our Ethos-U driver."""
 
     hostname: str
     console: str

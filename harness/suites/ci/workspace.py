@@ -100,7 +100,7 @@ def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, place: Path) -
 
 
 def copy_sources(source: Path, root: Path) -> None:
-    """Makes ``root`` have the files of a checkout as they are there, but for its parts; leaves what
+    """Makes ``root`` a copy of the files of a checkout, except for its parts; leaves the files that
     builds added."""
     found = files(source) if is_work_tree(source) else files_below(source)
     parts = {source / spec.place for spec in SPECS.values()}

@@ -62,7 +62,7 @@ def in_memory(address: int, size: int) -> bool:
 class Application:
     path: Path
     elf: ElfFile
-    calls: HostCalls  # what it needs beside QEMU
+    calls: HostCalls  # what it needs besides QEMU
 
     def objections(self, vectors: int) -> Iterator[str]:
         """Why it cannot run here. ``vectors``: where the model has its vector table."""
