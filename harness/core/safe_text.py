@@ -11,6 +11,8 @@ the runner takes a line for one that begins with ``::``, blanks in front or not,
 ``##[`` anywhere.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from typing import Final

@@ -1,5 +1,7 @@
 """The names of the simulators."""
 
+from __future__ import annotations
+
 from harness.core.verdict import Word
 
 

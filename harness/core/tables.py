@@ -1,5 +1,7 @@
 """The harness's own tables of facts: YAML files next to the modules that use them."""
 
+from __future__ import annotations
+
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -5,6 +5,8 @@ renamed: it is complete or absent, whatever dies. Its facts are the files that t
 of, and the class of CPU where the program depends on it: a store is shared by machines.
 """
 
+from __future__ import annotations
+
 import glob
 import os
 import shutil

@@ -16,6 +16,8 @@ checkout; the others are the installed wheel's. So is ``cmsis_nn``, which older 
 a package of its own.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -4,6 +4,8 @@
 elements. Floats also have sums of up to 64 parts, since another runner may give other last bits.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterable, Sequence

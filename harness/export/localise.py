@@ -1,6 +1,8 @@
 """Lets the export process find the operator of a delegate that is wrong, and the smallest part of
 its graph that is still wrong."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar

@@ -4,6 +4,8 @@ The environment has Vela alone. ExecuTorch's ``arm_vela.py`` packs the stream th
 a program; it needs numpy and Vela (1.5.1).
 """
 
+from __future__ import annotations
+
 import sys
 import tempfile
 import time

@@ -9,6 +9,8 @@ modes go together is read from Vela's own ``vela.ini``, by the rule of its
 ``architecture_features.py`` (5.1.0): the arena must be in SRAM or DRAM.
 """
 
+from __future__ import annotations
+
 import configparser
 import platform
 import re

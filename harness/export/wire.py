@@ -6,6 +6,8 @@ export (``process.py``) answers ``{"value": null}`` or an error first, then ``{"
 for each fork.
 """
 
+from __future__ import annotations
+
 import importlib
 import json
 import socket

@@ -1,5 +1,7 @@
 """Reads and writes ``ar`` archives (System V/GNU form, thin ones too, BSD names)."""
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ of a union and values of an enum may be added, in either schema, and a name may 
 another, without an error.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,6 +4,8 @@ scopes.
 Mangling: Itanium C++ ABI, section 5.1.
 """
 
+from __future__ import annotations
+
 import ctypes
 import re
 from collections.abc import Iterable

@@ -4,6 +4,8 @@ The only user of pyelftools, whose import takes longer than reading a small ELF:
 where a line is needed, not at the top.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass

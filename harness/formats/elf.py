@@ -8,6 +8,8 @@ Layouts: System V ABI, chapters 4 and 5; "ELF for the Arm Architecture"; "Addend
 in, the ABI for the Arm Architecture", section 3.3 (build attributes).
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass

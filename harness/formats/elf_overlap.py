@@ -6,6 +6,8 @@ program that links without a word, and whose start-up code clears or copies data
 Sections that are all stored elsewhere are overlays, and copied when needed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.core.errors import LinkError

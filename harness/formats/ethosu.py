@@ -14,6 +14,8 @@ multiple of 16. The words that name the NPU are its CONFIG and ID registers (reg
 ``targets/runner/ethosu/payload.cpp`` reads COP1 on the target.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ Grammar as printed by binutils 2.35 to 2.42 (``ld/ldlang.c``): output sections s
 0, input sections in column 1; a long name has a line of its own, before its numbers.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence

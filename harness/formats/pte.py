@@ -3,6 +3,8 @@
 Layout: ExecuTorch 1.5.1, ``schema/program.fbs`` and ``schema/scalar_type.fbs``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from harness.formats.flatbuffer import FlatBuffer, Table

@@ -6,6 +6,8 @@ Everything else stays, above all the memory plan. Up to the cut, both runners do
 whole program.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

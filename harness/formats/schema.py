@@ -5,6 +5,8 @@ read here with ``struct`` alone. Its layout is FlatBuffers' own ``reflection.fbs
 24.3.25): the field numbers below are those of that file.
 """
 
+from __future__ import annotations
+
 import hashlib
 import struct
 from dataclasses import dataclass

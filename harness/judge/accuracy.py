@@ -3,6 +3,8 @@
 The figures are those of ``harness.export.child.accuracy``: the program against the float model.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -8,6 +8,8 @@ Vela is known for settles it, and so does an FVP that gives the same bytes. A st
 rightly leaves the runner.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

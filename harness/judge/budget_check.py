@@ -4,6 +4,8 @@ The slack is counted from the accepted figure, never from the last run, so small
 add up beyond it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -7,6 +7,8 @@ verdict is COMPLETED, which a run by the harness cannot have. A log that is cut 
 are never PASS. ``unknowable`` lists what no log can show, whatever the verdict.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

@@ -3,6 +3,8 @@
 Pure. The reasons are those of ``harness.export.child.partition``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -3,6 +3,8 @@
 Pure. The first failure line is the cause; what follows it is usually only its consequence.
 """
 
+from __future__ import annotations
+
 import signal
 from collections.abc import Sequence
 from typing import Any

@@ -5,6 +5,8 @@ oracle's own run, so that a fault shows in the delegate that makes it and in no 
 the operator takes Vela and the TOSA reference model, in the export process.
 """
 
+from __future__ import annotations
+
 import struct
 from bisect import bisect_left
 from collections.abc import Sequence

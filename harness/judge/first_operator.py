@@ -5,6 +5,8 @@ wrong too, so the place is found by halving. A result may also be right although
 it does not read is wrong, so the search goes on among what the found instruction reads.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass

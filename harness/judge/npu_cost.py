@@ -1,5 +1,7 @@
 """Which operators of an NPU got slower by Vela's estimate, and what changed with it. Pure."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 

@@ -3,6 +3,8 @@
 The two are never added: one is counted, the other is an estimate, and they are not of one clock.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

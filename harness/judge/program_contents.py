@@ -5,6 +5,8 @@ compute the same: only debug text and the layout of the file may differ. The nam
 arguments are read from the schemas in ExecuTorch's and torch's wheels, for the message alone.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections import Counter

@@ -6,6 +6,8 @@ and the scales of channels as digests of their bytes, and two digests of the oth
 computes, and where in memory. Registers: ``harness.npu.registers``.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -5,6 +5,8 @@ asked for, outputs written by this run that match on every input set, budgets th
 failure on any line, an NPU that did all it was given, and a console that was read to its end.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any

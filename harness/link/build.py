@@ -5,6 +5,8 @@ A finished build has nothing left to compile, archive or link. Custom targets ar
 date, so they count only by what depends on them.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import shlex

@@ -1,6 +1,8 @@
 """Why a build stopped before its link: from a log to the failure, by the messages of CMake, west,
 Kconfig, devicetree and compilers (``build_failure.yaml``)."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence

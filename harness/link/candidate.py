@@ -1,5 +1,7 @@
 """A link as a list of pieces that can be removed, linked in a directory of its own."""
 
+from __future__ import annotations
+
 import re
 import shutil
 from collections.abc import Callable, Sequence

@@ -1,6 +1,8 @@
 """``hil link check``: whether sections of a program lie over each other when it runs, and, with
 ``--overridable``, that a weak default can be replaced, in every program of a build."""
 
+from __future__ import annotations
+
 import re
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -5,6 +5,8 @@ A file has lists of rows (usually one, ``rows``) and, where patterns have parts 
 that fragment with ``word`` instead of ``NAME``.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from functools import cache

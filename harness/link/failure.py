@@ -1,5 +1,7 @@
 """The complaints of a linker, as data."""
 
+from __future__ import annotations
+
 import posixpath
 import re
 from dataclasses import dataclass

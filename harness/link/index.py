@@ -1,5 +1,7 @@
 """Everything that the files of a link define and need, by symbol."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass

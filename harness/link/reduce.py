@@ -1,5 +1,7 @@
 """``hil link reduce``: the smallest link that fails in the same way, as a folder to hand over."""
 
+from __future__ import annotations
+
 import json
 import re
 import shutil

@@ -1,5 +1,7 @@
 """What a console reports besides faults and outputs: progress, figures, versions."""
 
+from __future__ import annotations
+
 import re
 from typing import Final, TypeVar
 

@@ -1,6 +1,8 @@
 """What a job prints around a run: lines that mean nothing (``job_lines.yaml``), those that say that
 something failed, whoever says it, and what stands before every line."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -1,6 +1,8 @@
 """What went wrong on a console: failures, suspects, ExecuTorch's error codes, and the registers
 that fault handlers print."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import replace
 from typing import Final

@@ -5,6 +5,8 @@ before, without the opening bracket in early 2024, without a line number in Zeph
 Linux the time follows the level. The bundled runner prints the newest of them.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -5,6 +5,8 @@ The parser's speed rests on them: ``gate`` makes one regular expression from the
 rows, and a line that it does not fit is only counted.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

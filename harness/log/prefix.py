@@ -1,5 +1,7 @@
 """What stands before every line of a log: prefixes that are learned, and the bytes of UTF-16."""
 
+from __future__ import annotations
+
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable

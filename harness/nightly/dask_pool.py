@@ -5,6 +5,8 @@ resource that says its harness and its FVPs, which a task takes for itself. So a
 case at a time, and all workers of a night are like the machine that began it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress

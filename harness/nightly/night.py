@@ -4,6 +4,8 @@ Beginning a night of the same id again continues it: what is settled is not run 
 machines of their own, each with a history, and become one night by ``merge``.
 """
 
+from __future__ import annotations
+
 import time
 import uuid
 from collections import Counter

@@ -5,6 +5,8 @@ GitHub: https://docs.github.com/actions/reference/variables-reference; GitLab:
 https://docs.gitlab.com/ci/variables/predefined_variables.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -5,6 +5,8 @@ each: its sha256, then a zip archive. The URL is what fsspec takes: a folder (NF
 ``s3://bucket/folder``, ``gs://…``, ``az://…``.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import re

@@ -1,5 +1,7 @@
 """A suite: which cases a night runs, as data. Errors in its file are "file:line: message"."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,6 +4,8 @@
 the commands. This module gives them their meaning for a run, and the errors of this package.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

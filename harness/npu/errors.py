@@ -1,5 +1,7 @@
 """Errors of blobs and streams. Each has the byte ``offset`` of the problem."""
 
+from __future__ import annotations
+
 from harness.core.errors import HarnessError
 from harness.core.verdict import ExitCode, Verdict
 

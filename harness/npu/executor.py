@@ -1,5 +1,7 @@
 """Runs the jobs of one command stream: descriptions for ``kernel/``, weights, faults."""
 
+from __future__ import annotations
+
 import ctypes
 import math
 import weakref

@@ -5,6 +5,8 @@ command stream generators, Vela 5.1.0): a tile's base is the address of its firs
 ``kernel/feature_map.cpp`` reads and writes them.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any

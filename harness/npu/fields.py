@@ -1,5 +1,7 @@
 """Decodes register fields and parts of jobs that all generations share."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 from typing import Any

@@ -4,6 +4,8 @@
 ``kernel_library`` maps attributes whose shape differs from the C++ structure.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any

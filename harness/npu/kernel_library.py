@@ -5,6 +5,8 @@ and enumerations are read from the headers. A field of a C++ structure gets the 
 attribute with its name, so a new field is one line there and one in a dataclass here.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import re

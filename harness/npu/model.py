@@ -8,6 +8,8 @@ half a million pools that differ only in where their maps begin: the first is ch
 job, the others are addresses.
 """
 
+from __future__ import annotations
+
 import struct
 from array import array
 from collections.abc import Callable, Mapping, Sequence

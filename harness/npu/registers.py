@@ -5,6 +5,8 @@ U85's opcodes: regor's ``ethos_u65_interface.hpp`` and ``ethos_u85_interface.hpp
 The bit fields inside a register are in ``fields.py``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -4,6 +4,8 @@ The result is (value + bias) * multiplier + half >> shift. Its bounds are comput
 ``kernel/output.cpp`` can use narrow integers.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,6 +4,8 @@ A word has its opcode in bits 9:0 and its kind in bits 15:14; kind 0 is 32 bits 
 parameter in 31:16, kind 1 has a second word (regor's ``ethos_u85_interface.hpp``).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

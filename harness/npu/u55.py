@@ -8,6 +8,8 @@ OPB_32 scales the named operand and shifts the other left by 19 bits (8-bit inpu
 (inferred).
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -7,6 +7,8 @@ Every elementwise operand has a scale of its own, comparisons give 0 or -1. DIV 
 as TOSA's INTDIV (inferred); nobody has confirmed a divisor of zero.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 from typing import Any

@@ -5,6 +5,8 @@ order is the one of ``EthosU85WeightOrdering`` in regor's ``ethos_u85_weight_enc
 (Vela 5.1.0); ``kernel/reorder_u85.cpp`` follows it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

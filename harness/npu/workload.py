@@ -6,6 +6,8 @@ over an element of a feature map, about 5 ns. A product of a convolution counts 
 code), a command, a kernel element and a row of a DMA for more (steps in Python).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from harness.npu.errors import check_limit

@@ -1,5 +1,7 @@
 """``hil accept``: propose the present state of a subject as the accepted one, to be reviewed."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone

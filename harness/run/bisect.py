@@ -5,6 +5,8 @@ git chooses the commits, in a worktree of the harness with bisect refs of its ow
 tells git whether it is good, bad, or to be skipped: what 0, 1 and 125 are to `git bisect run`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

@@ -14,6 +14,8 @@ Folders of the machine that made it are left out of what is text. Reading takes 
 hostile: all of it is checked before anything is used.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib.metadata
 import io

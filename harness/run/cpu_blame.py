@@ -9,6 +9,8 @@ Each runner adds floats up in an order of its own. Where only the last bits of f
 quantisation rounds them to another integer, no operator is wrong: that is ``float_rounding``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

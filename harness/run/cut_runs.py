@@ -7,6 +7,8 @@ an oracle for the checkout's; somebody has to look at a difference that has no n
 in its own order.
 """
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,6 +6,8 @@ There is no secret in it, so it does not protect against an attacker. Outputs ar
 files: the record has their digests already.
 """
 
+from __future__ import annotations
+
 import json
 import shutil
 import uuid

@@ -4,6 +4,8 @@ The file holds versions, parameter names, consoles, exit states and times, and o
 nothing: paths are replaced. Whoever has it can judge each run again (``replay``).
 """
 
+from __future__ import annotations
+
 import json
 import platform
 from collections.abc import Iterable, Sequence

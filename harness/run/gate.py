@@ -7,6 +7,8 @@ gate, as in CI, fails a subject without an accepted reference; it also fails an 
 model or target no longer exists, as such a file gates nothing.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -4,6 +4,8 @@
 ``gather`` reads what a run left as evidence. Nothing is executed.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Iterator, Sequence

@@ -5,6 +5,8 @@ then simulates and judges the cases in parallel. A case that fails early still g
 never stops the others. ``execute`` keeps the outputs of a program, and judges nothing.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Sequence

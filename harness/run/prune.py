@@ -4,6 +4,8 @@ A run is evidence and goes by age. Cache entries can be made again: the least re
 first, until the rest is within the bound. Everything else is counted and left alone.
 """
 
+from __future__ import annotations
+
 import os
 import time
 import uuid

@@ -4,6 +4,8 @@ An advice that was tried says so, and what was not is called untried. Nothing is
 ExecuTorch's own libraries lack, too.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -3,6 +3,8 @@
 A program is exported or comes from the cache, by the wheel or by a checkout's exporter.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -10,6 +10,8 @@ type in the schema (``codegen/gen.py``, cff6f4dd32). Operators without a schema 
 and are not checked.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

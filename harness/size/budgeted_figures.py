@@ -4,6 +4,8 @@
 them from the section headers, a gate from the whole anatomy, with the same result.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from harness.size.anatomy import Anatomy, Part, PartPath

@@ -6,6 +6,8 @@ strings) belong to their first claimant. ``account`` then finds the bytes that w
 never. Nothing is visited twice, so even a hostile file takes time proportional to its size.
 """
 
+from __future__ import annotations
+
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,6 +1,8 @@
 """The changes between two anatomies (added, removed, grew, shrank, renamed), largest change first,
 and one sentence for each cause of growth."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ address than it is stored (initialised data) takes memory twice; its stored copy
 "load image". The total counts all allocated sections and these copies.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """Measures the Anatomy of a file, whatever its kind."""
 
+from __future__ import annotations
+
 import mmap
 from collections.abc import Sequence
 from contextlib import suppress

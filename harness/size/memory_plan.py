@@ -6,6 +6,8 @@ computed anew from the instructions, along all jumps. Nothing may be overwritten
 may still read.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Claims the tables of a ``.pte``: operators, tensors, values, instructions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod

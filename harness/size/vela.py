@@ -4,6 +4,8 @@ A blob that is not a Vela stream (``formats/ethosu.py``) is one opaque part. In 
 the registers with addresses of constants are followed; nothing is executed.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ that is killed leaves a folder without it. The seal shows damage and what was mo
 there is no secret in it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os

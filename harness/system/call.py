@@ -1,5 +1,7 @@
 """Calls a program, waits for its end, and takes all that it prints."""
 
+from __future__ import annotations
+
 import errno
 import os
 import shutil

@@ -5,6 +5,8 @@ here ends what the other threads run (``process.run``), and a timer ends this pr
 else goes on; ``TiedProcess`` then ends its children.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import threading

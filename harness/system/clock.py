@@ -1,5 +1,7 @@
 """The date and time that records, nights and transcripts carry."""
 
+from __future__ import annotations
+
 from datetime import datetime, timezone
 
 

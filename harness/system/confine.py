@@ -16,6 +16,8 @@ surface that no simulator needs; it fails with EPERM, and so does a fork of what
 call of another architecture than the machine's own ends the program (libseccomp's default).
 """
 
+from __future__ import annotations
+
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Files: written atomically, identified by their sha256; and errors of the disk with hints."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import json

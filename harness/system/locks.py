@@ -6,6 +6,8 @@ ends. Whoever prunes a path takes the write lock first. A path that was entered 
 gone already, and made again, or stays until the process ends.
 """
 
+from __future__ import annotations
+
 import fcntl
 import hashlib
 import os

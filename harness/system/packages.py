@@ -4,6 +4,8 @@
 Fedora's.
 """
 
+from __future__ import annotations
+
 import os
 import platform
 import subprocess

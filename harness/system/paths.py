@@ -1,5 +1,7 @@
 """Where things are: the project's own files, and the state directory ``.hil``."""
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import os

@@ -4,6 +4,8 @@ Work with phases reports "SUBJECT: PHASE", optionally with a count such as 3/45.
 the next sentence of its subject.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import time

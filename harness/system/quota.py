@@ -10,6 +10,8 @@ bounds bytes and no number of files (20,000 empty ones fit into 10 MB, bubblewra
 it goes with the sandbox before anything can be read, and without bubblewrap there is none.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 import subprocess

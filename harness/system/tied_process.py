@@ -1,5 +1,7 @@
 """Children that end with this process, however it ends."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import signal

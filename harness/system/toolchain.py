@@ -3,6 +3,8 @@
 Nothing is executed at import. A program is asked for its version once in a process.
 """
 
+from __future__ import annotations
+
 import os
 import platform
 import re

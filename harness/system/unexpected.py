@@ -5,6 +5,8 @@ ran out, a disk that cannot be written and a defect of the harness look the same
 --debug`` shows the traceback; pytest and a stand-in show it for a defect.
 """
 
+from __future__ import annotations
+
 import errno
 import traceback
 from pathlib import Path

@@ -22,7 +22,7 @@ from .plain_english import (
 
 # Ratchets: how many hits harness/ had when somebody last counted. Lower a number when you rewrite
 # some; never raise it.
-MOST_IN_DOCSTRINGS = 449
+MOST_IN_DOCSTRINGS = 0
 MOST_IN_MESSAGES = 5
 
 

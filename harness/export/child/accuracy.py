@@ -9,6 +9,8 @@ Other oracles: the differences are recorded and not judged, because over a whole
 add up. The witness (``witness.py``) checks whether each operator means the same.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,6 +9,8 @@ Read in ``backends/cortex_m/ops`` and ``kernels`` of ExecuTorch (August 2026) an
 and for a core with Helium measured against them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

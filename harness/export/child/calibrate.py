@@ -9,6 +9,8 @@ If a model cannot be computed in float64, the observers see float32, as in Execu
 and the program records that it is not reproducible and why.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

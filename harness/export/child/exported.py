@@ -1,5 +1,7 @@
 """Reads the serialised program and writes it as a Program."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

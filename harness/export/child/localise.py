@@ -5,6 +5,8 @@ every quantised value as an output, which keeps a sum and its rescaling together
 optimisation of Vela's across operators. If all values are right then, each value is made the only
 output, up to the first wrong one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

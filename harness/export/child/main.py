@@ -1,6 +1,8 @@
 """The export process, started by ``harness.export.process`` alone: it imports torch and
 ExecuTorch, and answers each request by a fork of itself."""
 
+from __future__ import annotations
+
 import ctypes
 import gc
 import importlib

@@ -1,5 +1,7 @@
 """The values that a program computes, and which of them may be a value of the quantised model."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations

@@ -10,6 +10,8 @@ Every remaining operator is needed for the wrong result. So if two operators are
 ``targets/npu/defects.yaml`` describes, it is that known defect of Vela.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -3,6 +3,8 @@
 numpy draws them, because its generators give the same numbers on every CPU.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -11,6 +11,8 @@ arXiv:1502.01852), and batch-norm statistics that come from data keep it centred
 the shipped definitions fade to a constant before the last layer.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 

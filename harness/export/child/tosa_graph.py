@@ -3,6 +3,8 @@
 The tables are those of ``tosa.fbs``; its generated reader comes with tosa-tools 2026.5.0.
 """
 
+from __future__ import annotations
+
 import importlib
 import struct
 from collections.abc import Collection, Mapping, Sequence

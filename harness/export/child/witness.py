@@ -16,6 +16,8 @@ A partner may be another operator's value, such as a second ReLU's. If the progr
 the operator differs, it is tried in the same way if a later value has no partner.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product

@@ -4,6 +4,8 @@ The explanation is tested: the stages of the lowering are run one after the othe
 whose result differs, and a setting is advised if the model lowered with it agrees.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 
 import torch

@@ -1,5 +1,7 @@
 """Causes and fixes: from a message alone (``sentences.yaml``), or from the objects and the map."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """``hil link explain``: from a log or a build directory to causes and fixes."""
 
+from __future__ import annotations
+
 import re
 import tempfile
 from collections import deque

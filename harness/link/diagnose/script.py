@@ -1,6 +1,8 @@
 """What a linker script asserts, throws away and does not keep: registries and static constructors,
 to which nothing refers, are lost by --gc-sections or with members that no archive gives."""
 
+from __future__ import annotations
+
 import os
 import re
 import tempfile

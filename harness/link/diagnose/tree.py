@@ -1,6 +1,8 @@
 """Searches a build and its sources for what else could define a symbol: archives, objects and
 sources that are not on the link line."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -1,5 +1,7 @@
 """Tries a fix before it is proposed: links again in a scratch folder, with one change."""
 
+from __future__ import annotations
+
 import os
 import re
 import tempfile

@@ -1,6 +1,8 @@
 """Why a symbol is undefined: from the objects of the link and the tree around them, else from
 common knowledge of the symbol."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -5,6 +5,8 @@ Sources: files of a build directory of Zephyr 4.1.0 (zephyr/.config, zephyr/kcon
 zephyr/include/generated/zephyr/devicetree_generated.h), and the CMake functions of
 cmake/modules/extensions.cmake."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterator

@@ -1,6 +1,8 @@
 """A build log as plain lines: without colours, carriage returns and the prefixes of wrappers; GNU
 ld's main messages of other languages in English."""
 
+from __future__ import annotations
+
 import os
 import re
 from array import array

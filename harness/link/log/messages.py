@@ -6,6 +6,8 @@ An error of a linker that no rule explains is UNKNOWN, with its text: by the las
 the sign ``complaint`` for linkers that print only their name in front.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

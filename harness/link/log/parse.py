@@ -1,6 +1,8 @@
 """From a log to link failures: the rule for each line, the details on the lines around it, and
 which messages are about one thing."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

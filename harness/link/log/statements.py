@@ -1,6 +1,8 @@
 """A build log as statements: a block of CMake's, a paragraph of Kconfig's or a Python traceback in
 one line, everything else line by line; errors of other compilers in GCC's words."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """A history's database: where it is, its tables as this version reads them (Alembic), and an outbox
 for what it does not take."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,6 +4,8 @@ A row is one run of one case in one night. It is written once and never changed.
 row in a night, or two: only INFRA is tried again, and both tries are kept.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """How the record of a run becomes a row of the history, which has 4 KiB at most."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping

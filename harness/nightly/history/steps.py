@@ -4,6 +4,8 @@ The change points minimise the squared error plus a price per point (optimal par
 et al., 2005). A value of a single night is not a step; of the last night nobody knows yet.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

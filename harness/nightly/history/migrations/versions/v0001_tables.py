@@ -3,6 +3,8 @@
 A later version that changes them adds a step here, and raises ``database.HEAD``.
 """
 
+from __future__ import annotations
+
 revision = "0001"
 down_revision = None
 

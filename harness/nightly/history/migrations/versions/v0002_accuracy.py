@@ -1,5 +1,7 @@
 """Adds the accuracy. Rows of before have none."""
 
+from __future__ import annotations
+
 import sqlalchemy as sa
 from alembic import op
 
