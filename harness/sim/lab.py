@@ -154,7 +154,7 @@ def run(board: Board, job: BoardJob) -> int:
         return _listen(board, job)
     except LineDamaged as damage:
         raise LabProblem(
-            f"the board's console was damaged twice, {first}, then {damage}; look at cable, ground "
+            f"the board's console was damaged twice, {first}, then {damage}; check cable, ground "
             f"and speed ({SERIAL_LOG} has the bytes)"
         ) from damage
 
@@ -195,7 +195,7 @@ def _listen(board: Board, job: BoardJob) -> int:
         if not began:
             board.report(BEGAN)
         raise LabProblem(
-            f"the board began again after {restart}; look at its supply, and at what may reset it "
+            f"the board began again after {restart}; check its supply, and what may reset it "
             "(watchdog, brown-out, debugger)"
         ) from restart
 

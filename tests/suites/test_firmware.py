@@ -49,7 +49,7 @@ def test_each_source_is_built_for_the_suites_target(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_wheels_runtime_is_of_no_suites_target() -> None:
-    with pytest.raises(UsageError, match="corstone-300-u55-128 is none"):
+    with pytest.raises(UsageError, match="corstone-300-u55-128 has no Linux"):
         build_runner(SUITES["ethos-u55"], source_named("wheel"), None, silent)
 
 
