@@ -275,7 +275,7 @@ def _with_room(target: Target, needs: MemoryNeeds) -> list[str]:
 
 
 def _is_alike(other: Target, target: Target) -> bool:
-    if other.port == "host":  # no board
+    if other.port in ("host", "zephyr"):  # no board, or Zephyr's memory map decides
         return False
     if other.npu is None or target.npu is None:
         return other.compile_target == target.compile_target

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.sim.driving_process import own_files
 from harness.sim.simulator import Companion, Job, Launch, Simulator, section
 from harness.system import toolchain
 from harness.system.toolchain import Tool
@@ -107,6 +106,8 @@ def _standin_files(executable: Path) -> tuple[Path, ...]:
     with executable.open("rb") as file:
         if STANDIN_MARK.encode() not in file.read(400):
             return ()
+    from harness.sim.driving_process import own_files  # as in ``launch``
+
     return (*own_files(), Path("/usr/share"))
 
 
