@@ -37,8 +37,8 @@ _HEAD = """\
 # Networks that nobody here wrote
 
 What became of networks of timm and of tiny transformers, with random weights and small inputs, and
-of networks that these two lack. In a clone, `pip install -e ".[zoo]"` and then `python -m tools.zoo`
-write this page and `zoo.json`; an empty cell was not run yet. A PASS is exact, in every
+of networks that these two lack. In a clone, `pip install -e ".[zoo]"` and then `python -m
+tools.zoo` write this page and `zoo.json`; an empty cell was not run yet. A PASS is exact, in every
 byte. The number after it is the millions of instructions of one inference on the CPU. "Explicit":
 the network meets a defect of ExecuTorch in its usual layout for Cortex-M, and was run again with
 `layout: explicit` in the model's YAML file, which is what the report advises.
