@@ -45,11 +45,7 @@ class Kind(Word):
     OUTPUTS_LOST = "outputs_lost", "harness"  # they cannot be fetched from such a board
     GUEST_SILENT = "guest_silent", "harness", "final"  # it does not come to what was waited for
     DISK_FULL = "disk_full", "launch"
-    BOARD_UNREACHABLE = (
-        "board_unreachable",
-        "launch",
-        "harness",
-    )  # labgrid, power, flashing
+    BOARD_UNREACHABLE = "board_unreachable", "launch", "harness"  # or its power, or flashing
     BOARD_LOST = "board_lost", "launch", "harness"  # the serial line broke off
     BOARD_SILENT = "board_silent", "harness"
     BOARD_RESTARTED = "board_restarted", "harness"

@@ -79,15 +79,14 @@ class Confinement:
     """Words to put in front of an argv, and the descriptors that it has to inherit.
 
     ``confined``: by bubblewrap. ``missing``: why the confinement is not full; None when it is.
+    ``status``: the descriptor that bubblewrap reports to, out of the program's reach.
     """
 
     prefix: tuple[str, ...]
     descriptors: tuple[int, ...] = ()
     confined: bool = True
     missing: str | None = None
-    status: int | None = (
-        None  # the descriptor that bubblewrap reports to, out of the program's reach
-    )
+    status: int | None = None
 
     def started(self) -> bool:
         """Whether the program was started, once bubblewrap has ended: only then it reports an exit
