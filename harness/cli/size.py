@@ -279,6 +279,7 @@ def _gate_runs(
 ) -> Answer:
     if len(options.firmware.sources) > 1:
         raise UsageError("one firmware is gated, so --firmware both makes no sense here")
+    options.firmware.checkout()  # a folder that is none is named first
     name = options.firmware.sources[0].name
     wanted = subjects or ["*"]
     named = [[parse_case(s)] if "/" in s else accepted_runs(name, s) for s in wanted]

@@ -73,6 +73,12 @@ def test_nothing_accepted_is_no_gate(small: Source, subject: str) -> None:
     assert "one firmware is gated" in " ".join(said.split())
 
 
+def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["gate", "--executorch", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "is not a checkout of ExecuTorch" in " ".join(done.output.split())
+
+
 def test_in_ci_a_case_without_an_accepted_run_fails(small: Source) -> None:
     code, answer = gated(small, CASE, "--strict")
     assert code == 1
