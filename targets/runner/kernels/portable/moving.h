@@ -39,14 +39,14 @@ class Mover {
     for (size_t i = 0; i < count; ++i) move(in + i * in_size_, out + i * out_size_);
   }
 
-  /// Of neighbours that are `step` elements apart: 0 or less, too.
-  void move_row(const uint8_t* in, int64_t step, uint8_t* out, size_t count) const {
+  /// Moves elements that are `step` apart, forwards, backwards or not at all, to neighbours.
+  void move_row(const uint8_t* in, ptrdiff_t step, uint8_t* out, size_t count) const {
     if (step == 1) {
       move_run(in, out, count);
     } else if (same_ && in_size_ == sizeof(float)) {
       move_words(in, step, out, count);
     } else {
-      const ptrdiff_t apart = static_cast<ptrdiff_t>(step) * static_cast<ptrdiff_t>(in_size_);
+      const ptrdiff_t apart = step * static_cast<ptrdiff_t>(in_size_);
       for (size_t i = 0; i < count; ++i, out += out_size_) {
         move(in + static_cast<ptrdiff_t>(i) * apart, out);
       }
@@ -61,11 +61,10 @@ class Mover {
     for (size_t i = 0; i < out_size_; ++i) out[i] = in[i];
   }
 
-  static void move_words(const uint8_t* in, int64_t step, uint8_t* out, size_t count) {
+  static void move_words(const uint8_t* in, ptrdiff_t step, uint8_t* out, size_t count) {
     const auto* source = reinterpret_cast<const uint32_t*>(in);
     auto* target = reinterpret_cast<uint32_t*>(out);
-    const ptrdiff_t apart = static_cast<ptrdiff_t>(step);
-    for (size_t i = 0; i < count; ++i) target[i] = source[static_cast<ptrdiff_t>(i) * apart];
+    for (size_t i = 0; i < count; ++i) target[i] = source[static_cast<ptrdiff_t>(i) * step];
   }
 
   bool same_;
