@@ -264,8 +264,10 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
     if npu_cost.FIGURE in {f.figure for f in findings if f.failed}:
         before_cost = None if reference is None else reference.npu_cost
         reasons[npu_cost.FIGURE] = npu_cost.reasons(before_cost, measured.npu_cost)
-    before_run = () if reference is None else reference.accuracy
-    lost = check_accuracy(measured.accuracy, before_run, budgets)
+    # A firmware has no outputs of its own, so the accepted ones are not lost with it.
+    is_program = measured.stage == "program"
+    before_run = reference.accuracy if reference is not None and is_program else ()
+    lost = check_accuracy(measured.accuracy, before_run, budgets) if is_program else ()
     case, toolchain = measured.case.id, measured.toolchain
     return Gate(
         case,

@@ -97,6 +97,12 @@ def test_a_lost_accuracy_fails_with_how_much_and_how_to_accept_it() -> None:
     assert "accept it with" not in below.message()
 
 
+def test_a_firmware_is_not_asked_for_the_accuracy_that_was_accepted_with_it() -> None:
+    """A runner of a network's own is held to that network's reference, which has both."""
+    before = replace(accepted(runner(1000)), accuracy=(OutputAccuracy("o", 3, 38.0, 0.7, 0.0),))
+    assert not held(runner(1000), before, Budgets(min_sqnr_db=30)).failed
+
+
 def test_a_slower_npu_fails_with_the_layer() -> None:
     def cost(cycles: int) -> NpuCost:
         operator = NpuOperator("Conv2D", "t", "body.0", cycles, 1)
