@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from harness.core.errors import ExportError
@@ -27,6 +29,7 @@ from harness.export.failures import DeadModelError, DeadOutputError, Unsupported
 from harness.export.program import RawSet
 
 BATCH = 64  # samples that the batch-norm statistics are taken over
+_PART = 8  # of the batch, convolved at once
 _GRID = 4096.0  # statistics are rounded to 1/4096
 
 _WEIGHTED = (nn.Conv1d, nn.Conv2d, nn.Linear)
@@ -67,7 +70,7 @@ def _set_norm_statistics(
         norm.reset_running_stats()
         norm.momentum = None  # a cumulative average: after one pass, that pass's statistics
         norm.train()
-    with torch.no_grad():
+    with torch.no_grad(), _InParts():
         module(*[t.double() if t.is_floating_point() else t for t in batch])
     for norm in norms:
         norm.eval()
@@ -76,6 +79,20 @@ def _set_norm_statistics(
         norm.running_mean.mul_(_GRID).round_().div_(_GRID)
         norm.running_var.mul_(_GRID).round_().clamp_(min=1.0).div_(_GRID)
     module.float()
+
+
+class _InParts(TorchFunctionMode):  # type: ignore[misc]
+    """Convolves a batch in parts. Of doubles, torch unfolds a whole batch (``slow_conv2d``): for
+    3x3 that takes nine times the input's memory."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if function not in (torch.conv1d, torch.conv2d):
+            return function(*args, **(kwargs or {}))
+        batch, *others = args
+        parts = batch.split(_PART)
+        return torch.cat([function(each, *others, **(kwargs or {})) for each in parts])
 
 
 def _fill(parameter: torch.Tensor, values: object) -> None:
