@@ -282,6 +282,23 @@ class LoweringDiffers(ExportError):
         )
 
 
+class EmissionDiffers(ExportError):
+    """An instruction of the program is not what the exported graph has. ``part``: "operator", or
+    the argument's name; ``meant``: what the graph has; ``found``: what the program has."""
+
+    kind = "emission_differs"
+
+    def __init__(self, instruction: int, operator: str, part: str, meant: str, found: str) -> None:
+        self.instruction, self.operator, self.part = instruction, operator, part
+        self.meant, self.found = meant, found
+        super().__init__(
+            f"instruction {instruction} ({operator}) of the program is not what the exported graph "
+            f"has: its {part} is {self.found}, and the graph has {self.meant}",
+            hint="your model is not the cause; check the changes in ExecuTorch's exir/emit, or "
+            "export with the wheel (--exporter wheel)",
+        )
+
+
 class UnsupportedTensor(ExportError):
     """An input or output of the method that no runner can be given."""
 

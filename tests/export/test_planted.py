@@ -16,7 +16,7 @@ from harness.config.budgets import Budgets
 from harness.config.models import ModelSource, Quantization
 from harness.config.strict_yaml import read
 from harness.export.batch import ExportResult, export
-from harness.export.failures import LoweringDiffers
+from harness.export.failures import EmissionDiffers, LoweringDiffers
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
@@ -48,7 +48,9 @@ def exported_with(
 ) -> Callable[[dict[str, Any]], ExportResult]:
     def get(fault: dict[str, Any]) -> ExportResult:
         planting = "plant.plant({!r}, {!r}, {!r}, {!r})".format(
-            f"executorch.backends.{fault['module']}",
+            "executorch."
+            + ("" if fault["module"].startswith("exir.") else "backends.")
+            + fault["module"],
             fault["find"],
             fault["put"],
             fault.get("nth", 1),
@@ -81,6 +83,20 @@ def test_a_fault_of_the_lowering_is_named(
     assert error.lsb > error.within
     stage = "AtenToCortexMPass" if "m55" in fault["target"] else "passes to TOSA"
     assert stage in error.made_by or "ClampActivation" in error.made_by
+
+
+@pytest.mark.parametrize("name", FAULTS["emitted"])
+def test_a_program_file_that_is_not_what_the_graph_has_is_named(
+    name: str, exported_with: Callable[[dict[str, Any]], ExportResult]
+) -> None:
+    """Else the runner does what the file says, and its kernel is blamed."""
+    fault = FAULTS["emitted"][name]
+    error = exported_with(fault).error
+    assert isinstance(error, EmissionDiffers), error
+    operator, part = fault["says"]
+    assert operator in error.operator
+    assert part in error.part
+    assert error.meant != error.found
 
 
 RELU_BEFORE_CAT = """
