@@ -267,9 +267,7 @@ class LoweringDiffers(ExportError):
         name = self.operators[0]
         if len(self.operators) > 1:
             name += f", or an operator from there to {self.operators[-1]},"
-        places = [f"layer {self.layer}"] if self.layer else []
-        places += [f"{self.file}:{self.line}"] if self.file else []
-        return f"{name} ({', '.join(places)})" if places else name
+        return _placed(name, self.layer, (self.file, self.line))
 
     def _hint(self, layout: Layout) -> str:
         if self.tried:
@@ -280,6 +278,41 @@ class LoweringDiffers(ExportError):
             "your model is not the cause; write this operator in another way, or export with a "
             "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
         )
+
+
+class PreparationDiffers(ExportError):
+    """The graph that is quantised computes something else than the captured model: the quantiser
+    replaced ``operator`` wrongly, or another that follows it. ``share``: how far off an output is,
+    of its largest element."""
+
+    kind = "preparation_differs"
+
+    def __init__(
+        self,
+        request: ExportRequest,
+        operator: str,
+        layer: str,
+        place: tuple[str | None, int | None],
+        share: float,
+        input_set: int,
+    ) -> None:
+        self.model, self.compile_target = request.model.name, request.compile_target
+        self.operator, self.layer, self.share, self.set = operator, layer, share, input_set
+        self.file, self.line = place
+        super().__init__(
+            f"before it quantises, ExecuTorch replaces {_placed(operator, layer, place)} by "
+            f"operators that compute something else: an output is off by {share:.2%} of its "
+            f"largest element for input set {input_set}",
+            hint="your model is not the cause; write this operator in another way, or export with "
+            "a checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)",
+        )
+
+
+def _placed(name: str, layer: str, place: tuple[str | None, int | None]) -> str:
+    """An operator with its layer and the line that calls it, as far as they are known."""
+    places = [f"layer {layer}"] if layer else []
+    places += [f"{place[0]}:{place[1]}"] if place[0] else []
+    return f"{name} ({', '.join(places)})" if places else name
 
 
 class EmissionDiffers(ExportError):

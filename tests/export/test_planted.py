@@ -16,7 +16,7 @@ from harness.config.budgets import Budgets
 from harness.config.models import ModelSource, Quantization
 from harness.config.strict_yaml import read
 from harness.export.batch import ExportResult, export
-from harness.export.failures import EmissionDiffers, LoweringDiffers
+from harness.export.failures import EmissionDiffers, LoweringDiffers, PreparationDiffers
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
@@ -24,7 +24,12 @@ from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
 Write = Callable[..., ModelSource]
 HERE = Path(__file__).with_name("planted")
 FAULTS: dict[str, dict[str, Any]] = read(HERE / "faults.yaml").data
-CLEAN = [("residual", "cortex-m55"), ("elementwise", "cortex-m55"), ("wide", "ethos-u85-256")]
+CLEAN = [
+    ("residual", "cortex-m55"),
+    ("rewritten", "ethos-u85-256"),
+    ("elementwise", "cortex-m55"),
+    ("wide", "ethos-u85-256"),
+]
 NOTICED_DB = 3.0
 
 # The model's file runs in the process that exports it, and plants the fault there.
@@ -83,6 +88,26 @@ def test_a_fault_of_the_lowering_is_named(
     assert error.lsb > error.within
     stage = "AtenToCortexMPass" if "m55" in fault["target"] else "passes to TOSA"
     assert stage in error.made_by or "ClampActivation" in error.made_by
+
+
+@pytest.mark.parametrize("name", FAULTS["prepared"])
+def test_an_operator_that_the_quantiser_replaces_wrongly_is_named(
+    name: str, exported_with: Callable[[dict[str, Any]], ExportResult]
+) -> None:
+    """The model that is quantised has the fault already, and with it what the program is compared
+    with."""
+    fault = FAULTS["prepared"][name]
+    error = exported_with(fault).error
+    assert isinstance(error, PreparationDiffers), error
+    assert (error.operator, error.file) == (fault["says"], "networks.py")
+    assert error.share > 1e-3
+
+
+@pytest.mark.parametrize("target", ["ethos-u85-256", "ethos-u55-128", "xnnpack-int8"])
+def test_operators_that_are_replaced_rightly_are_no_difference(
+    target: str, user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    _exported(user_model, hil_export_process, "rewritten", target).unwrap()
 
 
 @pytest.mark.parametrize("name", FAULTS["emitted"])

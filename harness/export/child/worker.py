@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
+from torchao.quantization.pt2e.quantizer import Quantizer
 
 from harness.config.models import Layout, Quantization
 from harness.core.errors import HarnessError
@@ -35,6 +36,7 @@ from harness.export.child.exported import (
     write_program,
 )
 from harness.export.child.partition import Lines, ReportingPartitioner, culprit_of, origins_of
+from harness.export.child.prepared import require_preparation
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -280,11 +282,24 @@ def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
         real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.cortex_m_quantizer(request.quantization, layout)
-        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
+        quantised, why = _quantise(work, captured, quantizer, real)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
         edge = lower.to_cortex_m(quantised, work.sets[0], config, layout)
     return _Quantised(work, quantised, edge, real, why)
+
+
+def _quantise(
+    work: _Work, captured: torch.fx.GraphModule, quantizer: Quantizer, real: Sequence[Sample]
+) -> tuple[torch.fx.GraphModule, str]:
+    """``real``: the captured model's outputs. Returns what ``lower.quantise`` does."""
+    request, sets = work.request, work.sets
+
+    def check(prepared: torch.fx.GraphModule) -> None:
+        again = partial(lower.capture, work.module, sets[0])
+        require_preparation(request, again, prepared, sets, real)
+
+    return lower.quantise(captured, quantizer, work.calibration, request.calibration, check)
 
 
 def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramManager, list[Sample]]:
@@ -333,10 +348,7 @@ def _cpu(work: _Work) -> LoweredModel:
     quantised, why = captured, ""
     if lowering.quantised:
         with stage("quantise"):
-            quantizer = lower.cpu_quantizer()
-            quantised, why = lower.quantise(
-                captured, quantizer, work.calibration, request.calibration
-            )
+            quantised, why = _quantise(work, captured, lower.cpu_quantizer(), real)
     with stage("lower"):
         edge = lower.to_cpu(quantised, work.sets[0], lowering)
         program = lower.to_program(edge)
@@ -385,7 +397,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
-        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
+        quantised, why = _quantise(work, captured, quantizer, real)
     with stage("lower"):
         partitioner = ReportingPartitioner(spec, quantised.graph, lines)
         edge, graphs, estimates = lower.to_ethos_u(

@@ -1,0 +1,110 @@
+"""Requires that the graph which is quantised computes what the captured model does.
+
+A quantiser first replaces operators by others (``transform_for_annotation``), and torchao folds
+batch norms into convolutions. The witness of the lowering begins after that. Both graphs compute
+floats here, so each value of the captured model is one of the other graph's, but for last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+from torch.utils import _pytree as pytree
+from torchao.quantization.pt2e import ObserverBase
+from torchao.quantization.pt2e.fake_quantize import FakeQuantizeBase
+
+from harness.export.child.bounds import operator_name
+from harness.export.child.partition import layer_of, place
+from harness.export.child.samples import Sample
+from harness.export.failures import PreparationDiffers
+from harness.export.request import ExportRequest
+
+# Of the largest element. Another order of sums gives about 1e-6; a mask's -inf becomes -255.
+_WITHIN = 1e-3
+
+
+def require_preparation(
+    request: ExportRequest,
+    capture: Callable[[], GraphModule],
+    prepared: GraphModule,
+    sets: Sequence[Sample],
+    outputs: Sequence[Sample],
+) -> None:
+    """``prepared``: with its observers, which see nothing. ``outputs``: the captured model's, for
+    each input set; ``capture`` makes that model again. Raises PreparationDiffers."""
+    if any(node.target is torch.ops.aten.copy_.default for node in prepared.graph.nodes):
+        return  # it changes a buffer, and each run starts from another one
+    for number, (sample, meant) in enumerate(zip(sets, outputs, strict=False)):
+        run = _Unobserved(prepared)
+        found = pytree.tree_leaves(run.values(sample))
+        worst = max(map(_distance, found, meant), default=0.0)
+        if worst > _WITHIN:
+            node = _first(capture(), sample, run.computed)
+            raise PreparationDiffers(
+                request,
+                operator_name(node),
+                layer_of(node),
+                place(node, request.home),
+                worst,
+                number,
+            )
+
+
+class _Unobserved(Interpreter):  # type: ignore[misc]
+    """Runs a graph past its observers. ``computed``: what each node gave."""
+
+    def __init__(self, graph: GraphModule) -> None:
+        super().__init__(graph)
+        self.computed: dict[Node, list[torch.Tensor]] = {}
+
+    def values(self, sample: Sample) -> Any:
+        with torch.no_grad():
+            return self.run(*sample)
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        if n.op in ("call_function", "output"):
+            leaves = pytree.tree_leaves(result)
+            self.computed[n] = [each for each in leaves if isinstance(each, torch.Tensor)]
+        return result
+
+    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(self.fetch_attr(target), (ObserverBase, FakeQuantizeBase)):
+            return args[0]
+        return super().call_module(target, args, kwargs)
+
+
+def _first(captured: GraphModule, sample: Sample, found: dict[Node, list[torch.Tensor]]) -> Node:
+    """The first operator whose results the other graph does not have although it has what the
+    operator reads; the output if there is none. One that is only fused away has users that it
+    has."""
+    run = _Unobserved(captured)
+    run.values(sample)
+    theirs = [value for values in found.values() for value in values]
+    there = {
+        node: all(any(_distance(v, t) <= _WITHIN for t in theirs) for v in values)
+        for node, values in run.computed.items()
+    }
+    for node, is_there in there.items():
+        fused = bool(node.users) and all(there.get(user, False) for user in node.users)
+        if not is_there and not fused and all(there.get(n, True) for n in node.all_input_nodes):
+            return node
+    return next(reversed(there))
+
+
+def _distance(value: torch.Tensor, other: torch.Tensor) -> float:
+    """As a share of the largest element; infinite if they cannot be compared."""
+    if value.shape != other.shape:
+        return torch.inf
+    if not value.numel():
+        return 0.0
+    value, other = value.double(), other.double()
+    largest = float(value.nan_to_num(posinf=0, neginf=0).abs().max())
+    apart = torch.where(
+        (value == other) | (value.isnan() & other.isnan()), 0, (value - other).abs()
+    )
+    worst = float(apart.nan_to_num(nan=torch.inf).max())
+    return worst / (largest or 1.0)
