@@ -145,8 +145,8 @@ class _Reader:
         if spec.mem_id is None:
             if constant is None:
                 return None
-            stored = constant.detach().permute(*spec.dim_order).contiguous()
-            at = "constant", _digest(stored.view(torch.uint8).numpy().tobytes())
+            stored = constant.detach().permute(tuple(spec.dim_order)).contiguous()
+            at = "constant", _digest(stored.reshape(-1).view(torch.uint8).numpy().tobytes())
         return _tensor(scalar_type_enum(spec.dtype), spec.shape, spec.dim_order, *at)
 
 

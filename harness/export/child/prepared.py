@@ -106,5 +106,5 @@ def _distance(value: torch.Tensor, other: torch.Tensor) -> float:
     apart = torch.where(
         (value == other) | (value.isnan() & other.isnan()), 0, (value - other).abs()
     )
-    worst = float(apart.nan_to_num(nan=torch.inf).max())
-    return worst / (largest or 1.0)
+    share: float = apart.nan_to_num(nan=torch.inf).max().item() / (largest or 1.0)
+    return share
