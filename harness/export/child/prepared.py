@@ -7,6 +7,7 @@ floats here, so each value of the captured model is one of the other graph's, bu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,7 +99,7 @@ def _first(captured: GraphModule, sample: Sample, found: dict[Node, list[torch.T
 def _distance(value: torch.Tensor, other: torch.Tensor) -> float:
     """As a share of the largest element; infinite if they cannot be compared."""
     if value.shape != other.shape:
-        return torch.inf
+        return math.inf
     if not value.numel():
         return 0.0
     value, other = value.double(), other.double()
