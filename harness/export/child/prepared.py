@@ -2,7 +2,7 @@
 
 A quantiser first replaces operators by others (``transform_for_annotation``), and torchao folds
 batch norms into convolutions. The witness of the lowering begins after that. Both graphs compute
-floats here, so each value of the captured model is one of the other graph's, but for last bits.
+floats here, so only the last bits of a value may differ.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ def _set_norm_statistics(
 
 
 class _InParts(TorchFunctionMode):  # type: ignore[misc]
-    """Convolves a batch in parts. Of doubles, torch unfolds a whole batch (``slow_conv2d``): for
-    3x3 that takes nine times the input's memory."""
+    """Convolves a batch in parts: torch unfolds a whole batch of doubles (``slow_conv2d``), which
+    takes nine times the input's memory for 3x3."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
