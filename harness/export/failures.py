@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from harness.export.program import CpuOperator, RawSet
 
 _MOST_REASONS = 8
+_OTHER_WAY = (
+    "your model is not the cause; write this operator in another way, or export with a checkout of "
+    "ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
+)
 _OTHER_TIME = (
     "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
     "request 21826, August 2026): export with --exporter wheel"
@@ -274,16 +278,13 @@ class LoweringDiffers(ExportError):
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
         if self.known and (advice := known_lowerings()[self.known].advice(layout)):
             return advice
-        return (
-            "your model is not the cause; write this operator in another way, or export with a "
-            "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
-        )
+        return _OTHER_WAY
 
 
 class PreparationDiffers(ExportError):
-    """The graph that is quantised computes something else than the captured model: the quantiser
-    replaced ``operator`` wrongly, or another that follows it. ``share``: how far off an output is,
-    of its largest element."""
+    """The graph that is quantised computes something else than the captured model, from
+    ``operator`` on. ``share``: how far off an output is, of its largest element. ``made_by``: the
+    first stage whose graph differs. ``known``: a name of ``known_lowerings``."""
 
     kind = "preparation_differs"
 
@@ -295,16 +296,19 @@ class PreparationDiffers(ExportError):
         place: tuple[str | None, int | None],
         share: float,
         input_set: int,
+        made_by: str,
     ) -> None:
         self.model, self.compile_target = request.model.name, request.compile_target
         self.operator, self.layer, self.share, self.set = operator, layer, share, input_set
         self.file, self.line = place
+        self.made_by = made_by
+        self.known = find_known([operator], self.compile_target, made_by)
+        known = known_lowerings()[self.known] if self.known else None
         super().__init__(
-            f"before it quantises, ExecuTorch replaces {_placed(operator, layer, place)} by "
-            f"operators that compute something else: an output is off by {share:.2%} of its "
-            f"largest element for input set {input_set}",
-            hint="your model is not the cause; write this operator in another way, or export with "
-            "a checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)",
+            f"before anything is quantised, {made_by} changes what "
+            f"{_placed(operator, layer, place)} computes: an output is off by {share:.2%} of its "
+            f"largest element for input set {input_set}" + (f"; {known.sentence}" if known else ""),
+            hint=(known and known.advice(request.layout)) or _OTHER_WAY,
         )
 
 

@@ -100,6 +100,7 @@ def test_an_operator_that_the_quantiser_replaces_wrongly_is_named(
     error = exported_with(fault).error
     assert isinstance(error, PreparationDiffers), error
     assert (error.operator, error.file) == (fault["says"], "networks.py")
+    assert "transform_for_annotation" in error.made_by
     assert error.share > 1e-3
 
 
@@ -185,6 +186,29 @@ CalibrationInputs = [(torch.rand(1, 3, 8, 8) * 4 - 2,) for _ in range(6)]
 """
 
 
+TWO_NORMS = """
+import torch
+torch.manual_seed(17)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Conv2d(3, 8, 3)
+        self.first, self.second = torch.nn.BatchNorm2d(8), torch.nn.BatchNorm2d(8)
+        for norm in (self.first, self.second):
+            norm.running_mean.uniform_(-1, 1)
+            norm.weight.data.uniform_(0.5, 2)
+    def forward(self, x):
+        return self.second(self.first(self.one(x)))
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.rand(1, 3, 8, 8) * 4 - 2,)
+"""
+FOLDED = """
+fold = torch.nn.utils.fusion.fuse_conv_bn_eval
+ModelUnderTest.one = fold(ModelUnderTest.one, ModelUnderTest.first)
+ModelUnderTest.first = torch.nn.Identity()
+ModelInputs"""
+
+
 @pytest.mark.parametrize(
     ("text", "known", "said", "old", "new"),
     [
@@ -196,10 +220,11 @@ CalibrationInputs = [(torch.rand(1, 3, 8, 8) * 4 - 2,) for _ in range(6)]
             ".hardswish(",
             ".silu(",
         ),
+        (TWO_NORMS, "second-batch-norm", "prepare_pt2e", "\nModelInputs", FOLDED),
     ],
-    ids=["relu", "hardswish"],
+    ids=["relu", "hardswish", "batch-norm"],
 )
-def test_an_activation_that_is_lowered_wrongly_has_a_name_and_a_way_round(
+def test_an_operator_that_is_lowered_wrongly_has_a_name_and_a_way_round(
     user_model: Write,
     hil_export_process: ExportProcess,
     text: str,
@@ -208,10 +233,10 @@ def test_an_activation_that_is_lowered_wrongly_has_a_name_and_a_way_round(
     old: str,
     new: str,
 ) -> None:
-    """Two more defects of ExecuTorch 1.5.1; the way round that each error names is tried."""
+    """Defects of ExecuTorch 1.5.1 and torchao; the way round that each error names is tried."""
     request = ExportRequest(user_model(text), "cortex-m55")
     error = export([request], process=hil_export_process)[0].error
-    assert isinstance(error, LoweringDiffers)
+    assert isinstance(error, (LoweringDiffers, PreparationDiffers))
     assert error.known == known
     assert said in error.message
     request = ExportRequest(user_model(text.replace(old, new)), "cortex-m55")

@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e import ObserverBase
 from torchao.quantization.pt2e.fake_quantize import FakeQuantizeBase
+from torchao.quantization.pt2e.quantizer import Quantizer
 
 from harness.export.child.bounds import operator_name
 from harness.export.child.partition import layer_of, place
@@ -30,6 +31,7 @@ _WITHIN = 1e-3
 def require_preparation(
     request: ExportRequest,
     capture: Callable[[], GraphModule],
+    quantizer: Quantizer,
     prepared: GraphModule,
     sets: Sequence[Sample],
     outputs: Sequence[Sample],
@@ -51,7 +53,15 @@ def require_preparation(
                 place(node, request.home),
                 worst,
                 number,
+                _made_by(quantizer.transform_for_annotation(capture()), sample, meant),
             )
+
+
+def _made_by(rewritten: GraphModule, sample: Sample, meant: Sample) -> str:
+    found = pytree.tree_leaves(_Unobserved(rewritten).values(sample))
+    if max(map(_distance, found, meant)) > _WITHIN:
+        return "ExecuTorch's quantiser (transform_for_annotation)"
+    return "torchao's prepare_pt2e, which folds batch norms,"
 
 
 class _Unobserved(Interpreter):  # type: ignore[misc]

@@ -297,7 +297,7 @@ def _quantise(
 
     def check(prepared: torch.fx.GraphModule) -> None:
         again = partial(lower.capture, work.module, sets[0])
-        require_preparation(request, again, prepared, sets, real)
+        require_preparation(request, again, quantizer, prepared, sets, real)
 
     return lower.quantise(captured, quantizer, work.calibration, request.calibration, check)
 
