@@ -28,7 +28,7 @@ from harness.sim.guest.console import (
 )
 from harness.sim.guest.image import RUNNER, Settings, image
 from harness.sim.linux_session import COMMANDS, commands, stored_runner
-from harness.sim.qemu import common, memory_limit, own_files
+from harness.sim.qemu_command import common, memory_limit, own_files
 from harness.sim.simulator import Companion, Job, Launch
 from harness.system.toolchain import Tool
 

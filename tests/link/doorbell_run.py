@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.npu.doorbell import Identity, SharedMemory, serving
 from harness.npu.model import npu
-from harness.sim.qemu import semihosting
+from harness.sim.qemu_command import semihosting
 
 _SECONDS = 120
 _RAM = "ddr"
