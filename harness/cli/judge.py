@@ -13,7 +13,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.export.estimates import NpuCost
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
 from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text

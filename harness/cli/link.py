@@ -12,7 +12,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import PATH, Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
 from harness.link.build_failure import BuildFailure
 from harness.link.check import check, require_no_overlap
 from harness.link.diagnose.explain import Explanation, explain

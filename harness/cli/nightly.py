@@ -26,10 +26,12 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_failure, verb
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
-from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
+from harness.firmware.choice import FirmwareChoice, choose, named_root
+from harness.firmware.names import firmware_words
+from harness.firmware.source import source_named
 from harness.nightly.history.compare import compare
+from harness.nightly.history.repository import base_branch, origin_of
 from harness.nightly.pool import LocalPool, Pool
-from harness.nightly.repository import base_branch, origin_of
 from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite, parse_shard
 from harness.report.notify import announce
 from harness.report.page.render import write_index

@@ -14,7 +14,8 @@ from harness.config.known import require_known_defect
 from harness.config.loading import limit_factor
 from harness.core.errors import UsageError
 from harness.export.exporter import ExporterSource, choose_exporter
-from harness.firmware.source import choose, firmware_words
+from harness.firmware.choice import choose
+from harness.firmware.names import firmware_words
 from harness.sim.simulator import AUTO
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])

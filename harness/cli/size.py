@@ -16,10 +16,10 @@ from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, ve
 from harness.config.case import RUNNER, parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import FirmwareChoice, full_label
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import Firmware, full_label
 from harness.judge.reference import accepted_runs
-from harness.nightly.repository import origin_of
+from harness.nightly.history.repository import origin_of
 from harness.report import size as render
 from harness.report.notify import issues_of
 from harness.report.size import (

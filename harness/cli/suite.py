@@ -15,8 +15,10 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
+from harness.export.checkout import selected_exporter
 from harness.export.exporter import ExporterChoice
-from harness.firmware.source import FirmwareChoice, FirmwareSource
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import FirmwareSource
 from harness.nightly.suite import parse_shard
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
@@ -111,7 +113,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
         selection=Selection(words["keyword"], (shard.number, shard.count), sample, words["seed"]),
         elf=elf,
         checkout=firmware.checkout(),
-        exporter=exporter.find(),
+        exporter=selected_exporter(exporter),
         workers=words["workers"],
         use_store=not words["no_cache"],
     )

@@ -26,9 +26,9 @@ from pathlib import Path, PurePosixPath
 
 from harness.core.errors import InfraError, UsageError
 from harness.core.tables import read_table
-from harness.export.exporter import ExporterFacts
+from harness.export.exporter import ExporterChoice, ExporterFacts
 from harness.export.request import exporter_versions
-from harness.firmware.executorch.checkout import find_root, revision_of, source_files
+from harness.firmware.checkout import find_root, revision_of, source_files
 from harness.system import artifact_cache
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors, text_of
@@ -94,6 +94,11 @@ def find_exporter(folder: Path) -> CheckoutExporter:
             notes=(f"exported with the compiled parts of the wheel {wheel}", *_pin(pinned, torch)),
         ),
     )
+
+
+def selected_exporter(choice: ExporterChoice) -> CheckoutExporter | None:
+    """The checkout that the user chose; None for the wheel. Raises what ``find_exporter`` does."""
+    return None if choice.root is None else find_exporter(choice.root)
 
 
 def _within() -> tuple[str, ...]:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.core.verdict import Word
-from harness.firmware.source import NoCheckout, named_root
+from harness.firmware.choice import NoCheckout, named_root
 from harness.system.git import shown
-
-if TYPE_CHECKING:  # pytest asks for the choice in every session
-    from harness.export.checkout import CheckoutExporter
 
 
 class ExporterSource(Word):
@@ -53,14 +49,6 @@ class ExporterChoice:
 
     root: Path | None = None
     fixed: bool = False
-
-    def find(self) -> CheckoutExporter | None:
-        """None for the wheel. Raises what ``find_exporter`` does."""
-        if self.root is None:
-            return None
-        from harness.export.checkout import find_exporter
-
-        return find_exporter(self.root)
 
 
 WHEEL = ExporterChoice()

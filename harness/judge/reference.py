@@ -23,7 +23,8 @@ from harness.config.schema import Data, checked
 from harness.core.errors import InfraError, UsageError
 from harness.export.estimates import NpuCost
 from harness.export.program import OutputAccuracy
-from harness.firmware.source import BUNDLED, label, source_names
+from harness.firmware.names import BUNDLED, source_names
+from harness.firmware.source import label
 from harness.judge.program_contents import ProgramContents
 from harness.size.anatomy import Anatomy, FoldedAnatomy
 from harness.system.files import MALFORMED, read_json

@@ -19,13 +19,14 @@ from queue import SimpleQueue
 
 from harness.config.case import Case
 from harness.core.errors import HarnessError, InfraError, UsageError
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.nightly.history.compare import NIGHTS, Comparison, nights_before
 from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import MOST_ATTEMPTS, Night, Origin, Planned, Row, last_tries
+from harness.nightly.history.repository import renamed_files, started_from
 from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
-from harness.nightly.repository import renamed_files, started_from
 from harness.nightly.suite import Job, Shard, Suite
 from harness.run.bisect import Bisection, bisect
 from harness.run.bundle import pack

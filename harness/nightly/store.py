@@ -23,6 +23,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
 from harness.export.batch import ExportOptions
+from harness.export.checkout import selected_exporter
 from harness.firmware.source import BuildRequest, build_options
 from harness.run.pipeline import RunOptions
 from harness.run.subjects import request_of
@@ -63,7 +64,9 @@ def entries_of(case: Case, options: RunOptions) -> list[Entry]:
     entries: list[Entry] = []
     with suppress(HarnessError):
         chosen = pick(load_target(case.target), options.simulator)
-        exporting = ExportOptions(options.exporter.find(), isolate=options.isolate_export)
+        exporting = ExportOptions(
+            selected_exporter(options.exporter), isolate=options.isolate_export
+        )
         request = request_of(case.model, chosen.target)
         entries.append(Entry("programs", exporting.key(request)))
         checkout = options.firmware.checkout()

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
     from harness.export.process import ExportProcess
     from harness.export.program import Program
-    from harness.firmware.executorch.checkout import Checkout
-    from harness.firmware.firmware import Firmware
-    from harness.firmware.source import FirmwareSource
+    from harness.firmware.checkout import Checkout
+    from harness.firmware.source import Firmware, FirmwareSource
     from harness.judge.reference import Reference
     from harness.run.record import RunRecord
 
@@ -67,8 +66,10 @@ def hil_target(hil_case: Case) -> Target:
 @pytest.fixture(scope="session")
 def hil_exporter(request: pytest.FixtureRequest) -> CheckoutExporter | None:
     """The checkout whose Python exports; None: the installed wheel's."""
+    from harness.export.checkout import selected_exporter
+
     with _failing():
-        return exporter_choice(request.config).find()
+        return selected_exporter(exporter_choice(request.config))
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +112,8 @@ def hil_program(
 @pytest.fixture(scope="session")
 def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
     """Whose firmware the test runs: "bundled", "executorch" or "wheel"."""
-    from harness.firmware.source import BUNDLED, source_named
+    from harness.firmware.names import BUNDLED
+    from harness.firmware.source import source_named
 
     chosen: FirmwareSource | None = getattr(request, "param", None)
     return source_named(BUNDLED) if chosen is None else chosen

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.firmware.source import firmware_words
+from harness.firmware.names import firmware_words
 
 if TYPE_CHECKING:
     from harness.config.matrix import CaseSelection
     from harness.export.exporter import ExporterChoice
-    from harness.firmware.source import FirmwareChoice
+    from harness.firmware.choice import FirmwareChoice
 
 _ACTIVE: pytest.StashKey[bool] = pytest.StashKey()
 _HEADER_SHOWN: pytest.StashKey[bool] = pytest.StashKey()
@@ -248,7 +248,7 @@ def simulator_of(config: pytest.Config) -> str:
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
     """The firmware that this session tests. Raises as ``choose`` does."""
-    from harness.firmware.source import choose
+    from harness.firmware.choice import choose
 
     root = option_value(config, "executorch")
     parts = option_value(config, "part") or []

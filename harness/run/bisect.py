@@ -17,8 +17,8 @@ from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import Verdict, Word
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import Firmware
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import firmware_of

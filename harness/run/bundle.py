@@ -36,7 +36,8 @@ from harness.config.target import Target
 from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program
-from harness.firmware.firmware import RUNNER, STAMP, STRIPPED, Firmware, read_firmware
+from harness.firmware.cache import read_firmware
+from harness.firmware.source import RUNNER, STAMP, STRIPPED, Firmware
 from harness.run.directory import (
     EXPECTED,
     RECORD,

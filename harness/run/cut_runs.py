@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError, MalformedFile
 from harness.export.program import Program, TensorSpec
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.formats.pte import element_of
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.judge.evidence import TensorDiff, compare

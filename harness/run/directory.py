@@ -23,7 +23,7 @@ from harness.config.schema import checked
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import Program, load_program
-from harness.firmware.source import source_names
+from harness.firmware.names import source_names
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
 from harness.sim.run_files import CONSOLE

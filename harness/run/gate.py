@@ -26,8 +26,9 @@ from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
 from harness.export.estimates import NpuCost
 from harness.export.program import Delegation, OutputAccuracy, Program
-from harness.firmware.firmware import Firmware, read_firmware
-from harness.firmware.source import label, source_names
+from harness.firmware.cache import read_firmware
+from harness.firmware.names import source_names
+from harness.firmware.source import Firmware, label
 from harness.firmware.sources.bundled import build
 from harness.judge import npu_cost
 from harness.judge.accuracy import Shortfall, check_accuracy

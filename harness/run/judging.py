@@ -20,7 +20,7 @@ from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.export.estimates import NpuCost
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.judge import npu_cost
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff, compare
 from harness.judge.executorch_defects import ProgramDefect, defects_in

@@ -24,20 +24,21 @@ from harness.core.judgement import Cause
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
+from harness.export.checkout import selected_exporter
 from harness.export.exporter import WHEEL, ExporterChoice
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.names import source_names
 from harness.firmware.operators import RunnerLacks, equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
-    FirmwareChoice,
+    Firmware,
     FirmwareSource,
     build_options,
     built_with,
     full_label,
     label,
-    source_names,
 )
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.ending import console_cut, execution_cause
@@ -159,7 +160,7 @@ def run_cases(
     Raises UsageError, and what is wrong with a checkout or a Zephyr workspace, before any work.
     """
     sources, simulators = options.firmware.sources, options.simulators
-    exporter = options.exporter.find()
+    exporter = selected_exporter(options.exporter)
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]

@@ -17,8 +17,8 @@ from harness.core.verdict import ExitCode, Verdict, together
 from harness.export.estimates import NpuCost
 from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Delegation, OutputAccuracy, Program, Witnessed
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BUNDLED, CheckoutFacts, label
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import CheckoutFacts, Firmware, label
 from harness.judge.delegation import OnCpu, on_cpu
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference

@@ -22,8 +22,8 @@ from harness.export.newest_vela import NewestVela
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import BuildRequest, Firmware
 from harness.sim.simulator import pick
 from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent

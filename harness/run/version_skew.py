@@ -26,7 +26,7 @@ from harness.export.batch import ExportOptions
 from harness.export.exporter import exporter_label
 from harness.export.program import Program
 from harness.export.request import exporter_versions
-from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.checkout import Checkout
 from harness.firmware.operators import plans_in
 from harness.firmware.source import FirmwareSource
 from harness.formats.conform import conform

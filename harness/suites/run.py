@@ -22,8 +22,9 @@ from typing import Any
 from harness.core.safe_text import counted
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import exporter_label
-from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
+from harness.firmware.checkout import Checkout
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import FirmwareSource, full_label, source_named
 from harness.run.version_skew import redeclared
 from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, require_found, results_of

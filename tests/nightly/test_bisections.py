@@ -12,7 +12,8 @@ import pytest
 from harness.config.case import Case
 from harness.core.judgement import Judgement
 from harness.core.verdict import Verdict
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History

@@ -19,7 +19,7 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.firmware.source import FirmwareChoice, sources_of
+from harness.firmware.choice import FirmwareChoice, sources_of
 from harness.firmware.sources.wheel import make_plan
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.pool import Task, work

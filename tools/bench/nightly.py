@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.core.errors import InfraError
-from harness.firmware.source import BUNDLED
+from harness.firmware.names import BUNDLED
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Night, Planned, Row

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.firmware.executorch.checkout import SDK, SPECS, Checkout, Part
+from harness.firmware.checkout import SDK, SPECS, Checkout, Part
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from harness.config.schema import Data
-from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild
 from harness.link.facts import read_facts
 from harness.link.failure import CodePlace, LinkCause
+from harness.link.kconfig import RefusedOption
 
 _FACTS = Path(__file__).with_name("symbols.yaml")
 _NOT_GNU = ("armlink", "iar", "msvc", "ti")

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
-from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.symbols import (
     SymbolFact,
     Undefined,
@@ -36,6 +35,7 @@ from harness.link.diagnose.trial import GROUP, LINKS, Trial, told
 from harness.link.diagnose.zephyr import Gate, ZephyrBuild, below
 from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
+from harness.link.kconfig import RefusedOption
 
 _SPELT_ALIKE = 0.85
 # A condition that only one option of Kconfig decides.

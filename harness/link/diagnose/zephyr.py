@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from harness.link.diagnose import kconfig
+from harness.link import kconfig
 from harness.system.files import text_of
 
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)

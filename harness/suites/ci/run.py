@@ -21,7 +21,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.checkout import Checkout
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import Job, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests

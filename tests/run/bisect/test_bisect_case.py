@@ -8,7 +8,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.verdict import Verdict
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.run.bisect import Mark, Step, bisect
 from harness.run.pipeline import RunOptions
 from harness.system.git import borrowed

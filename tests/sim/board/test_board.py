@@ -23,8 +23,7 @@ from harness.config.target import Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.firmware.sources.bundled import make_plan
 from harness.judge.ending import execution_cause
 from harness.log.events import Kind
