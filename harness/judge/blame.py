@@ -22,7 +22,7 @@ from harness.core.verdict import Word
 from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.judge.first_difference import (
+from harness.judge.first_disagreement import (
     ELSEWHERE,
     Disagreement,
     first_disagreement,

@@ -21,7 +21,7 @@ from harness.firmware.source import Firmware
 from harness.formats.pte import element_of
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.judge.evidence import TensorDiff, compare
-from harness.judge.first_operator import FirstDifference, first_difference
+from harness.judge.first_difference import FirstDifference, first_difference
 from harness.run.directory import save_record
 from harness.run.record import Differential, RunRecord
 from harness.sim.run_files import WORK, output_base, output_name, read_output

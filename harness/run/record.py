@@ -21,7 +21,7 @@ from harness.firmware.names import BUNDLED
 from harness.firmware.source import CheckoutFacts, Firmware, label
 from harness.judge.delegation import OnCpu, on_cpu
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
-from harness.judge.first_operator import FirstDifference
+from harness.judge.first_difference import FirstDifference
 from harness.judge.profile import ProfileRow, profile
 from harness.judge.rules import worst
 from harness.log.events import Observation, OpTicks

@@ -108,7 +108,7 @@ def reduce_program(
 
     Writes BASE.tosa, its inputs and Vela's stream of it.
     """
-    from harness.judge.first_difference import first_disagreement  # numpy, which few runs need
+    from harness.judge.first_disagreement import first_disagreement  # numpy, which few runs need
 
     if not program.delegates:
         raise UsageError(f"nothing of {program.model} runs on an Ethos-U")
