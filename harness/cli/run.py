@@ -34,7 +34,8 @@ from harness.report.terminal import (
     print_records,
     representative,
 )
-from harness.run.pipeline import Execution, RunOptions, execute, run_cases
+from harness.run.execution import Execution, execute
+from harness.run.pipeline import RunOptions, run_cases
 from harness.run.prune import prune_when_due
 from harness.run.record import exit_code
 

@@ -57,6 +57,10 @@ class RunPlan:
     export_notes: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
+    def cut(self, input_set: int) -> CutRuns:
+        """Runs its program cut after an instruction."""
+        return CutRuns(self.chosen, self.firmware, self.program, self.pte, input_set)
+
 
 def record_run(
     plan: RunPlan, transcript: Transcript, time: str, known: RunRecord | None = None
@@ -226,11 +230,8 @@ def _explained(
     # numpy and the NPU's model, which few runs need
     from harness.judge.blame import Culprit, explain
 
-    def runs(input_set: int) -> CutRuns:
-        return CutRuns(plan.chosen, plan.firmware, plan.program, plan.pte, input_set)
-
     program, pte = plan.program, plan.pte
-    npu = explain(program, pte, lambda n, k: runs(k).delegate(n), independent=independent)
+    npu = explain(program, pte, lambda n, k: plan.cut(k).delegate(n), independent=independent)
     # that it is the runner explains nothing yet
     if npu is not None and npu[1].culprit is not Culprit.RUNNER:
         known = cause.kind != Reason.NPU_UNSUPPORTED or npu[1].defect  # else it may be right
@@ -248,7 +249,7 @@ def _explained(
         from harness.run.cpu_blame import blame_on_cpu
 
         facts = cause.facts or {}
-        place, blame = blame_on_cpu(runs(facts["input_set"]), facts["output"])
+        place, blame = blame_on_cpu(plan.cut(facts["input_set"]), facts["output"])
         if blame is not None or npu is None:
             return place, blame
     return (None, None) if npu is None else (npu[0], npu[1].judged)

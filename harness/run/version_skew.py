@@ -184,37 +184,38 @@ def require_fit(
 
 
 def export_to_fit(
-    cases: Sequence[Case],
-    programs: Sequence[Program | HarnessError],
+    programs: Mapping[Case, Program | HarnessError],
     targets: Mapping[str, Target],
     checkout: Checkout,
     firmware: FirmwareSource,
     options: ExportOptions,
     progress: Progress,
-) -> list[Program | HarnessError]:
+) -> dict[Case, Program | HarnessError]:
     """``programs`` of the wheel. Those that ``firmware`` of the checkout does not fit are exported
     by the checkout instead, with a note of why."""
-    fitting, skewed = list(programs), {}
-    for number, program in enumerate(programs):
+    skewed: dict[Case, VersionSkew] = {}
+    for case, program in programs.items():
         try:
             if isinstance(program, Program):
                 require_fit(program.pte_path, program, firmware, checkout.root)
         except VersionSkew as error:
-            skewed[number] = fitting[number] = error
+            skewed[case] = error
     if not skewed:
-        return fitting
+        return dict(programs)
     from harness.export.checkout import find_exporter
 
     progress("the wheel's programs do not fit the checkout: exporting with the checkout")
+    exported: Sequence[Program | HarnessError]
     try:
         options = replace(options, checkout=find_exporter(checkout.root))
-        exported = export_cases([cases[number] for number in skewed], targets, progress, options)
+        exported = export_cases(list(skewed), targets, progress, options)
     except HarnessError as error:
         exported = [error] * len(skewed)
-    for (number, skew), program in zip(skewed.items(), exported, strict=True):
+    fitting: dict[Case, Program | HarnessError] = {**programs, **skewed}
+    for (case, skew), program in zip(skewed.items(), exported, strict=True):
         if isinstance(program, HarnessError):
             skew.hint = f"{firmware.schema_hint}, which was tried: {program.message}"
         else:
             note = f"exported with the checkout, for the wheel's program does not fit: {skew}"
-            fitting[number] = replace(program, notes=(*program.notes, note))
+            fitting[case] = replace(program, notes=(*program.notes, note))
     return fitting
