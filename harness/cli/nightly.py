@@ -32,7 +32,7 @@ from harness.firmware.source import source_named
 from harness.nightly.history.compare import compare
 from harness.nightly.history.repository import base_branch, origin_of
 from harness.nightly.pool import LocalPool, Pool
-from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite, parse_shard
+from harness.nightly.suite import FollowUp, NightSuite, default_suite, load_suite, parse_shard
 from harness.report.notify import announce
 from harness.report.page.render import write_index
 from harness.run.pipeline import RunOptions
@@ -114,7 +114,7 @@ class NightOptions:
         """``--store``, else that of the settings; a folder by its absolute path."""
         return settings().store if self.store is None else place(Path.cwd(), self.store)
 
-    def run_options(self, suite: Suite) -> RunOptions:
+    def run_options(self, suite: NightSuite) -> RunOptions:
         """Finds the checkout that the suite's cases need, before any work starts."""
         choice = FirmwareChoice()
         names = {name for job in suite.jobs for name in job.sources}
@@ -123,7 +123,7 @@ class NightOptions:
             choice.checkout()
         return RunOptions(limit_factor=self.limit_factor, firmware=choice)
 
-    def pool(self, suite: Suite, progress: Progress) -> Pool:
+    def pool(self, suite: NightSuite, progress: Progress) -> Pool:
         """The workers, after a look at the store. Raises what is wrong with either."""
         store = self.shared_store()
         if store is not None:

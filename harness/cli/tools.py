@@ -20,7 +20,7 @@ from harness.config.target import Target
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.safe_console import columns
-from harness.run.prune import Bounds, bounds, size_on_disk
+from harness.run.prune import CacheBounds, bounds, size_on_disk
 from harness.run.prune import prune as bring_within
 from harness.sim.board import what_board_lacks
 from harness.sim.simulator import available_simulators
@@ -211,7 +211,7 @@ def wrapped(text: str, width: int) -> list[str]:
     )
 
 
-def _print_state(kept: int, limits: Bounds) -> None:
+def _print_state(kept: int, limits: CacheBounds) -> None:
     """How much is in the state directory, and to what it is held."""
     bounded = f"the cache is held to {limits.cache / _MIB:.0f} MiB"
     runs = f"runs stay {limits.runs / _DAY:g} days (hil prune)"
@@ -285,7 +285,7 @@ def prune(
       hil prune --nights-older-than 90d
     """
     default = bounds()
-    within = Bounds(
+    within = CacheBounds(
         default.cache if cache_max is None else int(cache_max),
         default.runs if older is None else older,
     )

@@ -104,7 +104,7 @@ class VelaFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Culprit:
+class FailedOperator:
     """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
     and where the model calls it."""
 
@@ -129,7 +129,7 @@ class StageFailed(ExportError):
         request: ExportRequest,
         stage: str,
         error: BaseException,
-        culprit: Culprit | None = None,
+        culprit: FailedOperator | None = None,
     ) -> None:
         self.model = request.model.name
         self.compile_target = request.compile_target

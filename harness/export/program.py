@@ -152,7 +152,7 @@ _LEFT_BY = {
 
 
 @dataclass(frozen=True)
-class Origin:
+class OperatorOrigin:
     """Where an operator of the program comes from: the path and class of its layer, the user's
     line, the type that it computes. ``made_of``: the operator that it is a decomposition of, "" for
     itself; ``rule``: the partitioner's reason."""
@@ -256,7 +256,7 @@ class Program(Data):
     system_config: str = ""  # of an Ethos-U, as passed to Vela
     memory_mode: str = ""
     direct_drive: bool = False
-    origins: dict[str, Origin] = field(default_factory=dict)  # by operator without overload
+    origins: dict[str, OperatorOrigin] = field(default_factory=dict)  # by operator without overload
     layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
     witness: Witnessed | None = None  # None: the program is not quantised

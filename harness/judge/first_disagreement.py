@@ -21,7 +21,7 @@ from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.model import Network
 from harness.npu.registers import register_set
-from harness.npu.stream import State, walk
+from harness.npu.stream import RegisterState, walk
 
 # When no delegate disagrees.
 ELSEWHERE = (
@@ -166,7 +166,7 @@ def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) ->
     names = register_set(actions.config.product)
     stream = struct.pack(f"<{len(actions.words)}I", *actions.words)
     start = blob.index(stream)
-    done = [(found.offset, found.name) for found in walk(actions.words, names, State())]
+    done = [(found.offset, found.name) for found in walk(actions.words, names, RegisterState())]
     if any(name == "BRANCH" for _, name in done):
         return ""
 

@@ -29,7 +29,7 @@ from harness.judge.program_contents import (
 from harness.npu.blob import WEIGHTS, Actions, Blob, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.registers import register_set
-from harness.npu.stream import State, walk
+from harness.npu.stream import RegisterState, walk
 from harness.size.pte import read_header, segments_of
 
 ETHOS_U: Final = "EthosUBackend"
@@ -238,7 +238,7 @@ def npu_operators(
 def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
     """Neighbours that differ in addresses alone are one, with how many there are. None: it
     branches."""
-    state, found = State(), []
+    state, found = RegisterState(), []
     times: list[int] = []
     last: tuple[str, int, int] | None = None
     for operation in walk(actions.words, register_set(actions.config.product), state):

@@ -17,7 +17,7 @@ from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.judge import npu_cost
 from harness.judge.accuracy import accuracy_notes, check_accuracy
-from harness.judge.budget_check import State, check
+from harness.judge.budget_check import FigureState, check
 from harness.judge.delegation import check_delegation, delegation_note
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
@@ -214,7 +214,7 @@ def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
     ]
     missing, over, grown = (
         [f for f in checked if f.state is state]
-        for state in (State.NOT_MEASURED, State.OVER_LIMIT, State.GROWN)
+        for state in (FigureState.NOT_MEASURED, FigureState.OVER_LIMIT, FigureState.GROWN)
     )
     if missing and (not over or any(f.limit is not None for f in missing)):
         names = ", ".join(f.figure for f in missing)

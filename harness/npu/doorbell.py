@@ -90,14 +90,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Identity:
+class NpuIdentity:
     """The NPU's CONFIG and ID registers."""
 
     config: int  # log2 of the MACs [3:0], product [31:28]: 0 U55, 1 U65, 2 U85
     id: int  # architecture version [31:16]
 
     @classmethod
-    def of(cls, product: str, macs: int) -> Identity:
+    def of(cls, product: str, macs: int) -> NpuIdentity:
         """Raises KeyError for an NPU that does not exist."""
         return cls(CONFIG_WORDS[product, macs], ID_WORDS[product])
 
@@ -168,7 +168,7 @@ def _address(view: memoryview) -> int:
 
 
 @contextmanager
-def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> Iterator[None]:
+def serving(work: Path, memory: SharedMemory, identity: NpuIdentity, run: Run) -> Iterator[None]:
     """While the block runs, answers the guest whose current directory is ``work``.
 
     The FIFOs exist before the block starts. An exception of ``run`` ends the service (the guest
@@ -188,7 +188,7 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
 
 @contextmanager
 def answering(
-    request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
+    request: int, answer: int, memory: SharedMemory, identity: NpuIdentity, run: Run
 ) -> Iterator[None]:
     """As ``serving``, with two open descriptors, which the service closes. A write to ``answer``
     must not block."""
@@ -229,7 +229,7 @@ def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int],
         os.close(answer)
 
 
-def _answer_mailbox(memory: SharedMemory, identity: Identity, run: Run, address: int) -> None:
+def _answer_mailbox(memory: SharedMemory, identity: NpuIdentity, run: Run, address: int) -> None:
     try:
         box = Mailbox.from_buffer(memory.at(address, sizeof(Mailbox)))
     except Refused:

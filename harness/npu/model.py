@@ -54,7 +54,7 @@ from harness.npu.executor import Carried, Executor, Memory
 from harness.npu.job import Job
 from harness.npu.registers import RegisterSet, register_set
 from harness.npu.scale import Bytes
-from harness.npu.stream import Operation, Registers, State, walk
+from harness.npu.stream import Operation, Registers, RegisterState, walk
 from harness.npu.u55 import prepare as prepare_u55
 from harness.npu.u85 import prepare as prepare_u85
 
@@ -110,7 +110,7 @@ class _Kind:
     input, second input, output; or both ends of a copy); "" if there is none."""
 
     job: int
-    request: workload.Request
+    request: workload.JobNeeds
     addresses: Addresses
 
 
@@ -131,7 +131,7 @@ class Operations:
     def read(self, words: Sequence[int], names: RegisterSet, total: workload.Work) -> None:
         """Reads up to STOP or the first branch. Raises WorkLimit if ``total`` does not allow an
         operation, and what ``walk`` and ``prepare`` raise."""
-        state, rows = State(), array("q")
+        state, rows = RegisterState(), array("q")
         kinds: dict[tuple[object, ...], _Kind] = {}
         last, kind = ("", 0, -1), None
         for operation in walk(words, names, state):
@@ -158,7 +158,9 @@ class Operations:
             rows.extend((kind.job, 1, address(first, 0), address(second, 0), address(output, 0)))
         self.places = np.frombuffer(rows, np.int64).reshape(-1, _COLUMNS)
 
-    def _first(self, operation: Operation, state: State, total: workload.Work) -> _Kind | None:
+    def _first(
+        self, operation: Operation, state: RegisterState, total: workload.Work
+    ) -> _Kind | None:
         """Prepares a job. Returns None if no other operation may share it."""
         registers = state.registers(operation.offset)
         job = self._carried.resolve(self._prepare(operation, registers, self._config))
@@ -251,7 +253,7 @@ class DecodedStream:
 
     def _interpret(self, memory: Memory) -> Stats:
         """Interprets a stream with branches, whose operations are only known as they come."""
-        state, stats, carried = State(), Stats(self.config), Carried()
+        state, stats, carried = RegisterState(), Stats(self.config), Carried()
         total = workload.Work(min(self._work_limit, workload.LOOPING))
         commands, steps, condition = walk(self._words, self._names, state), 0, None
         while operation := next(commands, None):

@@ -154,7 +154,7 @@ def _operation_text(item: Operation, names: RegisterSet) -> str:
 
 
 @dataclass
-class State:
+class RegisterState:
     """The current registers: relocatable ``addresses``, and ``others``. ``changes``: the number of
     changes of the others."""
 
@@ -167,7 +167,7 @@ class State:
 
 
 def walk(
-    words: Sequence[int], names: RegisterSet, state: State, at: int = 0
+    words: Sequence[int], names: RegisterSet, state: RegisterState, at: int = 0
 ) -> Iterator[Operation]:
     """Yields each operation with an effect and each BRANCH from word ``at`` to STOP, without
     following branches. ``state`` has the registers at that moment. Raises StreamError."""

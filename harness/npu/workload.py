@@ -30,20 +30,20 @@ _VECTOR = 16  # channels of the kernel's widest vectors
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JobNeeds:
     """The needs of one job. ``kept``: bytes."""
 
     units: int
     kept: int
 
 
-def request(job: Job) -> Request:
+def request(job: Job) -> JobNeeds:
     """Raises WorkLimit for more than a single job may need."""
     if job.copy is not None:
         moved, rows = job.copy.total, job.copy.rows * job.copy.planes
         check_limit("DMA", moved, 8 * ELEMENTS, "bytes", job.offset)
-        return Request(moved // 8 + rows * _DMA_ROW, 0)
-    return Request(_units(job), _kept(job))
+        return JobNeeds(moved // 8 + rows * _DMA_ROW, 0)
+    return JobNeeds(_units(job), _kept(job))
 
 
 @dataclass
@@ -54,13 +54,13 @@ class Work:
     units: int = 0
     kept: int = 0
 
-    def add(self, request: Request, offset: int) -> None:
+    def add(self, request: JobNeeds, offset: int) -> None:
         """Raises WorkLimit."""
         self.kept += request.kept
         check_limit("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
         self._add_units(request.units + _COMMAND, offset)
 
-    def again(self, request: Request, offset: int) -> None:
+    def again(self, request: JobNeeds, offset: int) -> None:
         """Adds a command that shares a job, which has no weights."""
         self._add_units(request.units + _AGAIN, offset)
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness.core.safe_text import grouped, listed
 from harness.firmware.source import label
-from harness.nightly.history.case_state import FirstBad, Flaky, Standing, State, deltas_of
+from harness.nightly.history.case_state import CaseState, FirstBad, Flaky, Standing, deltas_of
 from harness.nightly.history.compare import Comparison, short
 from harness.nightly.history.model import Row
 from harness.report.safe_console import say
@@ -126,7 +126,7 @@ def print_night(console: Console, night: Comparison) -> None:
         for case in drifted:
             say(console, f"  {case.case}: {case.drift}")
     for state, count in night.counts.items():
-        if state not in (State.PASSING, State.SKIPPED):
+        if state not in (CaseState.PASSING, CaseState.SKIPPED):
             say(console, f"{state} ({count})", state.style)
             for case in night.of(state):
                 _print_one(console, case)
@@ -156,13 +156,13 @@ def print_night(console: Console, night: Comparison) -> None:
 def _print_one(console: Console, case: Standing) -> None:
     row = case.row
     if row is None:
-        was = case.baseline if case.state is State.LOST else None
+        was = case.baseline if case.state is CaseState.LOST else None
         say(console, f"  {case.case}" + ("" if was is None else f": was {' '.join(was.kind)}"))
         return
     whose = f"  [{row.owner}]" if row.owner else ""
     tries = f" ({len(case.tries)} tries)" if len(case.tries) > 1 else ""
     say(console, f"  {case.case}: {row.verdict_text or row.verdict}{tries}{whose}")
-    if case.state is State.FIXED or row.cause is None:
+    if case.state is CaseState.FIXED or row.cause is None:
         return
     say(console, f"    {row.cause.label}: {row.cause.text}")
     if row.quarantined:

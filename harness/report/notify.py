@@ -27,7 +27,7 @@ from markupsafe import Markup
 
 from harness.core.errors import InfraError
 from harness.core.safe_text import listed, plain
-from harness.nightly.history.case_state import Standing, State
+from harness.nightly.history.case_state import CaseState, Standing
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
 from harness.report.history import reproducing
@@ -219,7 +219,9 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 20  # cases in a message
 # The states that a message names in short; it lists new failures in full.
 _NAMED_STATES = tuple(
-    state for state in State if not (state.is_new or state in (State.PASSING, State.SKIPPED))
+    state
+    for state in CaseState
+    if not (state.is_new or state in (CaseState.PASSING, CaseState.SKIPPED))
 )
 
 

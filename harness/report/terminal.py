@@ -22,7 +22,7 @@ from harness.judge.console_log import JudgedLog
 from harness.report.safe_console import columns, fitted, say
 from harness.report.summary import by_note, summarise
 from harness.report.templates import filled
-from harness.run.bisect import Bisection, Mark, Trial
+from harness.run.bisect import Bisection, BisectTrial, Mark
 from harness.run.record import Differential, Pairs, RunRecord
 from harness.system.files import disk_errors, write_whole
 
@@ -298,7 +298,7 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
         say(console, f"  ... and {more} more (--json lists all)")
 
 
-def _trial_verdict(trial: Trial) -> Text:
+def _trial_verdict(trial: BisectTrial) -> Text:
     kind = "" if trial.record.cause is None else f" {trial.record.cause.kind}"
     return Text.assemble(styled_verdict(trial.record), kind)
 

@@ -16,7 +16,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.accuracy import check_accuracy
-from harness.judge.budget_check import State, check
+from harness.judge.budget_check import FigureState, check
 from harness.judge.pte_contents import contents_of
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -244,7 +244,7 @@ def _required(found: Measured | HarnessError) -> Measured:
 def _refuse_what_is_over_a_limit(case: Case, accepting: Acceptance) -> None:
     budgets = budgets_of(case)
     checked = check(accepting.stages, accepting.figures, {}, budgets)
-    over = [f.describe() for f in checked if f.state is State.OVER_LIMIT]
+    over = [f.describe() for f in checked if f.state is FigureState.OVER_LIMIT]
     over += [each.describe() for each in check_accuracy(accepting.accuracy, (), budgets)]
     if over:
         raise NotAcceptable(

@@ -52,7 +52,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Trial:
+class BisectTrial:
     commit: Commit
     mark: Mark
     record: RunRecord
@@ -72,11 +72,11 @@ class Bisection:
     """``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped
     revisions hide it, all that it may be, newest first."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[BisectTrial, ...]
     candidates: tuple[Commit, ...]
 
     @property
-    def first_bad(self) -> Trial | None:
+    def first_bad(self) -> BisectTrial | None:
         found = self.candidates[0] if len(self.candidates) == 1 else None
         return next((trial for trial in self.trials if trial.commit == found), None)
 
@@ -89,7 +89,7 @@ class Bisection:
 
 
 @dataclass(frozen=True)
-class Step:
+class BisectStep:
     """Runs the case in the worktree. ``counted_bad``: verdicts of UNDECIDED that are bad."""
 
     worktree: Worktree
@@ -97,7 +97,7 @@ class Step:
     options: RunOptions
     counted_bad: frozenset[Verdict] = frozenset()
 
-    def run(self, name: str, progress: Progress) -> Trial:
+    def run(self, name: str, progress: Progress) -> BisectTrial:
         """Runs the case at the revision ``name``, where the worktree then stands."""
         commit = commit_of(self.worktree.folder, name)
         progress(f"bisect: testing {commit}")
@@ -106,7 +106,7 @@ class Step:
         bad = record.verdict.product_failure and record.verdict not in UNDECIDED
         mark = Mark.BAD if bad or record.verdict in self.counted_bad else Mark.SKIP
         mark = Mark.GOOD if record.verdict.passed else mark
-        trial = Trial(commit, mark, record)
+        trial = BisectTrial(commit, mark, record)
         progress(f"bisect: {trial}")
         return trial
 
@@ -139,7 +139,7 @@ def bisect(
         firmware = replace(firmware, root=worktree.folder)
         exporter = replace(options.exporter, root=options.exporter.root and worktree.folder)
         options = replace(options, firmware=firmware, exporter=exporter)
-        return search(Step(worktree, case, options, counted_bad), good, bad, progress)
+        return search(BisectStep(worktree, case, options, counted_bad), good, bad, progress)
 
 
 def firmware_at(
@@ -174,7 +174,7 @@ def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
     return replace(firmware, parts={n: part.folder for n, part in checkout.parts.items()})
 
 
-def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bisection:
+def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -> Bisection:
     """The first commit of ``bad`` that is not in ``good`` and fails; the worktree then stands
     there. Raises UsageError, InfraError."""
     folder = step.worktree.folder
@@ -200,7 +200,7 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
     return Bisection(tuple(trials), tuple(left))
 
 
-def _check_ends(ends: Iterable[Mark], trials: Iterable[Trial]) -> None:
+def _check_ends(ends: Iterable[Mark], trials: Iterable[BisectTrial]) -> None:
     """Raises UsageError, or InfraError for INFRA, for an end that is not as named; it has both."""
     pairs = list(zip(ends, trials, strict=True))
     if wrong := [trial.record for end, trial in pairs if trial.mark is not end]:

@@ -38,7 +38,7 @@ class FinishedRun:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs of one case."""
 
     own: FinishedRun

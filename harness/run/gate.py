@@ -32,7 +32,7 @@ from harness.firmware.source import Firmware, label
 from harness.firmware.sources.bundled import build
 from harness.judge import npu_cost
 from harness.judge.accuracy import Shortfall, check_accuracy
-from harness.judge.budget_check import CheckedFigure, State, check
+from harness.judge.budget_check import CheckedFigure, FigureState, check
 from harness.judge.delegation import Undelegated, check_delegation
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -175,9 +175,9 @@ class Gate:
             lines.append(f"accept it with: {self.accept_command}; {OR_ALLOW}")
         states = {f.state for f in failed}
         limited = any(each.accepted is None for each in self.accuracy) or self.undelegated
-        if State.OVER_LIMIT in states or limited:
+        if FigureState.OVER_LIMIT in states or limited:
             lines.append("a hard limit cannot be accepted: change the program, or the budget")
-        elif (failed or self.accuracy) and states <= {State.GROWN}:
+        elif (failed or self.accuracy) and states <= {FigureState.GROWN}:
             lines.append(f"accept it with: {self.accept_command}")
         return "\n".join(lines)
 
@@ -240,7 +240,7 @@ def gate_cases(
 def unmeasured(case: Case, error: HarnessError) -> Gate:
     """A subject that could not even be made: that is a failure, not a silence."""
     figure = "elf_loaded" if case.model == RUNNER else "pte_bytes"
-    finding = CheckedFigure(figure, State.NOT_MEASURED, None)
+    finding = CheckedFigure(figure, FigureState.NOT_MEASURED, None)
     return Gate(case.id, "", (finding,), {figure: [error.message]}, None)
 
 

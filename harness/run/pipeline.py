@@ -39,7 +39,7 @@ from harness.firmware.source import (
 )
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
-from harness.run.comparison import Comparison, FinishedRun
+from harness.run.comparison import FinishedRun, RunComparison
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
@@ -270,7 +270,7 @@ def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
     """The records of a case's runs. Two that finished are compared with each other."""
     finished = [run for run in runs if isinstance(run, FinishedRun)]
     if len(finished) == 2:
-        return [finished[0].record, Comparison(*finished).record()]
+        return [finished[0].record, RunComparison(*finished).record()]
     return [run.record if isinstance(run, FinishedRun) else run for run in runs]
 
 

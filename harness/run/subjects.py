@@ -95,7 +95,7 @@ def request_of(model: str, target: Target) -> ExportRequest:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedProgram:
     delegate: int
     input_set: int
     smallest: SmallestPart
@@ -103,7 +103,7 @@ class Reduced:
 
 def reduce_program(
     program: Program, base: Path, tries: int, newest: NewestVela | None = None
-) -> Reduced | None:
+) -> ReducedProgram | None:
     """None when every delegate computes what TOSA means, or the graph, compiled anew, does.
 
     Writes BASE.tosa, its inputs and Vela's stream of it.
@@ -119,7 +119,7 @@ def reduce_program(
         smallest = smallest_part(
             process, program, wrong.delegate, wrong.set, tries=tries, base=base, newest=newest
         )
-    return None if smallest is None else Reduced(wrong.delegate, wrong.set, smallest)
+    return None if smallest is None else ReducedProgram(wrong.delegate, wrong.set, smallest)
 
 
 def firmware_of(path: Path, choice: FirmwareChoice, progress: Progress) -> tuple[Firmware, ...]:

@@ -28,7 +28,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.sim.driving_process import Report
 from harness.sim.linux_session import LinuxJob, linux_files, linux_job
 from harness.sim.program_image import RUN_LENGTH
-from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator, section
 from harness.system import paths
 from harness.system.paths import install_command
 from harness.system.toolchain import Tool
@@ -71,7 +71,7 @@ class _Board(Simulator):
             tool="labgrid",
         )
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         board = section(target.simulators.board)
         pool = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
         region = next((region for region in target.memory if region.name == pool), None)
@@ -100,7 +100,7 @@ class _Board(Simulator):
         )
 
     @contextmanager
-    def beside(self, target: Target, job: Job) -> Iterator[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> Iterator[Sequence[Companion]]:
         """Holds the board's lock: one run at a time uses it."""
         board, lab = section(target.simulators.board), _lab(target)
         folder = paths.state_dir() / "boards"

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
+from harness.npu.doorbell import NpuIdentity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import Driver, GuestMemory, GuestStuck
 from harness.sim.gdbstub.hooks import HookLoop
@@ -54,8 +54,8 @@ class ModelledNpu:
     ram_bytes: int
 
     @property
-    def identity(self) -> Identity:
-        return Identity.of(self.product, self.macs)
+    def identity(self) -> NpuIdentity:
+        return NpuIdentity.of(self.product, self.macs)
 
 
 def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
@@ -74,7 +74,7 @@ class NpuRunner(Companion):
         self,
         run: Run | None,
         memory: SharedMemory | None = None,
-        identity: Identity | None = None,
+        identity: NpuIdentity | None = None,
     ) -> None:
         self.memory, self.identity = memory, identity
         if memory is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator, section
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
@@ -62,14 +62,14 @@ class _Fvp(Simulator):
         boot = 0.0 if target.linux is None else _BOOT_SECONDS
         return fitting(target.limits.booting(boot), program, sets)
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         if target.linux is None:
             return super().beside(target, job)
         from harness.sim import linux_fvp
 
         return linux_fvp.beside(section(target.simulators.fvp), job)
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         # The stand-in imports this module and needs no target.
         from harness.sim.fvp_preflight import check_parameters, version_note
 

@@ -46,7 +46,7 @@ class LabProblem(GuestProblem):
     """Why there is no result, as a sentence."""
 
 
-class Board:
+class LabBoard:
     """A board of a labgrid environment. Creating it switches the power on, unless it has Linux.
     Raises LabProblem."""
 
@@ -138,7 +138,7 @@ class Board:
         return data
 
 
-def run(board: Board, job: BoardJob) -> int:
+def run(board: LabBoard, job: BoardJob) -> int:
     """Runs the program and writes its outputs to files. Returns the runner's exit status. Repeats
     the run once after a damaged line. Raises LabProblem."""
     shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools decide by the suffix
@@ -166,7 +166,7 @@ def _write_image(job: BoardJob) -> Path:
     return path
 
 
-def _listen(board: Board, job: BoardJob) -> int:
+def _listen(board: LabBoard, job: BoardJob) -> int:
     """Reads one run of the board. Raises LineDamaged, LabProblem."""
     reader, files = FrameReader(job.run), dict[str, bytes]()
     answer, began = time.monotonic() + job.board.answer_seconds, False
@@ -221,7 +221,7 @@ def _late(*_: object) -> None:
 class _Console:
     """labgrid's console as a ``Line``."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: LabBoard) -> None:
         self._board = board
 
     def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
@@ -234,7 +234,7 @@ class _Console:
         return self._board.write(data)
 
 
-def run_linux(board: Board, job: LinuxJob) -> int:
+def run_linux(board: LabBoard, job: LinuxJob) -> int:
     """Boots a board with Linux and runs the program on it. Raises GuestProblem."""
     board.boot()
     files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
@@ -254,7 +254,7 @@ def main(file: str, descriptor: str) -> int:
 
 
 def _run_on(stack: ExitStack, job: BoardJob, report: Reporter) -> int:
-    board = Board(job, report)
+    board = LabBoard(job, report)
     stack.callback(board.target.cleanup)
     status = run(board, job) if job.linux is None else run_linux(board, job.linux)
     return status if status in range(256) else 255  # of a larger one the low bits are seen

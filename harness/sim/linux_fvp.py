@@ -32,7 +32,7 @@ from harness.core.errors import InfraError
 from harness.sim.driving_process import Report, Reporter, driven, own_files, record
 from harness.sim.guest.console import Closed, GuestProblem, line_of
 from harness.sim.linux_session import LinuxJob, linux_files, linux_job, run_session
-from harness.sim.simulator import Companion, Job, Launch
+from harness.sim.simulator import Companion, GuestJob, Launch
 from harness.system import paths, toolchain
 from harness.system.files import MALFORMED, disk_errors, read_json
 from harness.system.settings import settings
@@ -107,7 +107,7 @@ class FvpJob(Data):
     environment: dict[str, str]
 
 
-def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) -> Launch:
+def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: GuestJob) -> Launch:
     """The launch of an FVP with Linux. ``model``: the part that all FVPs share; its words set the
     model's own limits. Raises NoImage, ToolMissing, UsageError."""
     image = read_image(settings().fvp_image, fvp.executable)
@@ -135,13 +135,13 @@ def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) 
     )
 
 
-def _card(job: Job) -> Path:
+def _card(job: GuestJob) -> Path:
     """The run's copy of the memory card's image, outside of the guest's directory."""
     return job.work.with_name(f"{job.work.name}-card.img")
 
 
 @contextmanager
-def beside(fvp: Fvp, job: Job) -> Iterator[Sequence[Companion]]:
+def beside(fvp: Fvp, job: GuestJob) -> Iterator[Sequence[Companion]]:
     """Copies the memory card's image for the run, so that the user's image does not change."""
     image, card = read_image(settings().fvp_image, fvp.executable), _card(job)
     source = next((v for n, v in image.parameters.items() if n.endswith(_CARD) and v), None)

@@ -21,9 +21,9 @@ from harness.config.schema import Data
 from harness.config.target import Limits, Linux, Target
 from harness.core.errors import UsageError
 from harness.sim.driving_process import BEGAN, STATUS, Reporter, record
-from harness.sim.guest.console import GuestConsole, GuestProblem, Line
+from harness.sim.guest.console import ConsoleStream, GuestConsole, GuestProblem
 from harness.sim.run_files import is_output
-from harness.sim.simulator import Job
+from harness.sim.simulator import GuestJob
 from harness.system.quota import QUOTA
 
 COMMANDS = "run.sh"
@@ -40,7 +40,7 @@ def commands(runner: str, arguments: Sequence[str]) -> bytes:
     return f"exec {shlex.join((runner, *arguments[1:]))}\n".encode()
 
 
-def linux_files(job: Job) -> dict[str, bytes]:
+def linux_files(job: GuestJob) -> dict[str, bytes]:
     """Files in a run's directory for a board, in addition to program and inputs."""
     return {COMMANDS: commands(f"./{_RUNNER}", job.arguments)}
 
@@ -62,7 +62,7 @@ class LinuxJob(Data):
     folder: str
 
 
-def linux_job(target: Target, job: Job) -> LinuxJob:
+def linux_job(target: Target, job: GuestJob) -> LinuxJob:
     """Raises UsageError for a runner with libraries of its own."""
     linux = target.linux
     assert linux is not None, "asked only of a target with Linux"
@@ -79,7 +79,7 @@ def linux_job(target: Target, job: Job) -> LinuxJob:
 def run_session(
     job: LinuxJob,
     files: Sequence[Path],
-    line: Line,
+    line: ConsoleStream,
     ssh: Callable[[], Sequence[str]],
     report: Reporter,
 ) -> None:

@@ -11,7 +11,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
 from harness.sim.gdbstub.tensors import method_calls
 from harness.sim.qemu_command import argv, memory_limit, own_files
-from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator, section
 from harness.system.toolchain import Tool
 
 DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
@@ -20,7 +20,7 @@ DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model
 class _Qemu(Simulator):
     name = SimulatorName.QEMU
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         if target.linux is not None:
             from harness.sim import qemu_linux
 
@@ -39,7 +39,7 @@ class _Qemu(Simulator):
             memory_bytes=memory_limit(section(target.simulators.qemu)),
         )
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         settings = section(target.simulators.qemu)
         if target.linux is not None:
             from harness.sim import qemu_linux
@@ -52,7 +52,7 @@ class _Qemu(Simulator):
 
 
 @contextmanager
-def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Companion]]:
+def _served(target: Target, calls: HostCalls, job: GuestJob) -> Iterator[Sequence[Companion]]:
     from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
     npu = npu_of(target.npu, section(target.simulators.qemu).shared_memory)
@@ -81,7 +81,7 @@ def _without_warp(word: str) -> str:
     return f"{word},sleep=off" if word.startswith("shift=") else word
 
 
-def _host_calls(job: Job) -> HostCalls:
+def _host_calls(job: GuestJob) -> HostCalls:
     """The host calls of the ELF, and the places to count, read or write in it."""
     calls = read_host_calls(job.elf)
     if job.tensors is not None:

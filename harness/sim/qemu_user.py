@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from harness.config.target import Target
 from harness.core.simulator_name import SimulatorName
-from harness.sim.simulator import Job, Launch, Simulator, section
+from harness.sim.simulator import GuestJob, Launch, Simulator, section
 from harness.system.toolchain import Tool
 
 # For the Linux port: the kernel's counts of this process are those of the emulator.
@@ -16,7 +16,7 @@ class _QemuUser(Simulator):
     name = SimulatorName.QEMU_USER
     native = True  # it ends as its program does, with the same signal
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         # QEMU's -L: a path that exists below ``root`` replaces this machine's.
         root = () if job.root is None else ("-L", str(job.root))
         words = ("-cpu", section(target.simulators.qemu_user).cpu, *root, str(job.elf))

@@ -47,7 +47,7 @@ from harness.sim.run_files import (
     rewritten,
     runner_arguments,
 )
-from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
+from harness.sim.simulator import Chosen, Companion, GuestJob, Launch, NpuUse
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import SimulatorFacts, Transcript
 from harness.system.cancellation import cancelling
@@ -78,7 +78,7 @@ class _Part:
 
     numbers: Sequence[int]
     files: Mapping[str, Path]
-    job: Job
+    job: GuestJob
     launch: Launch
     console: Path
 
@@ -222,7 +222,7 @@ def _parts(
             (number,) = numbers
             inputs = tuple(input_name(number, i) for i in range(len(sets[number])))
             tensors = TensorFiles(work, inputs, output_base(number))
-        job = Job(
+        job = GuestJob(
             firmware.elf.absolute(),
             arguments,
             work,

@@ -31,7 +31,7 @@ _Section = TypeVar("_Section")
 
 
 @dataclass(frozen=True)
-class Job:
+class GuestJob:
     """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
 
     ``counted``: operators whose instructions are counted through the gdb stub, for a runner that
@@ -167,10 +167,10 @@ class Simulator(ABC):
         return target.limits
 
     @abstractmethod
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         """How to start it. Raises UsageError for an ELF that it cannot run."""
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         """While the block runs, provides what the simulator itself lacks."""
         return nullcontext(())
 

@@ -19,7 +19,7 @@ from harness.core.safe_text import counted
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.pte import element_of, plans_of
 from harness.formats.schema import BPTE, load_schema
-from harness.size.dataflow import Dataflow, Step
+from harness.size.dataflow import Dataflow, DataflowStep
 
 EXECUTORCH_ALIGNMENT = 16  # bytes; ALIGNMENT in exir/tensor.py
 
@@ -187,7 +187,7 @@ class _Check:
         numbers = {"instruction": step.number, "reader": reader.number, "overwritten_by": by}
         return self._fault(value, text, **facts, **numbers)
 
-    def _reader(self, value: int, index: int) -> Step:
+    def _reader(self, value: int, index: int) -> DataflowStep:
         """The nearest step after ``index`` that reads what a value has there."""
         waiting, seen = deque(self._steps[index].following), {index}
         while value not in self._steps[number := waiting.popleft()].reads:
@@ -236,7 +236,7 @@ class _Check:
         return PlannedBuffer(number, size, tuple(needed), peak, tuple(n.value for n in there))
 
 
-def _needed_after(steps: Sequence[Step]) -> list[set[int]]:
+def _needed_after(steps: Sequence[DataflowStep]) -> list[set[int]]:
     before: list[set[int]] = [set() for _ in steps]
     after: list[set[int]] = [set() for _ in steps]
     changed = True
@@ -251,7 +251,7 @@ def _needed_after(steps: Sequence[Step]) -> list[set[int]]:
     return after
 
 
-def _written_since(steps: Sequence[Step]) -> dict[int, int]:
+def _written_since(steps: Sequence[DataflowStep]) -> dict[int, int]:
     """The index of the first step that writes each value; of what a loop writes, the one before the
     loop: its first step follows its last."""
     since: dict[int, int] = {}

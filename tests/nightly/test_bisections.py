@@ -18,7 +18,7 @@ from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History
 from harness.nightly.night import culprits
-from harness.run.bisect import Bisection, Commit, Mark, Trial
+from harness.run.bisect import Bisection, BisectTrial, Commit, Mark
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.system.progress import Progress, silent
@@ -57,7 +57,7 @@ def test_the_commit_is_named(
         bisected.append((case, *ends))
         broken = Commit(bad, "Ann, today", "add: tidied up")
         record = RunRecord(case, "", Judgement(Verdict.MISMATCH))
-        return Bisection((Trial(broken, Mark.BAD, record),), (broken,))
+        return Bisection((BisectTrial(broken, Mark.BAD, record),), (broken,))
 
     monkeypatch.setattr("harness.nightly.night.bisect", found)
     page = failed(history, good, bad, CASE)

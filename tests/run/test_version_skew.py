@@ -197,8 +197,8 @@ def fitted(qadd: Program, tree: Tree) -> Program | HarnessError:
     checkout = Checkout(tree.root, Revision("", "", ""), {})
     targets = {CASE.target: load_target(CASE.target)}
     (program,) = export_to_fit(
-        [CASE], [qadd], targets, checkout, EXECUTORCH, ExportOptions(), silent
-    )
+        {CASE: qadd}, targets, checkout, EXECUTORCH, ExportOptions(), silent
+    ).values()
     return program
 
 

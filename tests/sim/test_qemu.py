@@ -10,7 +10,7 @@ from harness.config.loading import load_target, target_directories
 from harness.config.target import Qemu
 from harness.sim import qemu, qemu_command
 from harness.sim.gdbstub.host_calls import HostCalls
-from harness.sim.simulator import Job
+from harness.sim.simulator import GuestJob
 from harness.system.toolchain import Tool
 
 
@@ -64,6 +64,6 @@ def test_a_driver_that_is_not_run_is_said(
     """A result with the NPU's model in place of the driver's code says nothing about that code."""
     monkeypatch.setattr(qemu, "read_host_calls", lambda elf: HostCalls(functions=functions))
     board = load_target(target, target_directories({}))
-    job = Job(Path("elf"), ("executor_runner",), Path("work"), board.limits)
+    job = GuestJob(Path("elf"), ("executor_runner",), Path("work"), board.limits)
     tool = Tool("qemu-system-arm", Path("/usr/bin/qemu-system-arm"), "7.2")
     assert qemu.SIMULATOR.launch(board, tool, job).stands_in == said

@@ -85,7 +85,7 @@ class Quantiser:
 
 
 @dataclass(frozen=True)
-class Region:
+class QuantizedRegion:
     """The operators between quantised values and the one quantised ``output``. ``inputs``: the
     dequantise nodes of activations that it starts from."""
 
@@ -132,7 +132,7 @@ def operator_name(node: Node) -> str:
     return "getitem" if node.target is operator.getitem else str(node.target)
 
 
-def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
+def bound(region: QuantizedRegion, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
     """The bound in steps, for each output element or for all. ``values``: the quantised inputs."""
     kinds, output = _kinds(), Quantiser.of(region.output)
     computing = [name for name in region.names if name not in kinds.moves | kinds.selects]

@@ -21,7 +21,7 @@ from harness.firmware.source import Arithmetic
 
 
 @dataclass(frozen=True)
-class Definition:
+class KernelDefinition:
     """The kernels' definition of ``operator`` (without overload). ``compute`` takes the operator's
     arguments by their names in its schema, as their order has changed (``ceil_mode`` came with
     ExecuTorch's pull request 21039). ``helium``: only for kernels with it, or only for those
@@ -230,20 +230,22 @@ _IN_ORDER: Mapping[str, Callable[..., torch.Tensor]] = {
 # Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
 _HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
 DEFINITIONS = (
-    Definition("quantize-fused", "cortex_m::quantize_per_tensor", _quantize_fused, helium=True),
-    Definition(
+    KernelDefinition(
+        "quantize-fused", "cortex_m::quantize_per_tensor", _quantize_fused, helium=True
+    ),
+    KernelDefinition(
         "quantize-float-scale",
         "cortex_m::quantize_per_tensor",
         _quantize_float_scale,
         helium=False,
     ),
-    Definition(
+    KernelDefinition(
         "portable-quantize-float-scale",
         "quantized_decomposed::quantize_per_tensor",
         _quantize_float_scale,
     ),
-    Definition("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _avg_pool_integer),
-    Definition(
+    KernelDefinition("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _avg_pool_integer),
+    KernelDefinition(
         "avg-pool-nhwc-half-away", "cortex_m::quantized_avg_pool2d_nhwc", _avg_pool_integer_nhwc
     ),
 )

@@ -23,8 +23,8 @@ from harness.export.program import (
     Delegate,
     Delegation,
     InputSet,
+    OperatorOrigin,
     OracleAgreement,
-    Origin,
     OutputAccuracy,
     Program,
     RawSet,
@@ -72,11 +72,11 @@ class LoweredModel:
     witness: Witnessed | None = None
     evaluated: tuple[Sequence[Sample], Sequence[Sample]] = ((), ())
     delegation: Callable[[ExecutorchProgramManager], Delegation] | None = None
-    origins: dict[str, Origin] = field(default_factory=dict)
+    origins: dict[str, OperatorOrigin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Compared:
+class OracleResults:
     """Facts about a program that are recorded and not judged here."""
 
     oracles: tuple[OracleAgreement, ...]
@@ -202,7 +202,7 @@ def write_program(
     lowered: LoweredModel,
     serialised: Serialised,
     sets: Sequence[RawSet],
-    compared: Compared,
+    compared: OracleResults,
 ) -> None:
     """Writes the files of a Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)

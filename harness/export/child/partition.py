@@ -22,8 +22,8 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 
 from harness.export.child.bounds import operator_name
-from harness.export.failures import Culprit
-from harness.export.program import CpuOperator, Delegation, LeftBy, Origin
+from harness.export.failures import FailedOperator
+from harness.export.program import CpuOperator, Delegation, LeftBy, OperatorOrigin
 from harness.export.request import LOWERINGS, ExportRequest
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -56,7 +56,9 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
     """Remembers what it left to the CPU. ``quantised``: the model that is partitioned; ``lines``:
     those of the model that ``lines_of`` found before it was quantised."""
 
-    def __init__(self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: Lines) -> None:
+    def __init__(
+        self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: CallSites
+    ) -> None:
         super().__init__(spec)
         self._quantised = quantised
         self._named = {node.name: node for node in quantised.nodes}
@@ -124,14 +126,14 @@ Place = tuple[str | None, int | None]  # file and line
 
 
 @dataclass(frozen=True)
-class Lines:
+class CallSites:
     """Where a model calls its operators, by layer and operator. ``home``: see ``place``."""
 
     home: Path | None
     calls: dict[tuple[str, str], Place]
 
     @classmethod
-    def of(cls, captured: torch.fx.Graph, home: Path | None) -> Lines:
+    def of(cls, captured: torch.fx.Graph, home: Path | None) -> CallSites:
         nodes = [n for n in captured.nodes if n.op == "call_function"]
         return cls(home, {(layer_of(n), operator_name(n)): place(n, home) for n in nodes})
 
@@ -197,13 +199,13 @@ def origins_of(
     quantised: torch.fx.GraphModule,
     request: ExportRequest,
     rules: dict[str, str],
-) -> dict[str, Origin]:
+) -> dict[str, OperatorOrigin]:
     """Where the first call of each operator comes from that is not one of Cortex-M's own, by the
     operator's name without overload."""
     graph = edge.exported_program().graph
     sources = sources_of(graph, quantised.graph)
     made_from = {node.name: node for node in quantised.graph.nodes}
-    found: dict[str, Origin] = {}
+    found: dict[str, OperatorOrigin] = {}
     for node in graph.nodes:
         name = schema_name(node)
         if name and name not in found and not name.startswith("cortex_m::"):
@@ -218,7 +220,7 @@ def _origin(
     source: torch.fx.Node | None,
     request: ExportRequest,
     rule: str,
-) -> Origin:
+) -> OperatorOrigin:
     stack = list(node.meta.get("nn_module_stack", {}).values())
     path, kind = stack[-1] if stack else ("", "")
     layer = f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
@@ -236,7 +238,9 @@ def _origin(
         left_by = LeftBy.PASSES
     else:
         left_by = LeftBy.QUANTISER
-    return Origin(layer, file, line, str(dtype or "").removeprefix("torch."), left_by, made, rule)
+    return OperatorOrigin(
+        layer, file, line, str(dtype or "").removeprefix("torch."), left_by, made, rule
+    )
 
 
 def _plain(name: str) -> str:
@@ -244,7 +248,7 @@ def _plain(name: str) -> str:
     return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
 
 
-def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
+def culprit_of(request: ExportRequest, error: BaseException) -> FailedOperator | None:
     """The operator that the innermost interpreter or pass was working on when it raised, or one of
     the exceptions that led to ``error``: they hold it as a variable of their functions."""
     chain: list[BaseException] = [error]
@@ -260,4 +264,4 @@ def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
     if found is None:
         return None
     operator = schema_name(found).partition("::")[2]
-    return Culprit(operator, layer_of(found), *place(found, request.home))
+    return FailedOperator(operator, layer_of(found), *place(found, request.home))

@@ -28,7 +28,7 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from harness.export.child.bounds import Quantiser, Region, bound
+from harness.export.child.bounds import Quantiser, QuantizedRegion, bound
 from harness.export.child.partition import layer_of
 from harness.export.child.program_values import Candidates, Claim, ProgramValue
 from harness.export.child.samples import Sample
@@ -60,7 +60,7 @@ class Differs(Exception):
     differs, or those of which one does, first to last; ``lsb``: the worst difference."""
 
     def __init__(
-        self, regions: Sequence[Region], steps: Array, within: float, input_set: int
+        self, regions: Sequence[QuantizedRegion], steps: Array, within: float, input_set: int
     ) -> None:
         index = int(steps.argmax())
         self.worst = steps, within, input_set
@@ -138,7 +138,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         self.accused: dict[int, Differs] = {}  # by the value that was computed instead
         self._number = number
         self._candidates = candidates
-        self._regions: dict[Node, Region] = {}
+        self._regions: dict[Node, QuantizedRegion] = {}
         self._open: dict[Node, _Open] = {}
         self._generator = torch.Generator().manual_seed(number)
         self._worst = 0
@@ -222,10 +222,10 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
                 return Differs(blamed, nearest, within, self._number)
         return otherwise or Differs(self._of(suspects), np.zeros(1), 0, self._number)
 
-    def _of(self, nodes: Sequence[Node]) -> list[Region]:
+    def _of(self, nodes: Sequence[Node]) -> list[QuantizedRegion]:
         return [self._regions[node] for node in nodes]
 
-    def _results(self, region: Region) -> Iterator[torch.Tensor]:
+    def _results(self, region: QuantizedRegion) -> Iterator[torch.Tensor]:
         """Computes the region from combinations of values that the program may have used."""
         inputs = [node for node in region.sources if node in self._open]
         choices = [
@@ -235,7 +235,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         for chosen in islice(product(*choices), _CHOICES):
             yield self._again(region, dict(zip(inputs, chosen, strict=True)))
 
-    def _open_before(self, region: Region) -> list[Node]:
+    def _open_before(self, region: QuantizedRegion) -> list[Node]:
         """The values without a partner that lead to a region with no partner between, in order."""
         found: set[Node] = set()
         pending = [region]
@@ -246,18 +246,18 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
                     pending.append(self._regions[node])
         return [node for node in self._regions if node in found]
 
-    def _noisy(self, region: Region) -> Iterator[Mapping[Node, torch.Tensor]]:
+    def _noisy(self, region: QuantizedRegion) -> Iterator[Mapping[Node, torch.Tensor]]:
         """The noisy copies of the region's inputs without a partner; nothing if all have one."""
         inputs = [node for node in region.sources if node in self._open]
         for number in range(_NOISY if inputs else 0):
             yield {node: self._open[node].noisy[number] for node in inputs}
 
-    def _claims(self, region: Region) -> Iterator[tuple[Node, Claim]]:
+    def _claims(self, region: QuantizedRegion) -> Iterator[tuple[Node, Claim]]:
         for node in region.sources:
             for claim in self._open[node].claims if node in self._open else ():
                 yield node, claim
 
-    def _again(self, region: Region, instead: Mapping[Node, torch.Tensor]) -> torch.Tensor:
+    def _again(self, region: QuantizedRegion, instead: Mapping[Node, torch.Tensor]) -> torch.Tensor:
         """The region's output with other values of some of its inputs."""
         before = self.env
         self.env = {**before, **instead}
@@ -274,7 +274,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return (value + noise).clamp(limits.low, limits.high).to(value.dtype)
 
 
-def _region(output: Node) -> Region:
+def _region(output: Node) -> QuantizedRegion:
     """Walks back from a node to dequantised values. Weights and other constants are not inputs."""
     found: set[Node] = set()
     inputs: dict[Node, None] = {}
@@ -289,7 +289,9 @@ def _region(output: Node) -> Region:
             elif node.op == "call_function" and node not in found and not _is_constant(node):
                 found.add(node)
                 pending.append(node)
-    return Region(tuple(n for n in output.graph.nodes if n in found), tuple(inputs), output)
+    return QuantizedRegion(
+        tuple(n for n in output.graph.nodes if n in found), tuple(inputs), output
+    )
 
 
 def _is_constant(node: Node) -> bool:
@@ -302,7 +304,7 @@ def _of_activation(dequantise: Node) -> bool:
     return isinstance(source, Node) and source.op != "get_attr"
 
 
-def _tolerance(region: Region, value: torch.Tensor) -> tuple[float, float]:
+def _tolerance(region: QuantizedRegion, value: torch.Tensor) -> tuple[float, float]:
     """The unit in which an output's difference is shown, and what rounding of floats explains."""
     if region.output.target is _DEQUANTISE:
         scale = Quantiser.of(region.output).scale

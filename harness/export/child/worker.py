@@ -28,13 +28,13 @@ from harness.export.child.expected_outputs import (
     run_with_runtime,
 )
 from harness.export.child.exported import (
-    Compared,
     LoweredModel,
+    OracleResults,
     RawDelegate,
     serialise,
     write_program,
 )
-from harness.export.child.partition import Lines, ReportingPartitioner, culprit_of, origins_of
+from harness.export.child.partition import CallSites, ReportingPartitioner, culprit_of, origins_of
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -102,7 +102,7 @@ def export(
         if request.model.is_user_file:  # it was alive when it was tried out
             error.blame_quantisation([each.sqnr_db for each in accuracy])
         raise
-    compared = Compared(oracles, accuracy, model.remarks(constant))
+    compared = OracleResults(oracles, accuracy, model.remarks(constant))
     with disk_errors("writing the program"):
         write_program(Path(directory), request, versions, lowered, serialised, sets, compared)
     if request.model.file is None:
@@ -381,7 +381,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
     sets = work.sets
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
-        lines = Lines.of(captured.graph, request.home)
+        lines = CallSites.of(captured.graph, request.home)
         real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)

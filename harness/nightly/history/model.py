@@ -59,7 +59,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Difference:
+class InputDifference:
     """An input of ``Row.inputs`` in earlier runs and in a later one; both know it."""
 
     what: str
@@ -248,7 +248,7 @@ def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
     return last
 
 
-def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
+def changes(earlier: Iterable[Row], row: Row) -> list[InputDifference]:
     """The inputs of ``row`` that differ from their last known value in ``earlier``, the oldest
     first. An input that a run did not learn counts as unchanged."""
     known: dict[str, str] = {}
@@ -256,7 +256,7 @@ def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
         known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}
     names = list(read_table(__file__)["inputs"])
     differing = (
-        Difference(name, known[name], value)
+        InputDifference(name, known[name], value)
         for name, value in row.inputs.items()
         if value and known.get(name, value) != value
     )
@@ -264,7 +264,7 @@ def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
     return sorted(differing, key=lambda d: names.index(d.what) if d.what in names else place)
 
 
-def causes(changed: Sequence[Difference]) -> list[Difference]:
+def causes(changed: Sequence[InputDifference]) -> list[InputDifference]:
     """Without what is made of the others, unless that is all there is."""
     found = [change for change in changed if change.what not in _NO_CAUSE]
     return found or [change for change in changed if change.what in _MADE]

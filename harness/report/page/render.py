@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from harness.config.case import is_user_file
 from harness.core.safe_text import grouped, listed, workflow_command
 from harness.judge.accuracy import describe, is_low
-from harness.nightly.history.case_state import NO_ROW, Standing, State
+from harness.nightly.history.case_state import NO_ROW, CaseState, Standing
 from harness.nightly.history.compare import (
     Comparison,
-    Group,
+    FailureGroup,
     compare,
     nights_before,
     short,
@@ -56,7 +56,7 @@ def render(comparison: Comparison, template: str = "night.html") -> str:
         "comparison": comparison,
         "matrix": matrix_of(comparison.cases),
         "anchors": {case.case: f"case-{number}" for number, case in enumerate(comparison.cases)},
-        "State": State,
+        "State": CaseState,
         "NO_ROW": NO_ROW,
         "style": (HERE / "night.css").read_text("utf-8"),
         "script": script,
@@ -81,7 +81,7 @@ def filters() -> dict[str, Callable[..., Any]]:
 
 
 @dataclass(frozen=True)
-class Line:
+class ConsoleLine:
     """A line of a console. ``marked``: the cause names it."""
 
     number: int
@@ -89,13 +89,13 @@ class Line:
     marked: bool
 
 
-def lines_of(case: Standing) -> list[Line]:
+def lines_of(case: Standing) -> list[ConsoleLine]:
     row = case.row
     if row is None or row.excerpt is None:
         return []
     marked = None if row.cause is None else row.cause.line
     numbered = enumerate(row.excerpt.lines, row.excerpt.first)
-    return [Line(number, text, number == marked) for number, text in numbered]
+    return [ConsoleLine(number, text, number == marked) for number, text in numbered]
 
 
 def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]:
@@ -169,15 +169,15 @@ def workflow_commands(comparison: Comparison, environ: Mapping[str, str]) -> lis
         return []
     root = environ.get("GITHUB_WORKSPACE", "")
     lines = [_annotation(group, root) for group in comparison.groups]
-    if lost := comparison.of(State.LOST):
+    if lost := comparison.of(CaseState.LOST):
         lines.append(workflow_command("error", _names(lost), title="gone while they failed"))
-    unknown = comparison.of(State.INFRA, State.MISSING)
+    unknown = comparison.of(CaseState.INFRA, CaseState.MISSING)
     if unknown:
         lines.append(workflow_command("warning", _names(unknown), title="nothing is known of"))
     return lines[:_MOST_ANNOTATIONS]
 
 
-def _annotation(group: Group, root: str) -> str:
+def _annotation(group: FailureGroup, root: str) -> str:
     rows = [case.row for case in group.cases if case.row is not None]
     places = [_named_file(row) for row in rows]
     if len({row.model for row in rows}) == 1 and is_user_file(rows[0].model):

@@ -19,7 +19,7 @@ from harness.formats import ethosu
 from harness.sim.gdbstub.stub import Stub, StubError
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Outcome, Run, SharedMemory
+    from harness.npu.doorbell import NpuIdentity, Outcome, Run, SharedMemory
 
 RESULTS_ONLY = (
     "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time; PMU counters read 0)"
@@ -153,7 +153,7 @@ class Driver:
     def __init__(
         self,
         memory: GuestMemory,
-        identity: Identity | None,
+        identity: NpuIdentity | None,
         run: Run,
         log: Callable[[str], None],
         call_back: Callable[[str, int, int], None],

@@ -38,7 +38,7 @@ class Closed(Exception):
     """The other end of the console was closed."""
 
 
-class Line(Protocol):
+class ConsoleStream(Protocol):
     """A connected stream, as pexpect reads and writes one."""
 
     def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
@@ -47,8 +47,8 @@ class Line(Protocol):
     def send(self, data: bytes) -> object: ...
 
 
-def line_of(descriptor: int) -> Line:
-    line: Line = fdspawn(descriptor, maxread=_READ, use_poll=True)
+def line_of(descriptor: int) -> ConsoleStream:
+    line: ConsoleStream = fdspawn(descriptor, maxread=_READ, use_poll=True)
     return line
 
 
@@ -57,7 +57,7 @@ class GuestConsole:
     closed."""
 
     def __init__(
-        self, line: Line, linux: Linux, limits: Limits, record: Callable[[bytes], None]
+        self, line: ConsoleStream, linux: Linux, limits: Limits, record: Callable[[bytes], None]
     ) -> None:
         self._linux = linux
         self._limits = limits
@@ -122,7 +122,7 @@ class GuestConsole:
 class _Stream(SpawnBase):  # type: ignore[misc]  # pexpect has no types
     """A line that pexpect reads, without the kernel's messages."""
 
-    def __init__(self, line: Line, record: Callable[[bytes], None]) -> None:
+    def __init__(self, line: ConsoleStream, record: Callable[[bytes], None]) -> None:
         super().__init__(maxread=_READ)
         self.send = line.send
         self._line = line
