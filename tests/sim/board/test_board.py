@@ -354,7 +354,7 @@ def test_a_status_that_wait_cannot_show_is_no_success(
     (tmp_path / "job.json").write_text("{}")
     board = SimpleNamespace(target=SimpleNamespace(cleanup=lambda: None))
     monkeypatch.setattr("harness.sim.lab.checked", lambda *_: SimpleNamespace(linux=None))
-    monkeypatch.setattr("harness.sim.lab.Board", lambda *_: board)
+    monkeypatch.setattr("harness.sim.lab.LabBoard", lambda *_: board)
     monkeypatch.setattr("harness.sim.lab.run", lambda *_: said)
     before = signal.getsignal(signal.SIGALRM)
     try:
