@@ -2,8 +2,8 @@
 
 The first of these that finds a file counts: test files, or a folder of them, of the module's name
 in the package's folder of ``tests``; test files that import the module or name it; the tests of the
-modules that import it. A verb, the plugin's fixtures and the export process are loaded by name, and are tested
-through the command, pytest and an export.
+modules that import it. A verb, the plugin's fixtures and the export process are loaded by name, and
+are tested through the command, pytest and an export.
 """
 
 from __future__ import annotations

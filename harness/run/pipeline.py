@@ -179,14 +179,14 @@ def run_cases(
 
     Raises UsageError, and what is wrong with a checkout or a Zephyr workspace, before any work.
     """
-    checkout = options.firmware.checkout()
+    simulators, checkout = options.simulators, options.firmware.checkout()
     exporter = selected_exporter(options.exporter)
     exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
     runners = {
-        loadable_name(target, name): _runners(target, options, checkout)
+        loadable_name(target, name): _runners(target, simulators, options, checkout)
         for name, target in targets.items()
     }
     missing = {name: _missing(there, options) for name, there in runners.items()}
@@ -212,10 +212,12 @@ def run_cases(
         return [record for runs in finished for record in _records(runs)]
 
 
-def _runners(target: Target, options: RunOptions, checkout: Checkout | None) -> list[_Runner]:
+def _runners(
+    target: Target, simulators: Sequence[str], options: RunOptions, checkout: Checkout | None
+) -> list[_Runner]:
     """The ways to run the cases of a target. Raises what is known to be wrong before any work."""
     runners = []
-    for chosen in [pick(target, each, options.firmware.root) for each in options.simulators]:
+    for chosen in [pick(target, each, options.firmware.root) for each in simulators]:
         board, wanted = chosen.target, build_options(options.oracle)
         for source in options.firmware.sources:
             runners.append(
