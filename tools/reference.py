@@ -139,7 +139,7 @@ Only PASS is proven good. `hil why` says this of the last run.
 """
 _CAUSES = """
 A wrong option, target file or model file ends with 2, whatever else is there. `COMPLETED` of
-`hil judge` is 0 without `--strict`.
+`hil judge` is 1 with `--strict`.
 
 ## Causes
 

@@ -29,7 +29,7 @@ from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 from harness.system.paths import install_command
 
 if TYPE_CHECKING:
-    from harness.nightly.history.model import Night
+    from harness.nightly.history.nights import Night
     from harness.nightly.history.store import History
 
 history_option = click.option(

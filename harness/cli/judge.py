@@ -68,7 +68,8 @@ def judge_(
     if run_dir.is_file():
         log = judge_file(run_dir, elf, prefix)
         echo(judged_log_text(log, verbose))
-        return log.summary(), log.exit_code(strict)
+        verdict = log.judgement.verdict
+        return log.summary(), verdict.strict_exit_code if strict else verdict.exit_code
     record = judge_again(run_dir)
     print_records(terminal(), [record])
     return record.summary(), record.verdict.exit_code

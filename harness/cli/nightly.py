@@ -41,7 +41,7 @@ from harness.system.settings import place, settings
 
 if TYPE_CHECKING:
     from harness.nightly.history.database import Recorder
-    from harness.nightly.history.model import Night, Row
+    from harness.nightly.history.nights import Night, Row
     from harness.nightly.history.store import History
 
 

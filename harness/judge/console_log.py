@@ -17,7 +17,7 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.judgement import Cause, Finding, Judgement, Reason
 from harness.core.tables import read_table
-from harness.core.verdict import ExitCode, Verdict
+from harness.core.verdict import Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, suspicion
 from harness.judge.symbols import with_symbols
 from harness.log.events import ENDS, Kind, Observation, Progress, Stage
@@ -215,11 +215,6 @@ class JudgedLog:
             else "which firmware ran is unknown",
             "which .pte ran is unknown",
         )
-
-    def exit_code(self, strict: bool) -> ExitCode:
-        """COMPLETED counts as passed, unless ``strict``."""
-        completed = self.judgement.verdict is Verdict.COMPLETED and not strict
-        return ExitCode.PASSED if completed else self.judgement.verdict.exit_code
 
     def summary(self) -> dict[str, Any]:
         cause, seen = self.judgement.cause, self.observation

@@ -19,7 +19,7 @@ from distributed.comm.registry import get_backend
 from harness.config.loading import load_target
 from harness.core.errors import InfraError, UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import NightJob
 from harness.run.record import exact_harness_revision

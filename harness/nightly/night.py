@@ -23,7 +23,7 @@ from harness.firmware.choice import FirmwareChoice
 from harness.firmware.source import source_named
 from harness.nightly.history.compare import NIGHTS, Comparison, nights_before
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import MOST_ATTEMPTS, Night, Origin, Planned, Row, last_tries
+from harness.nightly.history.nights import Night, Origin, Planned, Row, last_tries
 from harness.nightly.history.repository import renamed_files, started_from
 from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
@@ -225,7 +225,7 @@ def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Ro
                 rows = lost(task, error)
             recorder.append(rows)
             again = [row.case for row in rows if not row.settled]
-            if again and task.attempt < MOST_ATTEMPTS:
+            if again:
                 start(task.again(again))
             yield from rows
     finally:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
-from harness.nightly.history.model import Night, Row
+from harness.nightly.history.nights import Night, Row
 from harness.nightly.history.rows import row_of
 from harness.nightly.store import Store, entries_of
 from harness.nightly.suite import NightJob

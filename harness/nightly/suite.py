@@ -20,7 +20,7 @@ from harness.config.models import find_model
 from harness.config.schema import Data, checked_document
 from harness.core.errors import HarnessError, TargetError, UsageError
 from harness.firmware.names import names_of
-from harness.nightly.history.model import Excluded, Planned
+from harness.nightly.history.nights import Excluded, Planned
 from harness.nightly.history.rows import case_name
 from harness.nightly.history.steps import WATCHED
 from harness.sim.simulator import AUTO

@@ -15,7 +15,7 @@ from harness.core.safe_text import grouped, listed
 from harness.firmware.source import label
 from harness.nightly.history.case_state import CaseState, FirstBad, Flaky, Standing, deltas_of
 from harness.nightly.history.compare import Comparison, short
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.report.safe_console import say
 from harness.report.summary import RunSummary, by_note
 

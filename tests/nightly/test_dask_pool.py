@@ -18,7 +18,7 @@ from harness.config.case import Case
 from harness.nightly import dask_pool
 from harness.nightly.dask_pool import DaskPool, SchedulerFailed
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.nights import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.suite import NightJob, NightSuite, Shard

@@ -21,7 +21,7 @@ from harness.config.case import Case
 from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Origin, Planned, Row
+from harness.nightly.history.nights import Origin, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import (
     NightRequest,

@@ -14,7 +14,7 @@ from harness.core.errors import UsageError
 from harness.nightly.history.case_state import CaseState
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Planned
+from harness.nightly.history.nights import Planned
 from harness.nightly.history.store import History
 from harness.nightly.night import distribute, longest_first, merge, usual_seconds
 from harness.nightly.suite import NightJob, Shard, parse_shard

@@ -21,7 +21,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.firmware.choice import FirmwareChoice, sources_of
 from harness.firmware.sources.wheel import make_plan
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.nights import Planned, Row
 from harness.nightly.pool import Task, work
 from harness.nightly.store import Store, StoredEntry, StoreFailed, entries_of
 from harness.nightly.store import _pack as packed

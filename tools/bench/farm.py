@@ -24,7 +24,7 @@ from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
 from harness.nightly.dask_pool import DaskPool
 from harness.nightly.history.database import Recorder
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import Task, work

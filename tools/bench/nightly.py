@@ -22,7 +22,7 @@ from harness.core.errors import InfraError
 from harness.firmware.names import BUNDLED
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Night, Planned, Row
+from harness.nightly.history.nights import Night, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import LocalPool, Task

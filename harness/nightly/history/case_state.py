@@ -16,7 +16,7 @@ from harness.config.figures import figure
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict, Word
 from harness.judge.program_contents import outline_difference
-from harness.nightly.history.model import InputDifference, Row, changes
+from harness.nightly.history.nights import InputDifference, Row, changes
 from harness.nightly.history.steps import Step, steps_of
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.core.safe_text import counted, listed
 from harness.core.verdict import ExitCode, Verdict, exit_code
 from harness.nightly.history.case_state import CaseState, Delta, Standing
-from harness.nightly.history.model import InputDifference, Night, Row, causes, last_tries
+from harness.nightly.history.nights import InputDifference, Night, Row, causes, last_tries
 from harness.nightly.history.steps import Step, with_alarms
 
 if TYPE_CHECKING:

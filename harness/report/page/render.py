@@ -30,7 +30,7 @@ from harness.nightly.history.compare import (
     short,
     standing,
 )
-from harness.nightly.history.model import Night, Row, last_tries
+from harness.nightly.history.nights import Night, Row, last_tries
 from harness.nightly.history.steps import WATCHED, Watched
 from harness.report.history import reproducing, when
 from harness.report.templates import filled

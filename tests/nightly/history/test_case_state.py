@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.judgement import Cause
 from harness.nightly.history.case_state import Standing, changes, deltas_of, drift_of, first_bad
-from harness.nightly.history.model import Identity, InputDifference, Row
+from harness.nightly.history.nights import Identity, InputDifference, Row
 
 from .made import KNOWN, row
 

@@ -13,7 +13,7 @@ from harness.core.verdict import ExitCode
 from harness.nightly.history.case_state import CaseState, Standing
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Excluded, Night, Origin
+from harness.nightly.history.nights import Excluded, Night, Origin
 from harness.nightly.history.store import History
 from harness.report.history import print_night, summary_of
 

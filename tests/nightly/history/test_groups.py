@@ -9,7 +9,7 @@ import pytest
 
 from harness.nightly.history.case_state import CaseState, Standing
 from harness.nightly.history.compare import Comparison, compare, grouped
-from harness.nightly.history.model import InputDifference
+from harness.nightly.history.nights import InputDifference
 from tests.report.page.nights import (
     CONV,
     KNOWN,

@@ -15,7 +15,7 @@ import pytest
 from harness.core.verdict import Verdict
 from harness.nightly.history.case_state import CaseState
 from harness.nightly.history.compare import Comparison, compare
-from harness.nightly.history.model import Origin, Row
+from harness.nightly.history.nights import Origin, Row
 from harness.nightly.history.steps import Step, _levels, steps_of, with_alarms
 from harness.nightly.history.store import History
 from tests.late import Late

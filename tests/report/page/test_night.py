@@ -8,7 +8,7 @@ import pytest
 
 from harness.nightly.history.case_state import CaseState
 from harness.nightly.history.compare import Comparison, compare
-from harness.nightly.history.model import InputDifference
+from harness.nightly.history.nights import InputDifference
 from harness.report.page.render import trends_of
 from tests.report.page.nights import U55, case, compared, two_nights
 

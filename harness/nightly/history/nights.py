@@ -17,7 +17,7 @@ from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import OutputAccuracy, Witnessed
 
 SCHEMA = 2
-MOST_ATTEMPTS = 2
+_MOST_ATTEMPTS = 2
 NOT_OF_PRODUCT = ("host", "harness")  # where it ran and who judged it
 _MADE = ("program", "firmware")  # of the other inputs
 _NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
@@ -164,8 +164,8 @@ class Row:
 
     @property
     def settled(self) -> bool:
-        """The case is not run again in its night."""
-        return self.verdict is not Verdict.INFRA or self.attempt >= MOST_ATTEMPTS
+        """Whether the case is not run again in its night: only INFRA is, once."""
+        return self.verdict is not Verdict.INFRA or self.attempt >= _MOST_ATTEMPTS
 
     @property
     def kind(self) -> tuple[str, str]:
