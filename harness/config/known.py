@@ -87,7 +87,7 @@ class KnownLowering(Data):
     fixed_by: tuple[int, ...] = ()
     instead: Text | None = None
 
-    def advice(self, layout: Layout) -> str | None:
+    def hint(self, layout: Layout) -> str | None:
         """A setting that helped in one of our networks; nobody tried it in the user's. None if the
         user has that ``layout`` already."""
         if self.instead is None or self.instead.startswith(f"layout: {layout.value}"):

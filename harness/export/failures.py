@@ -163,7 +163,7 @@ class StageFailed(ExportError):
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
             f"{self._place()}{f'; {known.sentence}' if known else ''}"
             f"{f'; {vela.tried}' if vela.tried else ''}",
-            hint=helps or (known.advice(request.layout) if known else None),
+            hint=helps or (known.hint(request.layout) if known else None),
         )
 
     def _place(self) -> str:
@@ -274,8 +274,8 @@ class LoweringDiffers(ExportError):
     def _hint(self, layout: Layout) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known and (advice := known_lowerings()[self.known].advice(layout)):
-            return advice
+        if self.known and (hint := known_lowerings()[self.known].hint(layout)):
+            return hint
         return (
             "your model is not the cause; write this operator in another way, or export with a "
             "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
