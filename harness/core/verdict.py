@@ -81,15 +81,14 @@ class Verdict(Word):
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
-    """The exit code of several cases together.
+    """Return the exit code of several cases together.
 
-    A skipped case neither passes nor fails. If no other case ran, nothing is proven.
-    """
+    A skipped case neither passes nor fails. If no other case ran, nothing is proven."""
     return together(verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED)
 
 
 def together(codes: Iterable[ExitCode]) -> ExitCode:
-    """A failure outweighs wrong usage, and both outweigh the infrastructure."""
+    """Join exit codes: a failure outweighs wrong usage, and both outweigh the infrastructure."""
     present = set(codes)
     order = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
     return next((code for code in order if code in present), ExitCode.FAILED)

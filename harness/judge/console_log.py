@@ -71,8 +71,10 @@ _SHOWS_INFERENCE = (*_EXECUTION, Stage.OUTPUT)
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of a log. ``begun``: the last step of a run that never ended; ``silent``: the end of
-    the first run that compared nothing."""
+    """The runs of a log.
+
+    ``begun``: the last step of a run that never ended; ``silent``: the end of the first run that
+    compared nothing."""
 
     begun: Progress | None
     silent: Progress | None
@@ -236,8 +238,10 @@ class JudgedLog:
 
 
 def judge_file(path: Path, elf: Path | None = None, prefix: str | None = None) -> JudgedLog:
-    """``prefix``: a regular expression for what stands before every line. Raises UsageError if the
-    log cannot be read, or if the expression is malformed."""
+    """Judge a log.
+
+    ``prefix``: a regular expression for what stands before every line. Raises UsageError if the log
+    cannot be read, or if the expression is malformed."""
     try:
         reader, first = LogParser(prefix=re.compile(prefix.encode()) if prefix else None), b""
     except re.error as error:

@@ -18,9 +18,11 @@ Differs = Callable[[Instruction], "bool | None"]  # None: it is unknown
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """``after``: the last operator before it whose result it reads. ``read``: the values that it
-    reads. ``sure``: each of them was right when it was written; otherwise that is not known of
-    all."""
+    """The first instruction whose result is wrong.
+
+    ``after``: the last operator before it whose result it reads. ``read``: the values that it
+    reads. ``sure``: each of them was right when it was written; otherwise that is not known of all.
+    """
 
     instruction: int
     operator: str
@@ -43,7 +45,7 @@ def first_difference(program: CuttableProgram, differs: Differs) -> FirstDiffere
 
 
 def first_upstream(program: CuttableProgram, differs: Differs, instruction: int) -> FirstDifference:
-    """The first among what ``instruction`` depends on that differs: itself if nothing else."""
+    """Return the first that differs among what ``instruction`` depends on, or itself."""
     return _Search(program, differs).upstream(instruction)
 
 

@@ -70,13 +70,11 @@ class Disagreement:
 def first_disagreement(
     program: Program, sets: Sequence[int] | None = None, pte: Path | None = None
 ) -> Disagreement | None:
-    """The first delegate that computes something else than the oracle, for the given input sets;
-    its operator is not named yet.
+    """Return the first delegate that computes something else than the oracle.
 
-    ``pte`` is the file that really ran, when it may not be the exported one. None when all
-    agree: then the difference comes from outside the NPU, that is, from an operator on the CPU
-    or from how the runner passes tensors.
-    """
+    Only the given input sets count; the operator is not named yet. ``pte`` is the file that really
+    ran, when it may not be the exported one. None when all agree: then the difference comes from
+    outside the NPU, that is, from an operator on the CPU or from how the runner passes tensors."""
     blobs = _blobs(program, pte)
     if len(blobs) != len(program.delegates):
         trouble = f"the program that ran has {len(blobs)} delegates, not {len(program.delegates)}"
@@ -92,8 +90,9 @@ def first_disagreement(
 def name_operator(
     program: Program, wrong: Disagreement, process: ExportProcess, pte: Path | None = None
 ) -> Disagreement:
-    """``wrong`` with the operator, if the fault stays when Vela shows more values; else with the
-    operation of the stream that wrote the element."""
+    """Return ``wrong`` with its operator, if the fault stays when Vela shows more values.
+
+    Otherwise it has the operation of the stream that wrote the element."""
     if wrong.trouble:
         return wrong
     try:
@@ -139,7 +138,7 @@ def _compared(
 
 
 def _computed(blob: bytes, inputs: Sequence[bytes], *, strict: bool = True) -> list[bytes]:
-    """The outputs of a delegate on the functional model."""
+    """Return the outputs of a delegate on the functional model."""
     return Network(blob).run(inputs, strict=strict)[0]
 
 
@@ -156,11 +155,10 @@ def _read(directory: Path, names: Sequence[str]) -> list[bytes]:
 
 
 def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) -> str:
-    """The operation of a command stream that gave a byte of the output its value, such as ``CONV at
-    byte 0x348 of the stream``; empty if unknown.
+    """Return the operation of a command stream that wrote a byte of the output; "" if unknown.
 
-    Stops the stream early, at a place found by bisection, until the byte has its final value after
-    the operation and another value before it.
+    An example is ``CONV at byte 0x348 of the stream``. Stops the stream early, at a place found by
+    bisection, until the byte has its final value after the operation and another value before it.
     """
     actions = read_actions(read_blob(blob).commands)
     names = register_set(actions.config.product)

@@ -72,12 +72,12 @@ class Proposal:
         return "\n".join([change, *self._of_run(), f"{self.path} {done}"])
 
     def _of_new(self) -> str:
-        """The figures: a reviewer reads the rest in the file."""
+        """Return the figures: a reviewer reads the rest in the file."""
         figures = (f"  {name} {number:,}" for name, number in self.figures.items())
         return "\n".join([f"{self.case.id}: new reference", *figures])
 
     def _of_run(self) -> list[str]:
-        """The facts that a reviewer must know about the run of these outputs and figures."""
+        """Return the facts that a reviewer must know about the run of these outputs and figures."""
         if self.record is None:
             return []
         change = _program_change(self.record)
@@ -105,16 +105,15 @@ def accept_case(
     dry_run: bool,
     progress: Progress,
 ) -> Proposal:
-    """Runs or measures the subject and writes the result as the new reference.
+    """Run or measure the subject, and write the result as the new reference.
 
     ``options.firmware`` says whose reference: a checkout's runner has a file of its own. ``truth``
-    makes these outputs, even if they differ from the oracle's, the expected ones of every
-    firmware; it is refused for another program than the accepted one, as nothing would prove them.
+    makes these outputs, even if they differ from the oracle's, the expected ones of every firmware;
+    it is refused for another program than the accepted one, as nothing would prove them.
 
     Growth is accepted. A figure over its hard limit and a run that is wrong are refused
     (NotAcceptable), because a reference must never bless them. Raises what prevents the run or the
-    measurement, and UsageError for a subject, reason or part that does not exist.
-    """
+    measurement, and UsageError for a subject, reason or part that does not exist."""
     case = parse_case(case_id)
     if not reason.strip():
         raise UsageError("the reason is empty", hint="say why this is right; the file keeps it")
@@ -230,7 +229,7 @@ def _run(
 
 
 def _program_change(record: RunRecord) -> str:
-    """The difference from the program accepted before; "" if the program is the same."""
+    """Return the difference from the program accepted before; "" if the program is the same."""
     difference = None if record.expectation is None else record.expectation.program_difference
     return "" if difference is None else str(difference)
 

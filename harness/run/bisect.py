@@ -69,8 +69,10 @@ class BisectTrial:
 
 @dataclass(frozen=True)
 class Bisection:
-    """``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped
-    revisions hide it, all that it may be, newest first."""
+    """The result of a search.
+
+    ``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped revisions
+    hide it, all that it may be, newest first."""
 
     trials: tuple[BisectTrial, ...]
     candidates: tuple[Commit, ...]
@@ -98,7 +100,7 @@ class BisectStep:
     counted_bad: frozenset[Verdict] = frozenset()
 
     def run(self, name: str, progress: Progress) -> BisectTrial:
-        """Runs the case at the revision ``name``, where the worktree then stands."""
+        """Run the case at the revision ``name``, where the worktree then stands."""
         commit = commit_of(self.worktree.folder, name)
         progress(f"bisect: testing {commit}")
         self.worktree.stand_at(commit.sha)
@@ -145,8 +147,9 @@ def bisect(
 def firmware_at(
     target: Path, commits: str, choice: FirmwareChoice, progress: Progress
 ) -> list[Firmware]:
-    """The firmware of ``TARGET/runner`` at both ends of ``BASE..HEAD``, built in one tree. Raises
-    UsageError, and what ``borrowed`` and a build do."""
+    """Return the firmware of ``TARGET/runner`` at both ends of ``BASE..HEAD``, built in one tree.
+
+    Raises UsageError, and what ``borrowed`` and a build do."""
     names = commits.split("..")
     if len(names) != 2 or not all(names) or choice.root is None:
         what = f"{commits!r} is not BASE..HEAD" if choice.root else "no checkout is named"
@@ -167,16 +170,18 @@ def firmware_at(
 
 
 def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
-    """Names every part of the checkout's build where the checkout has it: another worktree of it
-    has no submodules and no SDK. Raises what ``find_checkout`` does."""
+    """Name every part of the checkout's build where the checkout has it.
+
+    Another worktree of it has no submodules and no SDK. Raises what ``find_checkout`` does."""
     checkout = firmware.checkout()
     assert checkout is not None
     return replace(firmware, parts={n: part.folder for n, part in checkout.parts.items()})
 
 
 def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -> Bisection:
-    """The first commit of ``bad`` that is not in ``good`` and fails; the worktree then stands
-    there. Raises UsageError, InfraError."""
+    """Find the first commit of ``bad`` that is not in ``good`` and fails.
+
+    The worktree then stands there. Raises UsageError, InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
     git(folder, "-c", "core.hooksPath=/dev/null", "bisect", "reset", "HEAD")
@@ -201,7 +206,7 @@ def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -
 
 
 def _check_ends(ends: Iterable[Mark], trials: Iterable[BisectTrial]) -> None:
-    """Raises UsageError, or InfraError for INFRA, for an end that is not as named; it has both."""
+    """Raise UsageError, or InfraError for INFRA, for an end that is not as named; it has both."""
     pairs = list(zip(ends, trials, strict=True))
     if wrong := [trial.record for end, trial in pairs if trial.mark is not end]:
         infra = any(record.verdict is Verdict.INFRA for record in wrong)
@@ -210,13 +215,13 @@ def _check_ends(ends: Iterable[Mark], trials: Iterable[BisectTrial]) -> None:
 
 
 def _candidates(folder: Path) -> list[Commit]:
-    """The commits that may be the first bad one, newest first."""
+    """Return the commits that may be the first bad one, newest first."""
     text = git(folder, "log", "--bisect", "--topo-order", "--no-show-signature", _COMMIT)
     return [Commit(*line.split("\0", 2)) for line in text.splitlines()]
 
 
 def commit_of(repository: Path, name: str) -> Commit:
-    """The commit of a revision (a tag, a branch, HEAD~3, a hash). Raises UsageError."""
+    """Return the commit of a revision (a tag, a branch, HEAD~3, a hash). Raises UsageError."""
     try:
         sha = git(repository, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
         return Commit(*git(repository, "show", "-s", _COMMIT, sha).split("\0", 2))

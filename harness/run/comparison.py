@@ -31,7 +31,7 @@ class FinishedRun:
     record: RunRecord
 
     def output(self, name: str, nbytes: int) -> bytes | None:
-        """An output of the run; None if it was not written, or has another size."""
+        """Return an output of the run; None if it was not written, or has another size."""
         assert self.record.run_dir is not None
         found = read_output(Path(self.record.run_dir) / WORK / name, nbytes)
         return None if found is None or found[1] != nbytes else found[0]
@@ -45,7 +45,7 @@ class RunComparison:
     other: FinishedRun
 
     def record(self) -> RunRecord:
-        """The second record with the differences, saved; as it is if a run left no outputs."""
+        """Return the second record with the differences, saved; unchanged without outputs."""
         own, other = self.own.record, self.other.record
         tensors = self._tensors()
         if not tensors:

@@ -22,8 +22,9 @@ from harness.system.process import Stop
 
 @dataclass(frozen=True)
 class CutRuns:
-    """Runs ``pte`` up to an instruction, on an input set of ``program``. ``cuttable`` raises
-    MalformedFile, OSError."""
+    """Runs ``pte`` up to an instruction, on an input set of ``program``.
+
+    ``cuttable`` raises MalformedFile, OSError."""
 
     chosen: Chosen
     firmware: Firmware
@@ -38,8 +39,9 @@ class CutRuns:
 
     @cached_property
     def of_delegates(self) -> dict[int, tuple[int, bytes]]:
-        """For each argument of a delegate, by value: the last instruction after which it holds, and
-        the oracle's bytes. Leaves out arguments whose layout the runner adjusts."""
+        """Each argument of a delegate, by value: until which instruction, and the oracle's bytes.
+
+        Leaves out arguments whose layout the runner adjusts."""
         steps = self.cuttable.instructions()
         calls, found = [step for step in steps if step.is_delegate], {}
         if len(calls) != len(self.program.delegates):
@@ -59,7 +61,7 @@ class CutRuns:
         return self.values(step, step.values)
 
     def delegate(self, number: int) -> tuple[bytes, ...] | None:
-        """The outputs of one for an NPU."""
+        """Return the outputs of one for an NPU."""
         return self.results([s for s in self.cuttable.instructions() if s.is_delegate][number])
 
     def values(self, after: Instruction, numbers: Sequence[int]) -> tuple[bytes, ...] | None:

@@ -29,8 +29,9 @@ from harness.system.progress import Progress
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of it: the output files, or why there are none. ``firmware``: which one ran,
-    "bundled" or as a record's ``firmware_label``."""
+    """The output files, or why there are none.
+
+    ``firmware``: which one ran, "bundled" or as a record's ``firmware_label``."""
 
     firmware: str
     run_dir: Path
@@ -52,14 +53,13 @@ def execute(
     options: RunOptions,
     progress: Progress,
 ) -> list[Execution]:
-    """Run ``program`` once with each firmware that is wanted; outputs go to ``<base>-<n>.bin``,
-    of a second firmware to ``<base>.executorch-<n>.bin``.
+    """Run ``program`` once with each firmware that is wanted.
 
-    Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
-    no kernel or backend for, DoesNotFit for one that the target has no memory for, VersionSkew as
+    Outputs go to ``<base>-<n>.bin``, of a second firmware to ``<base>.executorch-<n>.bin``. Raises
+    UsageError for files that cannot be read, RunnerLacks for a program that a firmware has no
+    kernel or backend for, DoesNotFit for one that the target has no memory for, VersionSkew as
     ``require_fit``, MemoryPlanError, InfraError when outputs cannot be written, FvpMissing when the
-    FVP is not there and that is to be skipped.
-    """
+    FVP is not there and that is to be skipped."""
     checkout = options.firmware.checkout()
     chosen = pick(load_target(target_name), options.simulator, options.firmware.root)
     for path in (program, *inputs):

@@ -130,8 +130,9 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class _Runner:
-    """One way to run the cases of a target: a simulator, and a source of firmware. ``built``: None
-    for a source that builds with the program."""
+    """One way to run the cases of a target: a simulator, and a source of firmware.
+
+    ``built``: None for a source that builds with the program."""
 
     chosen: Chosen
     source: FirmwareSource
@@ -139,14 +140,14 @@ class _Runner:
     built: Future[Firmware] | None = None
 
     def require(self, options: RunOptions) -> None:
-        """Raises ToolMissing, as far as it is known before an export of a minute."""
+        """Raise ToolMissing, as far as it is known before an export of a minute."""
         if options.skips_missing_fvp:
             skip_without_fvp(self.chosen)
         self.chosen.require()
         self.source.require_tools(self.request)
 
     def building(self, pool: ThreadPoolExecutor, progress: Progress) -> _Runner:
-        """The runner whose build is under way."""
+        """Return the runner whose build is under way."""
         if self.source.embeds_program(self.chosen.target):
             return self
         return replace(self, built=pool.submit(self.source.build, self.request, progress))
@@ -215,7 +216,7 @@ def run_cases(
 def _runners(
     target: Target, simulators: Sequence[str], options: RunOptions, checkout: Checkout | None
 ) -> list[_Runner]:
-    """The ways to run the cases of a target. Raises what is known to be wrong before any work."""
+    """Return the ways to run the cases of a target. Raises what is wrong before any work."""
     runners = []
     for chosen in [pick(target, each, options.firmware.root) for each in simulators]:
         board, wanted = chosen.target, build_options(options.oracle)
@@ -230,7 +231,7 @@ def _runners(
 
 
 def _missing(runners: Sequence[_Runner], options: RunOptions) -> HarnessError | None:
-    """The first tool that the runs of a target need and that is not there."""
+    """Return the first tool that the runs of a target need and that is not there."""
     try:
         for runner in runners:
             runner.require(options)
@@ -240,7 +241,7 @@ def _missing(runners: Sequence[_Runner], options: RunOptions) -> HarnessError | 
 
 
 def _validate(cases: Sequence[Case], options: RunOptions) -> None:
-    """Raises UsageError for a bad variable, option or reference, before any work starts."""
+    """Raise UsageError for a bad variable, option or reference, before any work starts."""
     for case in cases:
         tolerance_of(case, budgets_of(case), options.tolerance_lsb)
         for name in source_names():
@@ -250,7 +251,7 @@ def _validate(cases: Sequence[Case], options: RunOptions) -> None:
 def _run_one(
     prepared: _PreparedCase, runner: _Runner, options: RunOptions, progress: Progress
 ) -> FinishedRun | RunRecord:
-    """The run, or the record of what prevented it."""
+    """Return the run, or the record of what prevented it."""
     case, program, source = prepared.case, prepared.program, runner.source
     chosen = runner.chosen
     try:
@@ -269,7 +270,7 @@ def _run_one(
 
 
 def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
-    """The records of a case's runs. Two that finished are compared with each other."""
+    """Return the records of a case's runs. Two that finished are compared with each other."""
     finished = [run for run in runs if isinstance(run, FinishedRun)]
     if len(finished) == 2:
         return [finished[0].record, RunComparison(*finished).record()]
@@ -284,7 +285,7 @@ def _require_possible(
     options: RunOptions,
     progress: Progress,
 ) -> None:
-    """Raises what ``require_possible`` does, with what was tried to help."""
+    """Raise what ``require_possible`` does, with what was tried to help."""
     try:
         require_possible(source, target, program.pte_path, program.origins)
     except RunnerLacks as error:
@@ -371,8 +372,10 @@ def _run(
 def run_planned(
     plan: RunPlan, run_dir: Path, known: RunRecord | None = None, **how: Any
 ) -> RunRecord:
-    """Simulate, judge, and save the record in ``run_dir``. ``known``: as in ``record_run``,
-    ``how``: as in ``simulate``. Raises InfraError when there is no run to be had."""
+    """Simulate, judge, and save the record in ``run_dir``.
+
+    ``known``: as in ``record_run``, ``how``: as in ``simulate``. Raises InfraError when there is no
+    run to be had."""
     program = plan.program
     keep_expectations(program, run_dir)
     sets = [[program.directory / name for name in s.inputs] for s in program.sets]
@@ -393,8 +396,9 @@ def _accept_command(case: Case, source: FirmwareSource, options: RunOptions) -> 
 
 
 def _export_notes(program: Program | None, pte: Path, firmware: Firmware) -> tuple[str, ...]:
-    """How the export differs from one by a wheel of the firmware's own commit. ``program``: None
-    for a file of the user's. Raises VersionSkew."""
+    """Note how the export differs from one by a wheel of the firmware's own commit.
+
+    ``program``: None for a file of the user's. Raises VersionSkew."""
     checkout = None if firmware.checkout is None else Path(firmware.checkout.path)
     read = require_fit(pte, program, firmware.source, checkout)
     if program is None:

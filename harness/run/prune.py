@@ -63,8 +63,10 @@ class PrunableEntry:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What went, or would have gone; ``kept``: what had to, but somebody uses it. ``left``: bytes
-    of the cache that are left. ``undeleted``: the paths that could not be deleted, with why."""
+    """What went, or would have gone.
+
+    ``kept``: what had to, but somebody uses it. ``left``: bytes of the cache that are left.
+    ``undeleted``: the paths that could not be deleted, with why."""
 
     gone: tuple[PrunableEntry, ...]
     kept: tuple[PrunableEntry, ...]
@@ -98,8 +100,9 @@ def prune(within: CacheBounds, *, dry_run: bool = False) -> Pruned:
 
 
 def prune_when_due() -> None:
-    """Prunes at most once in an hour. Ignores errors: the caller asked for something else, and
-    ``hil prune`` reports them."""
+    """Prune at most once in an hour.
+
+    Ignores errors: the caller asked for something else, and ``hil prune`` reports them."""
     done = state_dir() / _DONE
     with suppress(OSError, HarnessError):
         if done.exists() and time.time() - done.stat().st_mtime < _EVERY_SECONDS:
@@ -143,7 +146,7 @@ def size_on_disk(path: Path) -> int:
 
 
 def _too_much(found: Iterable[PrunableEntry], within: CacheBounds) -> Iterator[PrunableEntry]:
-    """The oldest first."""
+    """Yield the oldest first."""
     now = time.time()
     ordered = sorted(found, key=lambda entry: entry.used)
     yield from (e for e in ordered if e.is_run and now - e.used >= within.runs)
@@ -161,7 +164,7 @@ def _cached(entries: Iterable[PrunableEntry]) -> int:
 
 
 def _moved_to_trash(entry: PrunableEntry, trash: Path) -> bool:
-    """Moves an entry that is not in use, not being built, and was not used since it was listed."""
+    """Move an entry that is not in use, not being built, and was not used since it was listed."""
     import filelock  # one run in an hour prunes
 
     path = real(entry.path)

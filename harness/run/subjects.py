@@ -36,8 +36,9 @@ def export_cases(
     options: ExportOptions = WHEEL_OPTIONS,
     process: ExportProcess | None = None,
 ) -> list[Program | HarnessError]:
-    """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
-    ``process``: as in ``batch.export``. Raises NotConfined."""
+    """Return the Program of each case, or the error that prevented it, in order.
+
+    ``targets`` by name; ``process``: as in ``batch.export``. Raises NotConfined."""
 
     requests = [request_of(case.model, targets[case.target]) for case in cases]
     results = batch.export(requests, progress, options, process)
@@ -45,11 +46,10 @@ def export_cases(
 
 
 def program_of(subject: Path, target: str | None, command: str, progress: Progress) -> Program:
-    """An exported ``.pte``, or a model that is exported for ``target``.
+    """Return an exported ``.pte``, or a model that is exported for ``target``.
 
     Raises UsageError, which names ``command``, for a ``.pte`` whose TOSA graphs are not known, and
-    without a target for a model.
-    """
+    without a target for a model."""
     if subject.suffix == ".pte":
         found = cache.by_pte(sha256_of(subject)) if subject.is_file() else None
         if found is None:
@@ -74,8 +74,9 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 
 
 def request_of(model: str, target: Target) -> ExportRequest:
-    """The export of a model for a target, as a request. Raises Unknown, and TargetError for the
-    model's settings."""
+    """Return the export of a model for a target, as a request.
+
+    Raises Unknown, and TargetError for the model's settings."""
     said, source = settings_of(model), find_model(model)
     request = ExportRequest(
         source,
