@@ -211,7 +211,7 @@ def _npu_lines(cost: NpuCost) -> Iterator[str]:
 
 
 def again(record: RunRecord) -> str:
-    """The command that repeats a run, with its simulator, firmware, exporter and options."""
+    """Return the command that repeats a run, with its simulator, firmware, exporter and options."""
     exporter = record.program and record.program.exporter
     checkout = (record.firmware and record.firmware.checkout) or exporter
     words = ["hil", "run", record.case.target, record.case.model]
@@ -227,7 +227,7 @@ def again(record: RunRecord) -> str:
 
 
 def _console(record: RunRecord) -> Iterator[str]:
-    """The lines around the one that the cause names, with their numbers."""
+    """Yield the lines around the one that the cause names, with their numbers."""
     if record.cause is None or record.cause.line is None or record.run_dir is None:
         return
     try:

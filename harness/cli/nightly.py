@@ -94,7 +94,7 @@ class NightOptions:
     limit_factor: float | None
 
     def validate(self) -> None:
-        """Raises UsageError for options that contradict each other, before any work."""
+        """Raise UsageError for options that contradict each other, before any work."""
         if self.suite is not None and self.firmware is not None:
             raise UsageError("--firmware is for the default matrix; the suite names its own")
         if self.resume and self.night is not None:
@@ -115,7 +115,7 @@ class NightOptions:
         return settings().store if self.store is None else place(Path.cwd(), self.store)
 
     def run_options(self, suite: NightSuite) -> RunOptions:
-        """Finds the checkout that the suite's cases need, before any work starts."""
+        """Find the checkout that the suite's cases need, before any work starts."""
         choice = FirmwareChoice()
         names = {name for job in suite.jobs for name in job.sources}
         if any(source_named(name).needs_checkout for name in names):
@@ -124,7 +124,7 @@ class NightOptions:
         return RunOptions(limit_factor=self.limit_factor, firmware=choice)
 
     def pool(self, suite: NightSuite, progress: Progress) -> Pool:
-        """The workers, after a look at the store. Raises what is wrong with either."""
+        """Return the workers, after a look at the store. Raises what is wrong with either."""
         store = self.shared_store()
         if store is not None:
             from harness.nightly.store import Store
@@ -275,8 +275,9 @@ def _find_commits(
 
 
 def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode) -> ExitCode:
-    """One message, and GitHub's issues: of a night that has ended, and of no pull request. Where
-    they do not arrive, a night in which all passed is not green."""
+    """One message, and GitHub's issues: of a night that has ended, and of no pull request.
+
+    Where they do not arrive, a night in which all passed is not green."""
     comparison = compare(history, night)
     if night.origin.pull_request or not comparison.ended or not follow_up.tells:
         return code
@@ -316,7 +317,7 @@ def _print_row(rows: list[Row], row: Row, done: int, total: int) -> None:
 
 
 def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
-    """The database was gone at the end: nothing is lost, and nothing can be compared."""
+    """Warn that the database was gone at the end: nothing is lost, and nothing can be compared."""
     assert recorder.error is not None
     echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
     echo(

@@ -115,7 +115,7 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
 
 
 def _estimates(program: Program) -> list[dict[str, Any]]:
-    """Raises UsageError."""
+    """Print and return Vela's estimates. Raises UsageError."""
     if (cost := program.npu_cost) is None:
         raise UsageError(
             f"there is no estimate for {program.pte_path}",

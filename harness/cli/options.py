@@ -22,7 +22,7 @@ _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
 def read_by(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback of an option whose value ``read`` takes or refuses."""
+    """Return the callback of an option whose value ``read`` takes or refuses."""
 
     def callback(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
         try:
@@ -100,7 +100,7 @@ _firmware_option = click.option(
 
 
 def firmware_options(function: _Verb) -> _Verb:
-    """The function gets ``firmware``, a FirmwareChoice."""
+    """Give a command the options of the firmware, as ``firmware``, a FirmwareChoice."""
 
     @functools.wraps(function)
     def wrapped(
@@ -112,8 +112,9 @@ def firmware_options(function: _Verb) -> _Verb:
 
 
 def exporter_option(function: _Verb) -> _Verb:
-    """The function gets ``exporter``, an ExporterChoice. Stands above ``firmware_options``, whose
-    ``--executorch`` it looks at."""
+    """Give a command the option of the exporter, as ``exporter``, an ExporterChoice.
+
+    Stands above ``firmware_options``, whose ``--executorch`` it looks at."""
 
     @click.option(
         "--exporter",

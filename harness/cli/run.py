@@ -56,7 +56,7 @@ def complete_model(
 
 
 def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """The names that begin so; without any, the shell completes a file's path."""
+    """Return the names that begin so; without any, the shell completes a file's path."""
     matches = [CompletionItem(name) for name in names if name.startswith(incomplete)]
     return matches or [CompletionItem(incomplete, type="file")]
 

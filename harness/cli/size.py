@@ -58,7 +58,7 @@ class _Options:
     firmware: FirmwareChoice
 
     def validate(self, comparing: bool) -> None:
-        """Raises UsageError for options that do not go with the number of files."""
+        """Raise UsageError for options that do not go with the number of files."""
         if comparing and (self.linker_map is not None or self.firmware != FirmwareChoice()):
             raise UsageError(
                 "--map, --firmware, --executorch and --part are for one file, but two are compared",
@@ -304,7 +304,7 @@ def _gate_runs(
 
 
 def _comment(table: str, marker: str = "<!-- hil-gate -->") -> str:
-    """Posts ``table``; returns what was done. Raises UsageError without a token, NotDelivered."""
+    """Post ``table``; return what was done. Raises UsageError without a token, NotDelivered."""
     number = origin_of(Path.cwd(), os.environ).pull_request
     if not number:
         return "hil: no pull request, so no comment"

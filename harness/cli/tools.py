@@ -121,7 +121,7 @@ def _runnable(targets: Sequence[Target]) -> dict[str, tuple[int, int]]:
 
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:
-    """A line each; the description as far as there is room."""
+    """Print a line each; the description as far as there is room."""
     console = terminal(highlight=False)
     cells = [(r["name"], r["marker"], _simulators(r), r["description"]) for r in rows]
     cells.insert(0, ("target", "marker", "simulators (*)", "what it is"))
@@ -173,7 +173,7 @@ def _target_row(target: Target) -> dict[str, Any]:
 
 
 def _print_tools(tools: Sequence[Inspected]) -> None:
-    """Prints the tools found, a line each, then the missing ones by advice. Cuts no path."""
+    """Print the tools found, a line each, then the missing ones by advice. Cuts no path."""
     console = terminal(highlight=False)
     rows = [("tool", "for", "version", "where")]
     rows += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
@@ -229,7 +229,7 @@ def _print_workspace(findings: Sequence[Finding]) -> None:
 
 
 def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
-    """An option's value: a number with one of these units."""
+    """Return an option's value: a number with one of these units."""
 
     def read(text: str) -> float:
         if (number := quantity(text, units)) is None:

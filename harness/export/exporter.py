@@ -44,8 +44,10 @@ def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
 
 @dataclass(frozen=True)
 class ExporterChoice:
-    """``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so;
-    else the checkout may export instead of a wheel whose programs do not fit it."""
+    """Who exports.
+
+    ``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so; else
+    the checkout may export instead of a wheel whose programs do not fit it."""
 
     root: Path | None = None
     fixed: bool = False
@@ -55,10 +57,9 @@ WHEEL = ExporterChoice()
 
 
 def choose_exporter(word: str | None, executorch: Path | None) -> ExporterChoice:
-    """The choice of ``--exporter``; the checkout is named as for the firmware.
+    """Return the choice of ``--exporter``; the checkout is named as for the firmware.
 
-    Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed.
-    """
+    Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed."""
     if word != ExporterSource.CHECKOUT:
         return ExporterChoice(fixed=word is not None)
     root = named_root(executorch)

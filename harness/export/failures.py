@@ -34,14 +34,15 @@ _PASSES = re.compile(r"(?<=the following passes: \[)[^\]]*")
 
 
 def _once(passes: re.Match[str]) -> str:
-    """A list of passes, each of them once."""
+    """Return a list of passes, each of them once."""
     return ", ".join(dict.fromkeys(passes[0].split(", ")))
 
 
 class ImportFailed(InfraError):
-    """torch or ExecuTorch cannot be imported. ``cause``: the exception's name, ``detail`` its
-    text, ``place``: the innermost file and line. ``missing``: the name that the harness wanted of
-    ExecuTorch and that is not there, else ""."""
+    """torch or ExecuTorch cannot be imported.
+
+    ``cause``: the exception's name, ``detail`` its text, ``place``: the innermost file and line.
+    ``missing``: the name that the harness wanted of ExecuTorch and that is not there, else ""."""
 
     def __init__(self, error: BaseException) -> None:
         self.cause = type(error).__name__
@@ -61,8 +62,10 @@ class ImportFailed(InfraError):
 
 
 class ExporterUnusable(InfraError):
-    """The checkout's ``executorch`` cannot be imported with what is installed here. ``cause``,
-    ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed."""
+    """The checkout's ``executorch`` cannot be imported with what is installed here.
+
+    ``cause``, ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed.
+    """
 
     kind = "exporter_unusable"
 
@@ -95,8 +98,10 @@ class InputChanged(InfraError):
 
 
 class VelaFailed(Exception):
-    """Raised from an exception of Vela's. ``newest``: the version of a newer Vela that compiles the
-    same graph, "" for none; ``tried``: what came of that, for a report."""
+    """Raised from an exception of Vela's.
+
+    ``newest``: the version of a newer Vela that compiles the same graph, "" for none; ``tried``:
+    what came of that, for a report."""
 
     def __init__(self, tried: str, newest: str = "") -> None:
         super().__init__()
@@ -105,8 +110,9 @@ class VelaFailed(Exception):
 
 @dataclass(frozen=True)
 class FailedOperator:
-    """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
-    and where the model calls it."""
+    """The operator that ExecuTorch worked on when it raised an exception.
+
+    With the path of its layer, and where the model calls it."""
 
     operator: str
     layer: str
@@ -115,12 +121,14 @@ class FailedOperator:
 
 
 class StageFailed(ExportError):
-    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
-    first of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that
-    were running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``:
-    see Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
-    name of ``known_lowerings``. ``constant``: outputs, by number, that are the same for every
-    input."""
+    """A stage of an export failed.
+
+    ``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the first
+    of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that were
+    running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``: see
+    FailedOperator. ``newer_vela``: one that compiles the graph, where this Vela does not.
+    ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are the same
+    for every input."""
 
     constant: tuple[int, ...] | None = None
 
@@ -347,7 +355,7 @@ class DeadOutputError(DeadModelError):
 
 
 def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost line of the user's own file in the traceback of an error or its causes."""
+    """Return the innermost line of the user's own file in an error's traceback."""
     source = request.model.file
     cause: BaseException | None = error
     while source is not None and cause is not None:

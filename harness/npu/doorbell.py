@@ -98,7 +98,7 @@ class NpuIdentity:
 
     @classmethod
     def of(cls, product: str, macs: int) -> NpuIdentity:
-        """Raises KeyError for an NPU that does not exist."""
+        """Return the registers of an NPU. Raises KeyError for one that does not exist."""
         return cls(CONFIG_WORDS[product, macs], ID_WORDS[product])
 
 
@@ -157,7 +157,7 @@ class SharedMemory:
         return self._view[start : start + size]
 
     def offset(self, view: memoryview) -> int | None:
-        """The offset of a view in the memory; None when it is not a view of this memory."""
+        """Return the offset of a view in the memory; None when it is not a view of this memory."""
         if view.obj is not self._view.obj or not view:
             return None
         return _address(view) - _address(self._view)
@@ -190,8 +190,9 @@ def serving(work: Path, memory: SharedMemory, identity: NpuIdentity, run: Run) -
 def answering(
     request: int, answer: int, memory: SharedMemory, identity: NpuIdentity, run: Run
 ) -> Iterator[None]:
-    """As ``serving``, with two open descriptors, which the service closes. A write to ``answer``
-    must not block."""
+    """As ``serving``, with two open descriptors, which the service closes.
+
+    A write to ``answer`` must not block."""
     with ExitStack() as stack:
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)
@@ -206,8 +207,9 @@ def answering(
 
 
 def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int], None]) -> None:
-    """Serves until the guest closes its end, or the answers that it has not read fill the pipe, or
-    ``stop`` becomes readable. Closes both FIFOs."""
+    """Serve until the guest closes its end, or ``stop`` becomes readable. Closes both FIFOs.
+
+    It also ends when the answers that the guest has not read fill the pipe."""
     try:
         while stop not in select.select([request, stop], [], [])[0]:
             try:

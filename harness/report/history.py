@@ -1,6 +1,7 @@
-"""Nights in the terminal: a night with new failures first; the runs of a case, since when it fails
-and what changed; what is flaky.
-"""
+"""Shows nights in the terminal.
+
+A night with new failures first; the runs of a case, since when it fails and what changed; what is
+flaky."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def _print_first_bad(console: Console, failure: FirstBad) -> None:
 
 
 def next_step(failure: FirstBad) -> str | None:
-    """The command that looks further, when commits of a checkout are known."""
+    """Return the command that looks further, when commits of a checkout are known."""
     if failure.commits is None:
         return None
     good, bad = failure.commits
@@ -85,7 +86,7 @@ def next_step(failure: FirstBad) -> str | None:
 
 
 def first_bad_summary(failure: FirstBad) -> dict[str, Any]:
-    """The object that ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     return {
         "case": failure.first.case,
         "first_bad": asdict(failure.first),
@@ -120,7 +121,7 @@ def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
 
 
 def print_night(console: Console, night: Comparison) -> None:
-    """Prints the cases by state, new failures first; of passing cases only changed figures."""
+    """Print the cases by state, new failures first; of passing cases only changed figures."""
     if drifted := [case for case in night.cases if case.drift]:
         say(console, f"same model, other program ({len(drifted)})", "yellow")
         for case in drifted:
@@ -173,7 +174,7 @@ def _print_one(console: Console, case: Standing) -> None:
 
 
 def reproducing(row: Row) -> str:
-    """The command that runs the case once more, for a shell."""
+    """Return the command that runs the case once more, for a shell."""
     words = ["hil", "run", row.target, row.model]
     if label(row.source):
         words += ["--firmware", row.source]
@@ -181,7 +182,7 @@ def reproducing(row: Row) -> str:
 
 
 def summary_of(night: Comparison) -> dict[str, Any]:
-    """The object that ``--json`` prints for a night."""
+    """Return the object that ``--json`` prints for a night."""
     return {
         "night": night.night.id,
         "suite": night.night.suite,

@@ -59,16 +59,18 @@ class ModelledNpu:
 
 
 def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
-    """The NPU of a target, with the memory that its simulator shares; None without either."""
+    """Return the NPU of a target, with the memory that its simulator shares; else None."""
     if npu is None or ram is None:
         return None
     return ModelledNpu(npu.product, npu.macs, ram.origin, ram.size)
 
 
 class NpuRunner(Companion):
-    """Runs the guest's command streams on the model of the NPU, counts them, and keeps the first
-    failure. ``run``: None on a board without an NPU, whose programs may still have the driver.
-    ``memory``: QEMU's guest memory, shared with the model. ``identity``: None without an NPU."""
+    """Runs the guest's command streams on the model of the NPU, and counts them.
+
+    It keeps the first failure. ``run``: None on a board without an NPU, whose programs may still
+    have the driver. ``memory``: QEMU's guest memory, shared with the model. ``identity``: None
+    without an NPU."""
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class NpuRunner(Companion):
         return outcome
 
     def refuse(self, message: str) -> None:
-        """Records that the guest was ended: its request cannot be served."""
+        """Record that the guest was ended: its request cannot be served."""
         self.stuck = message
         self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, message))
 
@@ -163,8 +165,9 @@ class Hooks(Companion):
         self._server = self._executor.submit(self._serve)
 
     def finish(self) -> None:
-        """Call it when QEMU has ended or did not start. Raises the StubError or GuestStuck for
-        which QEMU was ended."""
+        """Call it when QEMU has ended or did not start.
+
+        Raises the StubError or GuestStuck for which QEMU was ended."""
         with suppress(OSError):
             self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
         self._executor.shutdown()
@@ -175,7 +178,7 @@ class Hooks(Companion):
             self.status = self._server.result()
 
     def _serve(self) -> int | None:
-        """The program's own exit status; None when QEMU ended in another way."""
+        """Return the program's own exit status; None when QEMU ended in another way."""
         stub, counter, driver = Stub(self._near, self._begins), None, None
         if self._counted is not None:
             counter = InstructionCounter(stub, self._counted, self._write_line)
@@ -198,7 +201,7 @@ class Hooks(Companion):
         self.began = True
 
     def _write_line(self, text: str) -> None:
-        """Writes to the console. Dropped if the pipe is full or the reader has ended."""
+        """Write to the console. Dropped if the pipe is full or the reader has ended."""
         # Opened for each line and closed at once: end-of-file must come from QEMU alone.
         with suppress(BlockingIOError):
             pipe = os.open(f"/proc/self/fd/{self._console}", os.O_WRONLY | os.O_NONBLOCK)
@@ -210,7 +213,7 @@ class Hooks(Companion):
 
 @contextmanager
 def modelled(npu: ModelledNpu) -> Iterator[tuple[SharedMemory, NpuProcess]]:
-    """The guest's RAM, and the NPU's model that works in it. Raises DiskError."""
+    """Return the guest's RAM, and the NPU's model that works in it. Raises DiskError."""
     with disk_errors("making the memory that the NPU's model shares"):
         made = SharedMemory(npu.ram_bytes, npu.ram)
     with made as memory, NpuProcess(npu.product, npu.macs, memory) as process:
@@ -226,8 +229,9 @@ def served(
     counted: CountedOperators | None = None,
     tensors: TensorFiles | None = None,
 ) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
-    """While the block runs, serves the NPU and the host calls of the guest in ``work``. ``heap``:
-    the answer to SYS_HEAPINFO."""
+    """While the block runs, serves the NPU and the host calls of the guest in ``work``.
+
+    ``heap``: the answer to SYS_HEAPINFO."""
     with ExitStack() as stack:
         runner, process = NpuRunner(None), None
         if npu is not None:

@@ -1,9 +1,10 @@
-"""Runs one program on a board of a labgrid environment: a process, started by ``harness.sim.board``
-in the run's directory. Its output is the console of the run, its exit status the runner's.
+"""Runs one program on a board of a labgrid environment, in a process of its own.
+
+``harness.sim.board`` starts it in the run's directory. Its output is the console of the run, its
+exit status the runner's.
 
 A failure is reported in a line that begins with "hil: ", on the console and on the pipe of the
-report, which the program on the board cannot write to.
-"""
+report, which the program on the board cannot write to."""
 
 from __future__ import annotations
 
@@ -47,8 +48,9 @@ class LabProblem(GuestProblem):
 
 
 class LabBoard:
-    """A board of a labgrid environment. Creating it switches the power on, unless it has Linux.
-    Raises LabProblem."""
+    """A board of a labgrid environment.
+
+    Creating it switches the power on, unless it has Linux. Raises LabProblem."""
 
     def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
@@ -99,7 +101,7 @@ class LabBoard:
             self.flash(str(Path(_IMAGE).absolute()))
 
     def boot(self) -> None:
-        """Starts a board with Linux, whatever it did before."""
+        """Start a board with Linux, whatever it did before."""
         if self._power is None and self._reset is None:
             raise LabProblem("the board cannot be driven: no driver switches it on or resets it")
         self.read(0)  # drop old output: its prompt is not of this run
@@ -109,8 +111,9 @@ class LabBoard:
             self._reset.reset()
 
     def ssh(self) -> tuple[str, ...]:
-        """The command that runs another on the board, through labgrid's connection. Raises
-        GuestProblem."""
+        """Return the command that runs another on the board, through labgrid's connection.
+
+        Raises GuestProblem."""
         driver = self.target.get_driver("SSHDriver", activate=False)
         try:
             self.target.activate(driver)
@@ -124,7 +127,7 @@ class LabBoard:
         return self._console.write(data)
 
     def read(self, seconds: float) -> bytes:
-        """The received bytes; b"" when none came in time."""
+        """Return the received bytes; b"" when none came in time."""
         try:
             data = bytes(self._console.read(size=1, timeout=max(seconds, 0.01)))
         except TIMEOUT:
@@ -139,8 +142,9 @@ class LabBoard:
 
 
 def run(board: LabBoard, job: BoardJob) -> int:
-    """Runs the program and writes its outputs to files. Returns the runner's exit status. Repeats
-    the run once after a damaged line. Raises LabProblem."""
+    """Run the program and write its outputs to files. Return the runner's exit status.
+
+    Repeats the run once after a damaged line. Raises LabProblem."""
     shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools decide by the suffix
     board.flash(str(Path(_FIRMWARE).absolute()))
     board.flash(str(_write_image(job)))
@@ -167,7 +171,7 @@ def _write_image(job: BoardJob) -> Path:
 
 
 def _listen(board: LabBoard, job: BoardJob) -> int:
-    """Reads one run of the board. Raises LineDamaged, LabProblem."""
+    """Read one run of the board. Raises LineDamaged, LabProblem."""
     reader, files = FrameReader(job.run), dict[str, bytes]()
     answer, began = time.monotonic() + job.board.answer_seconds, False
     try:

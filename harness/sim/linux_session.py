@@ -36,7 +36,7 @@ _MOST_HEADER = 100  # bytes of a line of wc
 
 
 def commands(runner: str, arguments: Sequence[str]) -> bytes:
-    """The script that the guest's shell runs: the runner's command line."""
+    """Return the script that the guest's shell runs: the runner's command line."""
     return f"exec {shlex.join((runner, *arguments[1:]))}\n".encode()
 
 
@@ -46,15 +46,17 @@ def linux_files(job: GuestJob) -> dict[str, bytes]:
 
 
 def stored_runner(elf: Path) -> Path:
-    """The file that a board stores: without symbols, where the build made one."""
+    """Return the file that a board stores: without symbols, where the build made one."""
     stripped = elf.with_name(elf.name + _STRIPPED)
     return stripped if stripped.is_file() else elf
 
 
 @dataclass(frozen=True)
 class LinuxJob(Data):
-    """``runner``: its ELF. ``folder``: the run's own on the board, of a name that no other run
-    has: what answers there is the board whose console this is."""
+    """A run on a board with Linux.
+
+    ``runner``: its ELF. ``folder``: the run's own on the board, of a name that no other run has:
+    what answers there is the board whose console this is."""
 
     linux: Linux
     limits: Limits
@@ -63,7 +65,7 @@ class LinuxJob(Data):
 
 
 def linux_job(target: Target, job: GuestJob) -> LinuxJob:
-    """Raises UsageError for a runner with libraries of its own."""
+    """Raise UsageError for a runner with libraries of its own."""
     linux = target.linux
     assert linux is not None, "asked only of a target with Linux"
     if job.root is not None:
@@ -83,7 +85,9 @@ def run_session(
     ssh: Callable[[], Sequence[str]],
     report: Reporter,
 ) -> None:
-    """``files``: to send besides the runner. ``ssh``: the command that runs another on the board;
+    """Run the job on a board.
+
+    ``files``: to send besides the runner. ``ssh``: the command that runs another on the board;
     asked when somebody is logged in. Raises GuestProblem, Closed."""
     console = GuestConsole(line, job.linux, job.limits, record)
     console.log_in()
@@ -105,7 +109,7 @@ class _Remote:
         self._folder = shlex.quote(job.folder)
 
     def send(self, files: Sequence[Path]) -> None:
-        """Raises GuestProblem."""
+        """Copy the runner and ``files`` to the board. Raises GuestProblem."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
             for path, name in ((Path(self._job.runner), _RUNNER), *((f, f.name) for f in files)):
@@ -131,7 +135,7 @@ class _Remote:
         )
 
     def fetch(self) -> None:
-        """Writes the outputs into the current directory. Raises GuestProblem."""
+        """Write the outputs into the current directory. Raises GuestProblem."""
         each = 'if [ -f "$f" ]; then wc -c "$f" && cat "$f"; fi'
         words = [*self._ssh, f"cd {self._folder} && for f in s*-*.bin; do {each}; done"]
         with subprocess.Popen(

@@ -62,7 +62,7 @@ def _served(target: Target, calls: HostCalls, job: GuestJob) -> Iterator[Sequenc
 
 
 def heap_info(target: Target) -> HeapInfo:
-    """The answer of the target's FVP; zeros without an FVP: all is as the program was linked."""
+    """Return the answer of the target's FVP; zeros without one: all is as linked."""
     fvp = target.simulators.fvp
     if fvp is None or fvp.semihosting is None:
         return HeapInfo(0, 0, 0, 0)
@@ -76,13 +76,15 @@ def heap_info(target: Target) -> HeapInfo:
 
 
 def _without_warp(word: str) -> str:
-    """Real time that passes while the core is stopped must not be counted as instructions (QEMU's
-    documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle)."""
+    """Keep real time that passes while the core is stopped from counting as instructions.
+
+    QEMU's documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle.
+    """
     return f"{word},sleep=off" if word.startswith("shift=") else word
 
 
 def _host_calls(job: GuestJob) -> HostCalls:
-    """The host calls of the ELF, and the places to count, read or write in it."""
+    """Return the host calls of the ELF, and the places to count, read or write in it."""
     calls = read_host_calls(job.elf)
     if job.tensors is not None:
         calls = replace(calls, method=method_calls(job.elf))

@@ -57,6 +57,6 @@ def _machine(settings: Qemu) -> tuple[str, ...]:
 
 
 def semihosting(arguments: Sequence[str]) -> str:
-    """The value of ``-semihosting-config``; in it a comma of an argument is written twice."""
+    """Return the value of ``-semihosting-config``, where an argument's comma is doubled."""
     words = (f"arg={argument.replace(',', ',,')}" for argument in arguments)
     return ",".join(("enable=on", "target=native", *words))

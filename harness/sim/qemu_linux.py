@@ -94,7 +94,7 @@ class LinuxConsole(Companion):
 
 
 def launch(target: Target, settings: Qemu, tool: Tool, job: GuestJob) -> Launch:
-    """Raises what ``image`` does."""
+    """Return how QEMU starts with a Linux guest. Raises what ``image`` does."""
     linux, guest = target.linux, settings.guest
     assert linux is not None, "asked only of a target with Linux"
     assert guest is not None, "such a target has one"

@@ -1,5 +1,7 @@
-"""QEMU in user mode: runs the runner of a Linux target as a process of this machine, with the
-instructions of a named CPU. There is no guest: this machine's kernel handles the system calls."""
+"""QEMU in user mode: a Linux target's runner as a process of this machine.
+
+It has the instructions of a named CPU. There is no guest: this machine's kernel handles the system
+calls."""
 
 from __future__ import annotations
 

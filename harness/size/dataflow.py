@@ -44,9 +44,10 @@ class BufferRange(NamedTuple):
 
 @dataclass
 class DataflowStep:
-    """An instruction; also what comes before the first, number -1, and after the last. Values are
-    by number: ``overwrites``, whose bytes it changes; ``binds``, those that have other contents
-    after it. ``following``: indices in the list of steps."""
+    """An instruction; also what comes before the first, number -1, and after the last.
+
+    Values are by number: ``overwrites``, whose bytes it changes; ``binds``, those that have other
+    contents after it. ``following``: indices in the list of steps."""
 
     number: int
     operator: str
@@ -66,10 +67,11 @@ class DataflowStep:
 
 
 class Dataflow:
-    """The steps of an execution plan, views replaced by what they are views of. ``places``: of the
-    planned tensors that have bytes. ``inputs``, and ``states``, the mutable buffers, are written
-    before the first instruction. Raises MalformedFile, and LookupError for a plan that contradicts
-    itself."""
+    """The steps of an execution plan, views replaced by what they are views of.
+
+    ``places``: of the planned tensors that have bytes. ``inputs``, and ``states``, the mutable
+    buffers, are written before the first instruction. Raises MalformedFile, and LookupError for a
+    plan that contradicts itself."""
 
     def __init__(self, plan: Table, layers: Sequence[str] = ()) -> None:
         self._plan, self._layers, self._operators = plan, layers, operator_names(plan)
@@ -88,7 +90,7 @@ class Dataflow:
         self.steps = self._read()
 
     def spots(self, value: int) -> dict[int, BufferRange]:
-        """The planned tensors that a value may stand for: itself, or those it is moved from."""
+        """Return the planned tensors that a value may stand for: itself, or its sources."""
         found, waiting = {value}, [value]
         while waiting:
             sources = {self._resolved(n) for n in self._moved.get(waiting.pop(), ())}
@@ -106,7 +108,7 @@ class Dataflow:
         return BufferRange(place[0], start, start + size)
 
     def _tensors(self, values: Iterable[int]) -> list[int]:
-        """The tensors among values, and in lists among them."""
+        """Return the tensors among values, and in lists among them."""
         found: list[int] = []
         for number in values:
             value = self.values[number] if number >= 0 else None
@@ -171,8 +173,10 @@ class Dataflow:
         step.overwrites, step.binds = {*results}, {*results}
 
     def _split(self, steps: Sequence[DataflowStep], index: int, args: Sequence[int]) -> None:
-        """The outputs of a delegate are what nothing else writes. One before the last is taken for
-        a view, though, where it has the place of a value that is still to be read by others."""
+        """Find the outputs of a delegate: what nothing else writes.
+
+        One before the last is taken for a view, though, where it has the place of a value that is
+        still to be read by others."""
         written, outputs = {value for step in steps for value in step.binds}, {*args[-1:]}
         needed = {value for step in steps[index + 1 :] for value in step.reads}.difference(args)
         outputs |= {value for value in args if needed.isdisjoint(self._before(value))}
@@ -181,14 +185,14 @@ class Dataflow:
         steps[index].overwrites, steps[index].binds = outputs, {*outputs}
 
     def _before(self, value: int) -> list[int]:
-        """The earlier values of its type that have its place."""
+        """Return the earlier values of its type that have its place."""
         if value not in self.places:
             return []
         alike = self._alike[self.places[value], self.values[value].get("scalar_type")]
         return [n for n in alike if n < value]
 
     def _resolve(self, steps: Sequence[DataflowStep]) -> None:
-        """Replaces views, and finds what is only worked in."""
+        """Replace views, and finds what is only worked in."""
         written = {value for step in steps for value in step.binds}
         for step in steps:
             for value in (step.reads - written - self._viewed.keys()) & self.places.keys():

@@ -33,8 +33,10 @@ _CONVERSIONS = ("quantize_per_", "dequantize_per_")
 
 @dataclass(frozen=True)
 class _Node:
-    """``source``: its name in the quantised model; ``operator``: as ``schema_name`` has it;
-    ``why``: the reason, "" for one of the NPU."""
+    """A node of the graph that was partitioned.
+
+    ``source``: its name in the quantised model; ``operator``: as ``schema_name`` has it; ``why``:
+    the reason, "" for one of the NPU."""
 
     source: str
     operator: str
@@ -53,8 +55,10 @@ class _Reasons(WhyNoPartitionReporter):  # type: ignore[misc]
 
 
 class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
-    """Remembers what it left to the CPU. ``quantised``: the model that is partitioned; ``lines``:
-    those of the model that ``lines_of`` found before it was quantised."""
+    """Remembers what it left to the CPU.
+
+    ``quantised``: the model that is partitioned; ``lines``: those of the model that ``lines_of``
+    found before it was quantised."""
 
     def __init__(
         self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: CallSites
@@ -66,7 +70,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         self._nodes: tuple[_Node, ...] = ()
 
     def _tag_module(self, module: Any, program: Any, reporter: Any, *rest: Any) -> set[str]:
-        """Called again for the body of each loop or branch, with the same reporter."""
+        """Tag a graph; torch calls it for the body of each loop or branch, too."""
         reasons = reporter if isinstance(reporter, _Reasons) else _Reasons()
         tags: set[str] = super()._tag_module(module, program, reasons, *rest)
         sources = sources_of(module.graph, self._quantised)
@@ -97,7 +101,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         )
 
     def delegation(self, program: ExecutorchProgramManager) -> Delegation:
-        """Reads the finished program: an operator that a later pass removed is on neither side."""
+        """Read the finished program: an operator that a later pass removed is on neither side."""
         graph = program.exported_program().graph
         sources = sources_of(graph, self._quantised)
         reasons = {each.source: each.why for each in self._nodes if not each.on_npu}
@@ -114,7 +118,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         return Delegation(sum(each.on_npu for each in self._nodes), tuple(on_cpu))
 
     def _described(self, node: torch.fx.Node, why: str) -> CpuOperator:
-        """A node that a pass has replaced has only the lines of the pass."""
+        """Describe a node; one that a pass has replaced has only the lines of the pass."""
         name, layer = operator_name(node), layer_of(node)
         file, line = place(node, self._lines.home)
         if file is None:
@@ -139,8 +143,9 @@ class CallSites:
 
 
 def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
-    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
-    none. torch keeps them in ``from_node``."""
+    """Return the node of ``origin`` that each node was made from, by name; "" for none.
+
+    It is the last of several. torch keeps them in ``from_node``."""
     places = {node.name: number for number, node in enumerate(origin.nodes)}
 
     def names(sources: Iterable[Any]) -> Iterator[str]:
@@ -156,20 +161,22 @@ def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
 
 
 def schema_name(node: torch.fx.Node) -> str:
-    """The operator's name without overload; "" for what is not an operator."""
+    """Return the operator's name without overload; "" for what is not an operator."""
     schema = getattr(node.target, "_schema", None)
     return "" if node.op != "call_function" or schema is None else str(schema.name)
 
 
 def layer_of(node: torch.fx.Node) -> str:
-    """The path of its module, "" for the model's own forward."""
+    """Return the path of its module, "" for the model's own forward."""
     stack = [*node.meta.get("nn_module_stack", {}).values()]
     return str(stack[-1][0]) if stack else ""
 
 
 def place(node: torch.fx.Node, home: Path | None) -> Place:
-    """File and line that call it: the innermost line of the user's folder ``home``, else of any
-    file that is not installed, else of an installed one that is not a compiler's."""
+    """Return file and line that call it.
+
+    They are the innermost line of the user's folder ``home``, else of any file that is not
+    installed, else of an installed one that is not a compiler's."""
     trace = node.meta.get("stack_trace") or ""
     frames = [(Path(file), int(line)) for file, line in _FRAME.findall(trace)]
     own = [f for f in frames if home is not None and f[0].is_relative_to(home)]
@@ -180,8 +187,9 @@ def place(node: torch.fx.Node, home: Path | None) -> Place:
 
 
 def _number(node: torch.fx.Node) -> int | None:
-    """The number of its instruction; an emitted node has it as its debug handle
-    (``_Emitter._add_debug_handle``)."""
+    """Return the number of its instruction.
+
+    An emitted node has it as its debug handle (``_Emitter._add_debug_handle``)."""
     number = node.meta.get("debug_handle")
     return number if hasattr(node.target, "_schema") and isinstance(number, int) else None
 
@@ -200,8 +208,9 @@ def origins_of(
     request: ExportRequest,
     rules: dict[str, str],
 ) -> dict[str, OperatorOrigin]:
-    """Where the first call of each operator comes from that is not one of Cortex-M's own, by the
-    operator's name without overload."""
+    """Return where the first call of each operator comes from, by name without overload.
+
+    Cortex-M's own operators are left out."""
     graph = edge.exported_program().graph
     sources = sources_of(graph, quantised.graph)
     made_from = {node.name: node for node in quantised.graph.nodes}
@@ -244,13 +253,15 @@ def _origin(
 
 
 def _plain(name: str) -> str:
-    """A copy, a functional or an inner form of an operator is the same operator."""
+    """Name the operator without its form: a copy, a functional or an inner form is the same."""
     return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
 
 
 def culprit_of(request: ExportRequest, error: BaseException) -> FailedOperator | None:
-    """The operator that the innermost interpreter or pass was working on when it raised, or one of
-    the exceptions that led to ``error``: they hold it as a variable of their functions."""
+    """Return the operator that was being worked on when ExecuTorch raised.
+
+    The innermost interpreter or pass, or one of the exceptions that led to ``error``, holds it as a
+    variable of its functions."""
     chain: list[BaseException] = [error]
     while (before := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(before)

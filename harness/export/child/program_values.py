@@ -17,9 +17,11 @@ _MOST_CLAIMS = 8  # for a value whose operators have no names in the program
 
 @dataclass(frozen=True)
 class ProgramValue:
-    """A value that the program computes. ``source``: the last node of the quantised model that its
-    operator was made from, by name; "" for values of a TOSA graph, whose ``name`` is that of the
-    delegate and the tensor (``tensor_name``)."""
+    """A value that the program computes.
+
+    ``source``: the last node of the quantised model that its operator was made from, by name; ""
+    for values of a TOSA graph, whose ``name`` is that of the delegate and the tensor
+    (``tensor_name``)."""
 
     value: Array
     source: str = ""
@@ -60,8 +62,9 @@ class Candidates:
     def partner(
         self, region: QuantizedRegion, value: torch.Tensor, within: torch.Tensor | int
     ) -> Claim | None:
-        """The most similar value within the bound, laid out like ``value``; one that was made from
-        the region's own operators before any other."""
+        """Return the most similar value within the bound, laid out like ``value``.
+
+        One that was made from the region's own operators comes before any other."""
         wanted = value.contiguous().numpy()
         limit = np.asarray(within)
         for group in self._groups(region, wanted):
@@ -107,7 +110,7 @@ class Candidates:
         return own[::-1], [n for n in of_kind if n not in own]
 
     def _arranged(self, number: int, wanted: Array, limit: int) -> Iterator[Array]:
-        """A value in each order of its dimensions; in those that have fitted before first."""
+        """Yield a value in each order of its dimensions; in those that have fitted before first."""
         yield from self._known_orders(number, wanted)
         ordered = np.sort(wanted, axis=None).astype(np.int64)
         if np.abs(self._sorted(number) - ordered).max(initial=0) > limit:

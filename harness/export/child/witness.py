@@ -46,8 +46,10 @@ _PAIRED = (torch.int8, torch.int16)
 
 @dataclass(frozen=True)
 class _Open:
-    """A value without a partner, or with another operator's as one (``borrowed``): noisy copies,
-    and claims. ``named``: these are values that the program makes with the same operators."""
+    """A value without a partner, or with another operator's as one (``borrowed``).
+
+    It has noisy copies, and claims. ``named``: these are values that the program makes with the
+    same operators."""
 
     noisy: list[torch.Tensor]
     claims: list[Claim]
@@ -56,8 +58,10 @@ class _Open:
 
 
 class Differs(Exception):
-    """The program does not compute what the quantised model does. ``regions``: the one that
-    differs, or those of which one does, first to last; ``lsb``: the worst difference."""
+    """The program does not compute what the quantised model does.
+
+    ``regions``: the one that differs, or those of which one does, first to last; ``lsb``: the worst
+    difference."""
 
     def __init__(
         self, regions: Sequence[QuantizedRegion], steps: Array, within: float, input_set: int
@@ -204,9 +208,10 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         )
 
     def _differs(self, suspects: Sequence[Node], otherwise: Differs | None = None) -> Differs:
-        """The first of the suspects, in order, whose own result does not follow from what the
-        program may have given it. If the program's result is not known by name, one that comes
-        later may as well be the cause. ``otherwise``: if all follow, or there are none."""
+        """Return the first of the suspects whose own result does not follow from its inputs.
+
+        If the program's result is not known by name, one that comes later may as well be the cause.
+        ``otherwise``: if all follow, or there are none."""
         for number, node in enumerate(suspects):
             region, claims = self._regions[node], self._open[node].claims
             results = [*self._results(region)]
@@ -226,7 +231,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return [self._regions[node] for node in nodes]
 
     def _results(self, region: QuantizedRegion) -> Iterator[torch.Tensor]:
-        """Computes the region from combinations of values that the program may have used."""
+        """Compute the region from combinations of values that the program may have used."""
         inputs = [node for node in region.sources if node in self._open]
         choices = [
             [claim.value for claim in self._open[node].claims] or [self.env[node]]
@@ -236,7 +241,9 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
             yield self._again(region, dict(zip(inputs, chosen, strict=True)))
 
     def _open_before(self, region: QuantizedRegion) -> list[Node]:
-        """The values without a partner that lead to a region with no partner between, in order."""
+        """Return the values without a partner that lead to a region, in order.
+
+        No partner is between."""
         found: set[Node] = set()
         pending = [region]
         while pending:
@@ -247,7 +254,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return [node for node in self._regions if node in found]
 
     def _noisy(self, region: QuantizedRegion) -> Iterator[Mapping[Node, torch.Tensor]]:
-        """The noisy copies of the region's inputs without a partner; nothing if all have one."""
+        """Yield the noisy copies of the region's inputs that have no partner."""
         inputs = [node for node in region.sources if node in self._open]
         for number in range(_NOISY if inputs else 0):
             yield {node: self._open[node].noisy[number] for node in inputs}
@@ -258,7 +265,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
                 yield node, claim
 
     def _again(self, region: QuantizedRegion, instead: Mapping[Node, torch.Tensor]) -> torch.Tensor:
-        """The region's output with other values of some of its inputs."""
+        """Return the region's output with other values of some of its inputs."""
         before = self.env
         self.env = {**before, **instead}
         for node in (*region.inputs, *region.operators, region.output):
@@ -268,14 +275,14 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return result
 
     def _shaken(self, node: Node, value: torch.Tensor) -> torch.Tensor:
-        """Changes each element by one step up or down, or not at all."""
+        """Change each element by one step up or down, or not at all."""
         noise = torch.randint(-1, 2, value.shape, generator=self._generator)
         limits = Quantiser.of(node)
         return (value + noise).clamp(limits.low, limits.high).to(value.dtype)
 
 
 def _region(output: Node) -> QuantizedRegion:
-    """Walks back from a node to dequantised values. Weights and other constants are not inputs."""
+    """Walk back from a node to dequantised values. Weights and other constants are not inputs."""
     found: set[Node] = set()
     inputs: dict[Node, None] = {}
     pending = [output] if output.target is not _DEQUANTISE else []
@@ -295,7 +302,7 @@ def _region(output: Node) -> QuantizedRegion:
 
 
 def _is_constant(node: Node) -> bool:
-    """A weight that is dequantised for each channel."""
+    """Return whether it is a weight that is dequantised for each channel."""
     return getattr(node.target, "namespace", "") == "quantized_decomposed"
 
 
@@ -305,7 +312,7 @@ def _of_activation(dequantise: Node) -> bool:
 
 
 def _tolerance(region: QuantizedRegion, value: torch.Tensor) -> tuple[float, float]:
-    """The unit in which an output's difference is shown, and what rounding of floats explains."""
+    """Return the unit of an output's difference, and what rounding of floats explains."""
     if region.output.target is _DEQUANTISE:
         scale = Quantiser.of(region.output).scale
         return scale, _WHOLE * scale

@@ -70,10 +70,9 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export(
     on_stage: OnStage, request: ExportRequest, versions: dict[str, str], directory: str
 ) -> dict[str, str]:
-    """Writes the program into ``directory``. Returns what ``input_files`` does.
+    """Write the program into ``directory``. Returns what ``input_files`` does.
 
-    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError.
-    """
+    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError."""
     started = time.time_ns()
     stage = _Stages(request, on_stage)
     lower_model = _route(request)
@@ -111,8 +110,9 @@ def export(
 
 
 class _Stages:
-    """Announces each stage, and adds its name and place to the exceptions of torch, ExecuTorch and
-    the user's file."""
+    """Announces each stage, and adds its name and place to exceptions.
+
+    They are those of torch, ExecuTorch and the user's file."""
 
     def __init__(self, request: ExportRequest, on_stage: OnStage) -> None:
         self._request = request
@@ -156,7 +156,7 @@ class _Work:
     stage: _Stages
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
-        """A copy with its samples and input sets in another memory format."""
+        """Return a copy with its samples and input sets in another memory format."""
         return replace(
             self,
             calibration=[*map(change, self.calibration)],
@@ -173,8 +173,9 @@ class _Work:
 def _prepare(
     request: ExportRequest, model: LoadedModel
 ) -> tuple[tuple[Sample, ...], list[Sample], tuple[Sample, ...]]:
-    """Calibration samples, input sets, and the user's other samples, for the accuracy. A shipped
-    model gets its live weights here."""
+    """Calibration samples, input sets, and the user's other samples, for the accuracy.
+
+    A shipped model gets its live weights here."""
     generator = np.random.default_rng(_SEED)
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
@@ -203,7 +204,7 @@ _Route = Callable[[_Work], LoweredModel]
 
 
 def _route(request: ExportRequest) -> _Route:
-    """Raises UsageError for a target without a compiler, before any work."""
+    """Raise UsageError for a target without a compiler, before any work."""
     if is_ethos_u(request.compile_target):
         _ = request.npu
         return _ethos_u
@@ -247,8 +248,10 @@ def _cortex_m(work: _Work) -> LoweredModel:
 
 @dataclass(frozen=True)
 class _Quantised:
-    """A model on its way: quantised, and lowered. ``real``: the float model's outputs for all
-    samples of ``work``; ``why``: the program is not reproducible."""
+    """A model on its way: quantised, and lowered.
+
+    ``real``: the float model's outputs for all samples of ``work``; ``why``: the program is not
+    reproducible."""
 
     work: _Work
     quantised: torch.fx.GraphModule
@@ -295,7 +298,7 @@ def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramMana
 def _evaluated(
     lowered: _Quantised, runs: Sequence[ProgramRun], graphs: Mapping[bytes, bytes]
 ) -> tuple[Sequence[Sample], Sequence[Sample]]:
-    """The outputs of the float model and of the program, for all samples."""
+    """Return the outputs of the float model and of the program, for all samples."""
     work = lowered.work
     kernels = Kernels(work.request.compile_target, Arithmetic.CMSIS_NN)
     more = run_program(lowered.edge, work.evaluation, kernels, graphs) if work.evaluation else []
@@ -309,8 +312,9 @@ def _values(runs: Sequence[ProgramRun]) -> frozenset[Row]:
 def _both_ways(
     request: ExportRequest, lowered: _Quantised, graphs: Mapping[bytes, bytes]
 ) -> tuple[list[ProgramRun], list[Sample], tuple[str, ...]]:
-    """Runs the program with ExecuTorch's C++ kernels on the CPU. If its Python definitions differ,
-    also returns the outputs by these, and the differences."""
+    """Run the program with ExecuTorch's C++ kernels on the CPU.
+
+    If its Python definitions differ, also return the outputs by these, and the differences."""
     edge, sets = lowered.edge, lowered.work.sets
     kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
     runs = run_program(edge, sets, kernels, graphs, lowered.quantised)
@@ -445,8 +449,10 @@ def _raw_delegates(
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Seeds, one thread and torch's own kernels. The garbage collector is paused: tracing makes
-    millions of objects that live to the end, and collecting takes a tenth of the time."""
+    """Seeds, one thread and torch's own kernels.
+
+    The garbage collector is paused: tracing makes millions of objects that live to the end, and
+    collecting takes a tenth of the time."""
     gc.disable()
     torch.set_num_threads(1)
     random.seed(_SEED)

@@ -49,8 +49,10 @@ def write_page(file: Path, comparison: Comparison, template: str = "night.html")
 
 
 def render(comparison: Comparison, template: str = "night.html") -> str:
-    """The page is one file: nothing is fetched, and no script runs but its own, which the policy
-    names by its digest (Content Security Policy Level 3, section 2.3.1)."""
+    """Return the page of a night, one file.
+
+    Nothing is fetched, and no script runs but its own, which the policy names by its digest
+    (Content Security Policy Level 3, section 2.3.1)."""
     script = (HERE / "night.js").read_text("utf-8")
     values = {
         "comparison": comparison,
@@ -109,7 +111,7 @@ def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]
 
 
 def _target_and_model(case: Standing) -> tuple[str, str]:
-    """A case without a row has only its name."""
+    """Return target and model of a case; one without a row has only its name."""
     if case.row is not None:
         return case.row.target, case.row.model
     target, _, model = case.case.partition("/")
@@ -118,8 +120,10 @@ def _target_and_model(case: Standing) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Trend:
-    """``points``: the number of the night, the value, and whether the case failed then;
-    ``steps``: the nights that begin another level."""
+    """A figure over several nights.
+
+    ``points``: the number of the night, the value, and whether the case failed then; ``steps``: the
+    nights that begin another level."""
 
     name: str
     unit: str
@@ -145,7 +149,7 @@ _TIME = Watched("time", "time", "s", "total")
 
 
 def trends_of(case: Standing) -> list[Trend]:
-    """The figures that two nights of the case have."""
+    """Return the figures that two nights of the case have."""
     rows = [*case.earlier, *([] if case.row is None else [case.row])]
     found = []
     for figure in (*WATCHED, _TIME):
@@ -195,13 +199,13 @@ def _names(cases: Sequence[Standing]) -> str:
 
 
 def _named_file(row: Row) -> tuple[str, object] | None:
-    """The file that a cause names, and its line if it says one."""
+    """Return the file that a cause names, and its line if it says one."""
     facts = (row.cause.facts if row.cause else None) or {}
     return (facts["file"], facts.get("line")) if isinstance(facts.get("file"), str) else None
 
 
 def _place_in_repository(name: str, line: object, root: str) -> dict[str, object]:
-    """The place of a file in the repository, which is at ``root``; {} for a file elsewhere."""
+    """Return the place of a file below ``root``, the repository; {} for a file elsewhere."""
     path = Path(name)
     if path.is_absolute():
         if not root or not path.is_relative_to(root):
@@ -248,7 +252,7 @@ def courses(nights: Sequence[Night], rows: Sequence[Row]) -> list[Course]:
 
 
 def write_index(history: History, night: Night, folder: Path) -> Path:
-    """Raises DiskError, and what the history does."""
+    """Write the page of all nights. Raises DiskError, and what the history does."""
     nights = [*reversed(nights_before(history, night)), night]
     with disk_errors("writing the index"):
         folder.mkdir(parents=True, exist_ok=True)

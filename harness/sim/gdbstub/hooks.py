@@ -39,16 +39,15 @@ class HookLoop:
         self._open = False
 
     def add(self, address: int, hook: Callable[[], None]) -> None:
-        """Calls ``hook`` whenever the core comes to ``address``."""
+        """Call ``hook`` whenever the core comes to ``address``."""
         if self._open and address not in self._hooks:
             self._stub.breakpoint(address)
         self._hooks[address] = hook
 
     def run(self, driver: Driver | None) -> None:
-        """Runs until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
+        """Run until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
 
-        Raises StubError, and GuestStuck when the program waits for ever.
-        """
+        Raises StubError, and GuestStuck when the program waits for ever."""
         for call in self._calls.heap_calls:
             self._hooks[call] = partial(self._semihosting_call, call)
         if driver is not None:
@@ -63,7 +62,7 @@ class HookLoop:
         self._resume(None)
 
     def call_back(self, name: str, *arguments: int) -> None:
-        """Calls a function of the program while it waits in another one."""
+        """Call a function of the program while it waits in another one."""
         if name not in self._calls.callbacks:
             return
         stub = self._stub
@@ -76,7 +75,7 @@ class HookLoop:
         stub.set_register(LR, return_address)
 
     def _resume(self, until: tuple[int, int] | None) -> None:
-        """Runs the hooks until the core is at this address with this stack pointer."""
+        """Run the hooks until the core is at this address with this stack pointer."""
         stub = self._stub
         while True:
             stub.resume()
@@ -91,7 +90,7 @@ class HookLoop:
         give_back(self._stub, driver.call(name, partial(argument, self._stub)))
 
     def _begins(self, counter: InstructionCounter) -> None:
-        """An instruction begins. The first time, sets a breakpoint at the return address too."""
+        """Enter an instruction. The first time, set a breakpoint at the return address too."""
         stub = self._stub
         return_address = stub.register(LR) & ~1
         if return_address not in self._hooks:
@@ -104,8 +103,10 @@ class HookLoop:
         self._stub.step_over(self._stub.register(PC) & ~1)
 
     def _semihosting_call(self, address: int) -> None:
-        """Answers SYS_HEAPINFO and leaves other calls to QEMU. Only start-up code asks for the
-        heap, so the breakpoints go after some calls: each stop takes about a millisecond."""
+        """Answer SYS_HEAPINFO and leave other calls to QEMU.
+
+        Only start-up code asks for the heap, so the breakpoints go after some calls: each stop
+        takes about a millisecond."""
         stub = self._stub
         if stub.register(0) == SYS_HEAPINFO:
             stub.write(stub.word(stub.register(1)), self._heap.block())
@@ -122,16 +123,18 @@ class HookLoop:
 
 
 def argument(stub: Stub, number: int) -> int:
-    """An argument of the called function. Arm AAPCS32: four words in registers, the rest on the
-    stack."""
+    """Return an argument of the called function.
+
+    Arm AAPCS32: four words in registers, the rest on the stack."""
     if number < 4:
         return stub.register(number)
     return stub.word(stub.register(SP) + 4 * (number - 4))
 
 
 def give_back(stub: Stub, result: int) -> None:
-    """Returns from the function at whose first instruction the core is. r1 is half of a 64-bit
-    result, and the callee may always change it."""
+    """Return from the function at whose first instruction the core is.
+
+    r1 is half of a 64-bit result, and the callee may always change it."""
     stub.set_register(0, result)
     stub.set_register(1, result >> 32)
     stub.set_register(PC, stub.register(LR) & ~1)

@@ -25,8 +25,10 @@ _FILE = "initramfs.cpio"
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """The settings of a target that decide the content of its image. ``modules``: kernel modules
-    for the machine's devices; their dependencies are found. ``npu``: also our Ethos-U driver."""
+    """The settings of a target that decide the content of its image.
+
+    ``modules``: kernel modules for the machine's devices; their dependencies are found. ``npu``:
+    also our Ethos-U driver."""
 
     hostname: str
     console: str
@@ -41,10 +43,9 @@ class Image:
 
 
 def image(settings: ImageSettings, runner: Path, root: Path | None = None) -> Image:
-    """The image with ``runner`` in it, and the files below ``root``, which it needs there.
+    """Return the image with ``runner`` in it, and the files below ``root``, which it needs there.
 
-    Raises NoGuestPackages, DriverNotBuilt, InfraError.
-    """
+    Raises NoGuestPackages, DriverNotBuilt, InfraError."""
     kernel = guest_kernel(settings.modules, npu=settings.npu)
     with disk_errors("making the guest's image"):
         content = initramfs(settings, kernel, runner.read_bytes(), _below(root))
@@ -89,7 +90,7 @@ def initramfs(
 
 
 def _below(root: Path | None) -> dict[str, CpioEntry]:
-    """The files of a folder, by name; executable ones, as the dynamic linker is."""
+    """Return the files of a folder, by name; executable ones, as the dynamic linker is."""
     if root is None:
         return {}
     return {
