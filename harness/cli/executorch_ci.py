@@ -11,7 +11,7 @@ from harness.cli.verb import Answer, echo, terminal
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.export.checkout import find_exporter
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
 from harness.nightly.suite import parse_shard
 from harness.report.executorch_ci import print_jobs, write_page
 from harness.suites.ci.jobs import read_jobs

@@ -38,14 +38,15 @@ _PASSES = re.compile(r"(?<=the following passes: \[)[^\]]*")
 
 
 def _once(passes: re.Match[str]) -> str:
-    """A list of passes, each of them once."""
+    """Return a list of passes, each of them once."""
     return ", ".join(dict.fromkeys(passes[0].split(", ")))
 
 
 class ImportFailed(InfraError):
-    """torch or ExecuTorch cannot be imported. ``cause``: the exception's name, ``detail`` its
-    text, ``place``: the innermost file and line. ``missing``: the name that the harness wanted of
-    ExecuTorch and that is not there, else ""."""
+    """torch or ExecuTorch cannot be imported.
+
+    ``cause``: the exception's name, ``detail`` its text, ``place``: the innermost file and line.
+    ``missing``: the name that the harness wanted of ExecuTorch and that is not there, else ""."""
 
     def __init__(self, error: BaseException) -> None:
         self.cause = type(error).__name__
@@ -65,8 +66,10 @@ class ImportFailed(InfraError):
 
 
 class ExporterUnusable(InfraError):
-    """The checkout's ``executorch`` cannot be imported with what is installed here. ``cause``,
-    ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed."""
+    """The checkout's ``executorch`` cannot be imported with what is installed here.
+
+    ``cause``, ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed.
+    """
 
     kind = "exporter_unusable"
 
@@ -99,8 +102,10 @@ class InputChanged(InfraError):
 
 
 class VelaFailed(Exception):
-    """Raised from an exception of Vela's. ``newest``: the version of a newer Vela that compiles the
-    same graph, "" for none; ``tried``: what came of that, for a report."""
+    """Raised from an exception of Vela's.
+
+    ``newest``: the version of a newer Vela that compiles the same graph, "" for none; ``tried``:
+    what came of that, for a report."""
 
     def __init__(self, tried: str, newest: str = "") -> None:
         super().__init__()
@@ -108,9 +113,10 @@ class VelaFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Culprit:
-    """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
-    and where the model calls it."""
+class FailedOperator:
+    """The operator that ExecuTorch worked on when it raised an exception.
+
+    With the path of its layer, and where the model calls it."""
 
     operator: str
     layer: str
@@ -119,12 +125,14 @@ class Culprit:
 
 
 class StageFailed(ExportError):
-    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
-    first of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that
-    were running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``:
-    see Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
-    name of ``known_lowerings``. ``constant``: outputs, by number, that are the same for every
-    input."""
+    """A stage of an export failed.
+
+    ``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the first
+    of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that were
+    running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``: see
+    FailedOperator. ``newer_vela``: one that compiles the graph, where this Vela does not.
+    ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are the same
+    for every input."""
 
     constant: tuple[int, ...] | None = None
 
@@ -133,7 +141,7 @@ class StageFailed(ExportError):
         request: ExportRequest,
         stage: str,
         error: BaseException,
-        culprit: Culprit | None = None,
+        culprit: FailedOperator | None = None,
     ) -> None:
         self.model = request.model.name
         self.compile_target = request.compile_target
@@ -167,7 +175,7 @@ class StageFailed(ExportError):
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
             f"{self._place()}{f'; {known.sentence}' if known else ''}"
             f"{f'; {vela.tried}' if vela.tried else ''}",
-            hint=helps or (known.advice(request.layout) if known else None),
+            hint=helps or (known.hint(request.layout) if known else None),
         )
 
     def _place(self) -> str:
@@ -276,8 +284,8 @@ class LoweringDiffers(ExportError):
     def _hint(self, layout: Layout) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known and (advice := known_lowerings()[self.known].advice(layout)):
-            return advice
+        if self.known and (hint := known_lowerings()[self.known].hint(layout)):
+            return hint
         return _OTHER_WAY
 
 
@@ -308,7 +316,7 @@ class PreparationDiffers(ExportError):
             f"before anything is quantised, {made_by} changes what "
             f"{_placed(operator, layer, place)} computes: an output is off by {share:.2%} of its "
             f"largest element for input set {input_set}" + (f"; {known.sentence}" if known else ""),
-            hint=(known and known.advice(request.layout)) or _OTHER_WAY,
+            hint=(known and known.hint(request.layout)) or _OTHER_WAY,
         )
 
 
@@ -401,7 +409,7 @@ class DeadOutputError(DeadModelError):
 
 
 def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost line of the user's own file in the traceback of an error or its causes."""
+    """Return the innermost line of the user's own file in an error's traceback."""
     source = request.model.file
     cause: BaseException | None = error
     while source is not None and cause is not None:

@@ -60,11 +60,10 @@ def randomise_weights(
 def _set_norm_statistics(
     module: nn.Module, norms: Sequence[nn.BatchNorm1d | nn.BatchNorm2d], batch: list[torch.Tensor]
 ) -> None:
-    """Gives each batch-norm layer the statistics of its actual inputs.
+    """Give each batch-norm layer the statistics of its actual inputs.
 
     Computes in double precision and rounds: the last bit of a CPU's vector unit would otherwise
-    change the bytes of the program.
-    """
+    change the bytes of the program."""
     module.double()
     for norm in norms:
         norm.reset_running_stats()
@@ -103,10 +102,9 @@ def _fill(parameter: torch.Tensor, values: object) -> None:
 def require_sensitivity(
     model: str, sets: Sequence[RawSet], declared: Collection[int] = ()
 ) -> tuple[int, ...]:
-    """Returns the indices of the outputs that are equal for every input set.
+    """Return the indices of the outputs that are equal for every input set.
 
-    Raises DeadModelError when these are all, and when one is not ``declared`` to be constant.
-    """
+    Raises DeadModelError when these are all, and when one is not ``declared`` to be constant."""
     if len({s.expected for s in sets}) < 2:
         raise DeadModelError(model, sets)
     by_output = zip(*(s.expected for s in sets), strict=True)
@@ -119,11 +117,10 @@ def require_sensitivity(
 def try_out(
     name: str, module: torch.nn.Module, sets: Sequence[Sample], declared: Collection[int] = ()
 ) -> tuple[int, ...]:
-    """Runs the model once. Returns what ``require_sensitivity`` does.
+    """Run the model once. Returns what ``require_sensitivity`` does.
 
-    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's
-    own exceptions.
-    """
+    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's own
+    exceptions."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]), _buffers_restored(module):
         outputs = [_tensors(module(*(value.clone() for value in inputs))) for inputs in sets]
     for number, values in enumerate(outputs):

@@ -29,13 +29,13 @@ from harness.export.child.expected_outputs import (
     run_with_runtime,
 )
 from harness.export.child.exported import (
-    Compared,
     LoweredModel,
+    OracleResults,
     RawDelegate,
     serialise,
     write_program,
 )
-from harness.export.child.partition import Lines, ReportingPartitioner, culprit_of, origins_of
+from harness.export.child.partition import CallSites, ReportingPartitioner, culprit_of, origins_of
 from harness.export.child.prepared import require_preparation
 from harness.export.child.samples import (
     Sample,
@@ -72,10 +72,9 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export(
     on_stage: OnStage, request: ExportRequest, versions: dict[str, str], directory: str
 ) -> dict[str, str]:
-    """Writes the program into ``directory``. Returns what ``input_files`` does.
+    """Write the program into ``directory``. Returns what ``input_files`` does.
 
-    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError.
-    """
+    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError."""
     started = time.time_ns()
     stage = _Stages(request, on_stage)
     lower_model = _route(request)
@@ -104,7 +103,7 @@ def export(
         if request.model.is_user_file:  # it was alive when it was tried out
             error.blame_quantisation([each.sqnr_db for each in accuracy])
         raise
-    compared = Compared(oracles, accuracy, model.remarks(constant))
+    compared = OracleResults(oracles, accuracy, model.remarks(constant))
     with disk_errors("writing the program"):
         write_program(Path(directory), request, versions, lowered, serialised, sets, compared)
     if request.model.file is None:
@@ -113,8 +112,9 @@ def export(
 
 
 class _Stages:
-    """Announces each stage, and adds its name and place to the exceptions of torch, ExecuTorch and
-    the user's file."""
+    """Announces each stage, and adds its name and place to exceptions.
+
+    They are those of torch, ExecuTorch and the user's file."""
 
     def __init__(self, request: ExportRequest, on_stage: OnStage) -> None:
         self._request = request
@@ -158,7 +158,7 @@ class _Work:
     stage: _Stages
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
-        """A copy with its samples and input sets in another memory format."""
+        """Return a copy with its samples and input sets in another memory format."""
         return replace(
             self,
             calibration=[*map(change, self.calibration)],
@@ -175,8 +175,9 @@ class _Work:
 def _prepare(
     request: ExportRequest, model: LoadedModel
 ) -> tuple[tuple[Sample, ...], list[Sample], tuple[Sample, ...]]:
-    """Calibration samples, input sets, and the user's other samples, for the accuracy. A shipped
-    model gets its live weights here."""
+    """Calibration samples, input sets, and the user's other samples, for the accuracy.
+
+    A shipped model gets its live weights here."""
     generator = np.random.default_rng(_SEED)
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
@@ -205,7 +206,7 @@ _Route = Callable[[_Work], LoweredModel]
 
 
 def _route(request: ExportRequest) -> _Route:
-    """Raises UsageError for a target without a compiler, before any work."""
+    """Raise UsageError for a target without a compiler, before any work."""
     if is_ethos_u(request.compile_target):
         _ = request.npu
         return _ethos_u
@@ -249,8 +250,10 @@ def _cortex_m(work: _Work) -> LoweredModel:
 
 @dataclass(frozen=True)
 class _Quantised:
-    """A model on its way: quantised, and lowered. ``real``: the float model's outputs for all
-    samples of ``work``; ``why``: the program is not reproducible."""
+    """A model on its way: quantised, and lowered.
+
+    ``real``: the float model's outputs for all samples of ``work``; ``why``: the program is not
+    reproducible."""
 
     work: _Work
     quantised: torch.fx.GraphModule
@@ -310,7 +313,7 @@ def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramMana
 def _evaluated(
     lowered: _Quantised, runs: Sequence[ProgramRun], graphs: Mapping[bytes, bytes]
 ) -> tuple[Sequence[Sample], Sequence[Sample]]:
-    """The outputs of the float model and of the program, for all samples."""
+    """Return the outputs of the float model and of the program, for all samples."""
     work = lowered.work
     kernels = Kernels(work.request.compile_target, Arithmetic.CMSIS_NN)
     more = run_program(lowered.edge, work.evaluation, kernels, graphs) if work.evaluation else []
@@ -324,8 +327,9 @@ def _values(runs: Sequence[ProgramRun]) -> frozenset[Row]:
 def _both_ways(
     request: ExportRequest, lowered: _Quantised, graphs: Mapping[bytes, bytes]
 ) -> tuple[list[ProgramRun], list[Sample], tuple[str, ...]]:
-    """Runs the program with ExecuTorch's C++ kernels on the CPU. If its Python definitions differ,
-    also returns the outputs by these, and the differences."""
+    """Run the program with ExecuTorch's C++ kernels on the CPU.
+
+    If its Python definitions differ, also return the outputs by these, and the differences."""
     edge, sets = lowered.edge, lowered.work.sets
     kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
     runs = run_program(edge, sets, kernels, graphs, lowered.quantised)
@@ -393,7 +397,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
     sets = work.sets
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
-        lines = Lines.of(captured.graph, request.home)
+        lines = CallSites.of(captured.graph, request.home)
         real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
@@ -457,8 +461,10 @@ def _raw_delegates(
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Seeds, one thread and torch's own kernels. The garbage collector is paused: tracing makes
-    millions of objects that live to the end, and collecting takes a tenth of the time."""
+    """Seeds, one thread and torch's own kernels.
+
+    The garbage collector is paused: tracing makes millions of objects that live to the end, and
+    collecting takes a tenth of the time."""
     gc.disable()
     torch.set_num_threads(1)
     random.seed(_SEED)

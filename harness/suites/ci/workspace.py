@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.executorch.checkout import SDK, SPECS, Checkout
+from harness.firmware.checkout import SDK, SPECS, Checkout
 from harness.firmware.executorch.overlay import lay_parts
 from harness.firmware.executorch.plan import QEMU_REGIONS, WITHOUT_LIBRARIES, find_flatc
 from harness.firmware.step import ccache, launchers

@@ -59,7 +59,7 @@ def mark_refused() -> None:
             Path(directory, REFUSED).touch()
 
 
-class Recorder:
+class StandinRecorder:
     def __init__(self, directory: Path, cwd: Path) -> None:
         self._base = directory / f"{time.time_ns()}-{os.getpid()}"
         self._cwd = cwd
