@@ -290,9 +290,11 @@ class LoweringDiffers(ExportError):
 
 
 class PreparationDiffers(ExportError):
-    """The graph that is quantised computes something else than the captured model, from
-    ``operator`` on. ``share``: how far off an output is, of its largest element. ``made_by``: the
-    first stage whose graph differs. ``known``: a name of ``known_lowerings``."""
+    """The graph that is quantised computes something else than the captured model.
+
+    ``operator``: the first that differs. ``share``: how far off an output is, of its largest
+    element. ``made_by``: the first stage whose graph differs. ``known``: a name of
+    ``known_lowerings``."""
 
     kind = "preparation_differs"
 
@@ -321,15 +323,17 @@ class PreparationDiffers(ExportError):
 
 
 def _placed(name: str, layer: str, place: tuple[str | None, int | None]) -> str:
-    """An operator with its layer and the line that calls it, as far as they are known."""
+    """Name an operator with its layer and the line that calls it, as far as they are known."""
     places = [f"layer {layer}"] if layer else []
     places += [f"{place[0]}:{place[1]}"] if place[0] else []
     return f"{name} ({', '.join(places)})" if places else name
 
 
 class EmissionDiffers(ExportError):
-    """An instruction of the program is not what the exported graph has. ``part``: "operator", or
-    the argument's name; ``meant``: what the graph has; ``found``: what the program has."""
+    """An instruction of the program is not what the exported graph has.
+
+    ``part``: "operator", or the argument's name; ``meant``: what the graph has; ``found``: what the
+    program has."""
 
     kind = "emission_differs"
 

@@ -32,7 +32,7 @@ _PLAIN: dict[str, tuple[str, Callable[[Any], object]]] = {
 
 
 def require_emission(program: ExecutorchProgramManager) -> None:
-    """Raises EmissionDiffers for the first instruction that differs."""
+    """Raise EmissionDiffers for the first instruction that differs."""
     written, exported = program.executorch_program, program.exported_program()
     (plan,) = written.execution_plan
     calls = [each.instr_args for each in chain.from_iterable(c.instructions for c in plan.chains)]

@@ -36,8 +36,10 @@ def require_preparation(
     sets: Sequence[Sample],
     outputs: Sequence[Sample],
 ) -> None:
-    """``prepared``: with its observers, which see nothing. ``outputs``: the captured model's, for
-    each input set; ``capture`` makes that model again. Raises PreparationDiffers."""
+    """Compare ``prepared``, whose observers see nothing, with the captured model.
+
+    ``outputs``: the captured model's, for each input set; ``capture`` makes that model again.
+    Raises PreparationDiffers."""
     if any(node.target is torch.ops.aten.copy_.default for node in prepared.graph.nodes):
         return  # it changes a buffer, and each run starts from another one
     for number, (sample, meant) in enumerate(zip(sets, outputs, strict=False)):
@@ -89,9 +91,9 @@ class _Unobserved(Interpreter):  # type: ignore[misc]
 
 
 def _first(captured: GraphModule, sample: Sample, found: dict[Node, list[torch.Tensor]]) -> Node:
-    """The first operator whose results the other graph does not have although it has what the
-    operator reads; the output if there is none. One that is only fused away has users that it
-    has."""
+    """Find the first operator whose results the other graph lacks although it has what they read.
+
+    The output if there is none. One that is only fused away has users that the graph has."""
     run = _Unobserved(captured)
     run.values(sample)
     theirs = [value for values in found.values() for value in values]

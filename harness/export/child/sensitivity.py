@@ -81,8 +81,9 @@ def _set_norm_statistics(
 
 
 class _InParts(TorchFunctionMode):  # type: ignore[misc]
-    """Convolves a batch in parts: torch unfolds a whole batch of doubles (``slow_conv2d``), which
-    takes nine times the input's memory for 3x3."""
+    """Convolves a batch in parts.
+
+    Torch unfolds a whole batch of doubles (``slow_conv2d``), nine times its memory for 3x3."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
