@@ -289,6 +289,36 @@ class LoweringDiffers(ExportError):
         return _OTHER_WAY
 
 
+class CaptureDiffers(ExportError):
+    """The captured model gives other outputs than the model in its file.
+
+    ``share``: how far off an output is, of its largest element. ``repeats``: the model gave the
+    same outputs when it was called again, so that torch.export is at fault, or a branch for it."""
+
+    kind = "capture_differs"
+
+    def __init__(
+        self, request: ExportRequest, share: float, input_set: int, *, repeats: bool
+    ) -> None:
+        self.model, self.compile_target = request.model.name, request.compile_target
+        self.share, self.set, self.repeats = share, input_set, repeats
+        what, hint = (
+            "the graph that torch.export makes of it gives other outputs than the model",
+            "look for what `forward` does only while it is exported, such as a branch on "
+            "torch.compiler.is_exporting()",
+        )
+        if not repeats:
+            what, hint = (
+                "it gives other outputs when it is called again with the same inputs",
+                "take random numbers, and Python values that `forward` changes, out of `forward`",
+            )
+        super().__init__(
+            f"model '{request.model.name}': {what}: off by {share:.2%} of the largest element for "
+            f"input set {input_set}",
+            hint=hint,
+        )
+
+
 class PreparationDiffers(ExportError):
     """The graph that is quantised computes something else than the captured model.
 

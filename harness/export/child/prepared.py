@@ -1,8 +1,8 @@
-"""Requires that the graph which is quantised computes what the captured model does.
+"""Requires that what is quantised computes what the user's model does.
 
-A quantiser first replaces operators by others (``transform_for_annotation``), and torchao folds
-batch norms into convolutions. The witness of the lowering begins after that. Both graphs compute
-floats here, so only the last bits of a value may differ.
+The model is captured as a graph. A quantiser first replaces operators of the graph by others
+(``transform_for_annotation``), and torchao folds batch norms into convolutions. The witness of the
+lowering begins after that. All of them compute floats, so only the last bits of a value may differ.
 """
 
 from __future__ import annotations
@@ -21,11 +21,38 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from harness.export.child.bounds import operator_name
 from harness.export.child.partition import layer_of, place
 from harness.export.child.samples import Sample
-from harness.export.failures import PreparationDiffers
+from harness.export.failures import CaptureDiffers, PreparationDiffers
 from harness.export.request import ExportRequest
 
 # Of the largest element. Another order of sums gives about 1e-6; a mask's -inf becomes -255.
 _WITHIN = 1e-3
+
+
+def require_capture(
+    request: ExportRequest,
+    module: torch.nn.Module,
+    captured: GraphModule,
+    sets: Sequence[Sample],
+    tried: Sequence[Sample],
+    outputs: Sequence[Sample],
+) -> None:
+    """Compare the captured model's ``outputs`` with ``tried``, the user's before it was captured.
+
+    ``module`` is the user's, to be tried again. Raises CaptureDiffers."""
+    if _writes(captured):
+        return
+    for number, (sample, meant, found) in enumerate(zip(sets, tried, outputs, strict=False)):
+        worst = max(map(_distance, found, meant), default=0.0)
+        if worst > _WITHIN:
+            with torch.no_grad():
+                again = pytree.tree_leaves(module(*(value.clone() for value in sample)))
+            repeats = max(map(_distance, again, meant), default=0.0) <= _WITHIN
+            raise CaptureDiffers(request, worst, number, repeats=repeats)
+
+
+def _writes(graph: GraphModule) -> bool:
+    """Tell whether it changes a buffer, so that each run starts from another one."""
+    return any(node.target is torch.ops.aten.copy_.default for node in graph.graph.nodes)
 
 
 def require_preparation(
@@ -40,14 +67,17 @@ def require_preparation(
 
     ``outputs``: the captured model's, for each input set; ``capture`` makes that model again.
     Raises PreparationDiffers."""
-    if any(node.target is torch.ops.aten.copy_.default for node in prepared.graph.nodes):
-        return  # it changes a buffer, and each run starts from another one
+    if _writes(prepared):
+        return
     for number, (sample, meant) in enumerate(zip(sets, outputs, strict=False)):
         run = _Unobserved(prepared)
         found = pytree.tree_leaves(run.values(sample))
         worst = max(map(_distance, found, meant), default=0.0)
         if worst > _WITHIN:
-            node = _first(capture(), sample, run.computed)
+            again = _Unobserved(capture())
+            if max(map(_distance, pytree.tree_leaves(again.values(sample)), meant)) > _WITHIN:
+                raise CaptureDiffers(request, worst, number, repeats=False)
+            node = _first(again, run)
             raise PreparationDiffers(
                 request,
                 operator_name(node),
@@ -90,16 +120,14 @@ class _Unobserved(Interpreter):  # type: ignore[misc]
         return super().call_module(target, args, kwargs)
 
 
-def _first(captured: GraphModule, sample: Sample, found: dict[Node, list[torch.Tensor]]) -> Node:
-    """Find the first operator whose results the other graph lacks although it has what they read.
+def _first(captured: _Unobserved, prepared: _Unobserved) -> Node:
+    """Find the first operator whose results ``prepared`` lacks although it has what they read.
 
     The output if there is none. One that is only fused away has users that the graph has."""
-    run = _Unobserved(captured)
-    run.values(sample)
-    theirs = [value for values in found.values() for value in values]
+    theirs = [value for values in prepared.computed.values() for value in values]
     there = {
         node: all(any(_distance(v, t) <= _WITHIN for t in theirs) for v in values)
-        for node, values in run.computed.items()
+        for node, values in captured.computed.items()
     }
     for node, is_there in there.items():
         fused = bool(node.users) and all(there.get(user, False) for user in node.users)

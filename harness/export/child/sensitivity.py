@@ -117,8 +117,8 @@ def require_sensitivity(
 
 def try_out(
     name: str, module: torch.nn.Module, sets: Sequence[Sample], declared: Collection[int] = ()
-) -> tuple[int, ...]:
-    """Run the model once. Returns what ``require_sensitivity`` does.
+) -> tuple[tuple[int, ...], list[Sample]]:
+    """Run the model once. Returns what ``require_sensitivity`` does, and the outputs.
 
     Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's own
     exceptions."""
@@ -135,7 +135,7 @@ def try_out(
                     set=number,
                 )
     raw = [RawSet(_raw(i), _raw(o)) for i, o in zip(sets, outputs, strict=True)]
-    return require_sensitivity(name, raw, declared)
+    return require_sensitivity(name, raw, declared), outputs
 
 
 def _tensors(result: object) -> Sample:
