@@ -38,7 +38,7 @@ def _region(
     end = graph.call_function(
         decomposed.quantize_per_tensor.default, (nodes[-1], scales[1], 0, *limits, dtype)
     )
-    return bounds.Region(tuple(nodes), (start,), end)
+    return bounds.QuantizedRegion(tuple(nodes), (start,), end)
 
 
 def _bound(region: Any, value: Any = None) -> Any:

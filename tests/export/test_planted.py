@@ -29,6 +29,7 @@ CLEAN = [
     ("rewritten", "ethos-u85-256"),
     ("elementwise", "cortex-m55"),
     ("wide", "ethos-u85-256"),
+    ("normalised", "ethos-u85-256"),
 ]
 NOTICED_DB = 3.0
 

@@ -93,7 +93,7 @@ def _partner(candidate: Any, value: Any, within: Any) -> Any:
 def _region(name: str) -> Any:
     graph = torch.fx.Graph()
     node = graph.create_node("placeholder", name, name=name)
-    return bounds.Region((), (), node)
+    return bounds.QuantizedRegion((), (), node)
 
 
 def _random_network(seed: int) -> str:

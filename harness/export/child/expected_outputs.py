@@ -111,19 +111,24 @@ def run_program(
 
 @dataclass(frozen=True)
 class _Instrumented:
-    """A TOSA graph that gives its 8- and 16-bit values as well, after its own outputs."""
+    """A TOSA graph that gives its 8- and 16-bit values as well, after its own outputs.
+
+    Its constants are among them: those of a batch norm are values of the quantised model."""
 
     tosa: bytes
     names: tuple[str, ...]
     outputs: int
+    varying: frozenset[str]  # what is computed from an input
 
     @classmethod
     def of(cls, tosa: bytes) -> _Instrumented:
         graph = read_graph(tosa)
         own = [tensor.name for tensor in graph.outputs]
-        inner = [t.name for t in computed(graph) if t.dtype in ("int8", "int16")]
+        every = [graph.tensors[n] for o in graph.operators for n in o.outputs if n in graph.tensors]
+        inner = [t.name for t in every if t.dtype in ("int8", "int16")]
         names = [*own, *(name for name in inner if name not in own)]
-        return cls(with_outputs(tosa, names), tuple(names), len(own))
+        varying = frozenset(tensor.name for tensor in computed(graph))
+        return cls(with_outputs(tosa, names), tuple(names), len(own), varying)
 
     def run(self, inputs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Return the outputs, and the other values."""
@@ -185,8 +190,10 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         inputs = tuple(t.permute(t.dim_order()).contiguous().numpy() for t in tensors)
         graph, call = self._graphs[bytes(lowered.processed_bytes)], len(self._calls)
         outputs, inner = graph.run(inputs)
-        names = (tensor_name(call, name) for name in graph.names[graph.outputs :])
-        self._computed += [ProgramValue(v, name=n) for v, n in zip(inner, names, strict=True)]
+        self._computed += [
+            ProgramValue(value, name=tensor_name(call, name), is_constant=name not in graph.varying)
+            for value, name in zip(inner, graph.names[graph.outputs :], strict=True)
+        ]
         self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
         results = [n.meta["val"] for n in output_node.args[0]]

@@ -21,11 +21,12 @@ class ProgramValue:
 
     ``source``: the last node of the quantised model that its operator was made from, by name; ""
     for values of a TOSA graph, whose ``name`` is that of the delegate and the tensor
-    (``tensor_name``)."""
+    (``tensor_name``). ``is_constant``: it is the same for all inputs."""
 
     value: Array
     source: str = ""
     name: str = ""
+    is_constant: bool = False
 
     @property
     def kind(self) -> tuple[str, int]:
@@ -91,7 +92,7 @@ class Candidates:
         """Values that the program may have computed instead, and whether their sources say so."""
         wanted = value.contiguous().numpy()
         own, rest = (
-            [number for number in group if number not in self._others]
+            [n for n in group if n not in self._others and not self._values[n].is_constant]
             for group in self._groups(region, wanted)
         )
         ordered = np.sort(wanted, axis=None).astype(np.int64)

@@ -56,6 +56,30 @@ def rewritten():
     return Rewritten(), (torch.randn(1, 6, 12),)
 
 
+class Normalised(nn.Module):
+    """Batch norms that follow no convolution: their constants are values of a quantised model."""
+
+    def __init__(self, channels):
+        super().__init__()
+        pairs = [(3, channels), (channels, channels)]
+        self.convolutions = nn.ModuleList(nn.Conv2d(*pair, 1) for pair in pairs)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in pairs)
+        for norm in self.norms:
+            norm.running_mean.uniform_(-0.3, 0.3)
+            norm.running_var.uniform_(0.2, 0.6)
+            norm.weight.data.uniform_(0.8, 1.2)
+
+    def forward(self, x):
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            x = torch.relu(convolution(x))
+            x = torch.relu(x + norm(x))
+        return x
+
+
+def normalised():
+    return Normalised(12), (torch.randn(1, 3, 8, 8),)
+
+
 def residual():
     return Residual(), (torch.randn(1, 3, 8, 8),)
 
