@@ -67,9 +67,7 @@ def packages_of(user: str) -> Iterator[None]:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[History]:
-    """Return the history, after delivering what waited for it.
-
-    Raises what ``open_history`` does."""
+    """Return the history, after delivering what waited. Raises as ``open_history``."""
     with packages_of("the history"):
         from harness.nightly.history.database import Recorder, open_history
     history = open_history(url)
@@ -81,9 +79,7 @@ def opened(url: str | None) -> Iterator[History]:
 
 
 def known_night(history: History, id: str | None) -> Night:
-    """Return the one of that id, or the newest.
-
-    Raises UsageError for a history without nights, Unknown for an id of none."""
+    """Return the night of that id, or the newest. Raises UsageError, Unknown."""
     newest = history.nights(most=20)
     if not newest:
         raise UsageError(

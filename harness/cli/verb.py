@@ -95,9 +95,7 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 
 
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
-    """Print the message and the hint on standard error; return how to end.
-
-    With ``--json`` an object on standard output, if that is not what failed."""
+    """Print message and hint on standard error, or as JSON; return how to end."""
     shown = failure_of(error)
     if as_json:
         with suppress(OSError):

@@ -56,9 +56,7 @@ _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox for the process, which has no network in it.
-
-    It reads the Python environment and ``readable``, and writes only to ``writable``."""
+    """A sandbox without network: reads Python and ``readable``, writes to ``writable``."""
 
     writable: Path
     readable: tuple[Path, ...] = ()
@@ -74,9 +72,7 @@ class _Output:
         self._kept, self._dropped = bytearray(), 0
 
     def collect(self, descriptor: int) -> None:
-        """Read what is in the pipe now.
-
-        Reads a flood in portions, so that time limits still hold."""
+        """Read what is in the pipe now, a flood in portions, so that time limits hold."""
         for _ in range(64):
             try:
                 data = os.read(descriptor, 1 << 16)
@@ -105,7 +101,7 @@ class _ForkServer:
     """
 
     def __init__(self, environment: Path | None, sandbox: Sandbox | None) -> None:
-        """``environment``: where ``executorch`` is imported from; None: the installed wheel."""
+        """Set up. ``exporter``: a checkout that is imported; None: the installed wheel."""
         self.output = _Output()
         self.busy = False  # a request is not answered yet
         self._account = None if sandbox is None else Account(sandbox.writable, _QUOTA)
@@ -164,9 +160,7 @@ class _ForkServer:
     def _wait(
         self, started: float, seconds: float, answers: Answers | None = None
     ) -> dict[str, Any] | None:
-        """Wait a short time for something to read.
-
-        Returns a message of the process itself, or None."""
+        """Wait a short time. Returns a message of the process itself, or None."""
         raise_if_cancelled()
         if time.monotonic() - started > seconds:
             raise Stopped(f"did not finish within {seconds:.0f} s and was ended")
@@ -241,9 +235,7 @@ class ExportProcess:
     def __init__(
         self, exporter: CheckoutExporter | None = None, sandbox: Sandbox | None = None
     ) -> None:
-        """Start nothing yet.
-
-        ``exporter``: a checkout whose ``executorch`` is imported; None: the installed wheel."""
+        """Set up. ``exporter``: a checkout that is imported; None: the installed wheel."""
         self._exporter = exporter
         self._sandbox = sandbox
         self._server: _ForkServer | None = None

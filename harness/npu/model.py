@@ -361,9 +361,7 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
 
 
 def npu(product: str, macs: int) -> Run:
-    """Return the NPU of this product and MAC count, started by a doorbell.
-
-    Decodes a stream once."""
+    """Return the NPU that a doorbell starts; it decodes a stream once."""
     config = read_config(CONFIG_WORDS[product, macs])
     programs: dict[bytes, DecodedStream] = {}
 
