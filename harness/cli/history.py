@@ -192,7 +192,8 @@ def show_(
         if newest_of is None:
             known = database.cases()
             message, close = f"the history has no run of {case}", get_close_matches(case, known)
-            raise Unknown(message, case, known[:5], close=close, listing="some that it has: ")
+            listing = "some that it has: " if known else "it is empty; `hil nightly` fills it"
+            raise Unknown(message, case, known[:5], close=close, listing=listing)
         rows = database.of_case(case, **newest_of)
     failure, newest = first_bad(rows, cause), rows[-most:]
     print_case(terminal(), case, newest, failure)

@@ -119,6 +119,8 @@ def usage_error(error: click.ClickException) -> UsageError:
     command = f"{hil_command()} {path}".strip()
     hint = f"`{command} --help` shows how it is called"
     message, names = error.format_message().rstrip("."), getattr(error, "possibilities", None)
+    if message.endswith("does not exist"):
+        hint = f"paths start at the current directory, {Path.cwd()}"
     if isinstance(error, click.NoSuchOption):
         message = f"`{command}` has no option {error.option_name}"
         names = names or get_close_matches(error.option_name, _options(context), cutoff=_CLOSE)

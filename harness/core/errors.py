@@ -67,7 +67,7 @@ class NotThere(UsageError):
         self.what = what
         also = f"; {hint}" if hint else ""
         super().__init__(
-            f"there is no {what} {path}",
+            f"{path} is not a {what}" if Path(path).exists() else f"there is no {what} {path}",
             hint=f"paths start at the current directory, {Path.cwd()}{also}",
             path=path,
         )

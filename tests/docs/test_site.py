@@ -23,6 +23,7 @@ from harness.core.verdict import Verdict
 from harness.report.terminal import causes
 from harness.system import settings
 from harness.system.settings import Settings
+from tests.chromium import chromium
 from tools.clone import project_root
 from tools.reference import expected_pages, shown_file
 
@@ -109,6 +110,19 @@ def test_an_answer_is_near(question: str, site: Path, clicks: dict[Path, int]) -
 def test_every_page_is_reached(site: Path, clicks: dict[Path, int]) -> None:
     pages = {page for page in site.rglob("*.html") if page.name != "404.html"}
     assert pages == set(clicks)
+
+
+def test_search_finds_a_page_in_a_site_that_is_opened_as_files(site: Path) -> None:
+    """Browsers start no Worker from file://; docs/javascripts/iframe-worker.js stands in for it."""
+    with chromium("1200,900") as browser:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        browser.get((site / "how-to" / "sizes.html").as_uri())
+        browser.execute_script("document.querySelector('#__search').click()")
+        browser.find_element("css selector", ".md-search__input").send_keys("allocation_failed")
+        waiting = WebDriverWait(browser, 60)
+        found = waiting.until(lambda b: b.find_elements("css selector", ".md-search-result__link"))
+        assert any("reference/verdicts.html" in link.get_attribute("href") for link in found)
 
 
 def test_the_reference_has_all(site: Path) -> None:
