@@ -176,7 +176,7 @@ class OperatorOrigin:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """What the quantised model computes, compared with the program.
+    """A comparison of the quantised model with the program.
 
     It computes ``values``; ``paired`` of them were found in the program, and differ by ``worst``
     steps at most. Outputs are compared in any case."""

@@ -70,7 +70,7 @@ _COLUMNS = 5  # of a Place in kernel/jobs.h: job, whether it is moved, three add
 
 @dataclass
 class Stats:
-    """What an inference did.
+    """The statistics of an inference.
 
     It counts operations by name, MACs, and bytes moved by region and kind of access. ``memory``: as
     ``memory_of``."""

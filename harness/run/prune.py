@@ -63,7 +63,7 @@ class PrunableEntry:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What went, or would have gone.
+    """The entries that went, or would have gone.
 
     ``kept``: what had to, but somebody uses it. ``left``: bytes of the cache that are left.
     ``undeleted``: the paths that could not be deleted, with why."""

@@ -180,7 +180,7 @@ class Row:
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The inputs of the result, by the names in ``model.yaml`` and names of packages; "" where
+        """The inputs of the result, by the names in ``nights.yaml`` and names of packages; "" where
         the run ended before an input was known."""
         own = {"model": self.model_source, "repository": self.origin.revision}
         return own | self.versions | vars(self.identity)

@@ -199,7 +199,7 @@ class Kernel:
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
     """Return the kernel with ``modules`` and their dependencies.
 
-    With ``npu`` also the harness's driver. Raises NoGuestPackages, DriverNotBuilt, ToolMissing,
+    ``npu``: also the harness's driver. Raises NoGuestPackages, DriverNotBuilt, ToolMissing,
     InfraError."""
     sources: dict[str, bytes] = {}
     facts: list[object] = [_LAYOUT, identity(), list(modules)]
