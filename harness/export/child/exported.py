@@ -11,6 +11,7 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir import schema as et
 
 from harness.export.child.accuracy import CrossCheck
+from harness.export.child.emitted import require_emission
 from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
@@ -115,6 +116,7 @@ def _raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
 
 def serialise(lowered: LoweredModel) -> Serialised:
     program = lowered.program or to_program(lowered.edge)
+    require_emission(program)
     (plan,) = program.executorch_program.execution_plan
     quantised, dequantised = _quantisers(plan)
     names = [*lowered.edge.exported_program().graph_signature.user_inputs]

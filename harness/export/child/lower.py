@@ -93,11 +93,14 @@ def quantise(
     quantizer: Quantizer,
     samples: Sequence[Sample],
     calibration: CalibrationType,
+    check: Callable[[torch.fx.GraphModule], None] = lambda _: None,
 ) -> tuple[torch.fx.GraphModule, str]:
     """Quantises to int8, with scales that the observers derive from the calibration samples.
 
-    Also returns why the program is not reproducible, or ""."""
+    Also returns why the program is not reproducible, or "". ``check`` is given the graph that is
+    going to be quantised."""
     observed = prepare_pt2e(graph_module, quantizer)
+    check(observed)
     why = calibrate(observed, samples, calibration)
     return convert_pt2e(observed), why
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
+from torchao.quantization.pt2e.quantizer import Quantizer
 
 from harness.config.models import Layout, Quantization
 from harness.core.errors import HarnessError
@@ -35,6 +36,7 @@ from harness.export.child.exported import (
     write_program,
 )
 from harness.export.child.partition import CallSites, ReportingPartitioner, culprit_of, origins_of
+from harness.export.child.prepared import require_capture, require_preparation
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -82,11 +84,13 @@ def export(
         with stage("prepare inputs"):
             calibration, samples, own = _prepare(request, model)
         constant: tuple[int, ...] = ()
+        tried: list[Sample] = []
         if request.model.is_user_file:
             with stage(_RUN):
-                constant = try_out(request.model.name, model.module, samples, model.constant)
+                name, module = request.model.name, model.module
+                constant, tried = try_out(name, module, samples, model.constant)
         with _suspecting(constant):
-            work = _Work(request, versions, model.module, calibration, samples, own, stage)
+            work = _Work(request, versions, model.module, calibration, samples, own, stage, tried)
             lowered = lower_model(work)
             with stage("serialise"):
                 serialised = serialise(lowered)
@@ -145,7 +149,7 @@ def _suspecting(constant: tuple[int, ...]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Work:
-    """The input of a route."""
+    """The input of a route. ``tried``: the outputs of a user's model for the input sets."""
 
     request: ExportRequest
     versions: dict[str, str]
@@ -154,6 +158,7 @@ class _Work:
     sets: list[Sample]
     evaluation: Sequence[Sample]
     stage: _Stages
+    tried: Sequence[Sample] = ()
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
         """Return a copy with its samples and input sets in another memory format."""
@@ -279,15 +284,35 @@ def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
                 tensor.data = tensor.data.to(memory_format=torch.channels_last)
     work = work.in_layout(change)
     with stage("capture"):
-        captured = lower.capture(module, work.sets[0])
-        real = run_eagerly(captured, work.all_samples)
+        captured, real = _capture(work)
     with stage("quantise"):
         quantizer = lower.cortex_m_quantizer(request.quantization, layout)
-        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
+        quantised, why = _quantise(work, captured, quantizer, real)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
         edge = lower.to_cortex_m(quantised, work.sets[0], config, layout)
     return _Quantised(work, quantised, edge, real, why)
+
+
+def _capture(work: _Work) -> tuple[torch.fx.GraphModule, list[Sample]]:
+    """Return the model as a graph, and its outputs for all samples. Raises CaptureDiffers."""
+    captured = lower.capture(work.module, work.sets[0])
+    real = run_eagerly(captured, work.all_samples)
+    require_capture(work.request, work.module, captured, work.sets, work.tried, real)
+    return captured, real
+
+
+def _quantise(
+    work: _Work, captured: torch.fx.GraphModule, quantizer: Quantizer, real: Sequence[Sample]
+) -> tuple[torch.fx.GraphModule, str]:
+    """``real``: the captured model's outputs. Returns what ``lower.quantise`` does."""
+    request, sets = work.request, work.sets
+
+    def check(prepared: torch.fx.GraphModule) -> None:
+        again = partial(lower.capture, work.module, sets[0])
+        require_preparation(request, again, quantizer, prepared, sets, real)
+
+    return lower.quantise(captured, quantizer, work.calibration, request.calibration, check)
 
 
 def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramManager, list[Sample]]:
@@ -332,15 +357,11 @@ def _cpu(work: _Work) -> LoweredModel:
     lowering = LOWERINGS[request.compile_target]
     work = work.in_layout(partial(in_layout_of, work.sets[0]))
     with stage("capture"):
-        captured = lower.capture(work.module, work.sets[0])
-        real = run_eagerly(captured, work.all_samples)
+        captured, real = _capture(work)
     quantised, why = captured, ""
     if lowering.quantised:
         with stage("quantise"):
-            quantizer = lower.cpu_quantizer()
-            quantised, why = lower.quantise(
-                captured, quantizer, work.calibration, request.calibration
-            )
+            quantised, why = _quantise(work, captured, lower.cpu_quantizer(), real)
     with stage("lower"):
         edge = lower.to_cpu(quantised, work.sets[0], lowering)
         program = lower.to_program(edge)
@@ -384,12 +405,11 @@ def _ethos_u(work: _Work) -> LoweredModel:
     work = work.in_layout(partial(in_layout_of, work.sets[0]))
     sets = work.sets
     with stage("capture"):
-        captured = lower.capture(work.module, sets[0])
+        captured, real = _capture(work)
         lines = CallSites.of(captured.graph, request.home)
-        real = run_eagerly(captured, work.all_samples)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
-        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
+        quantised, why = _quantise(work, captured, quantizer, real)
     with stage("lower"):
         partitioner = ReportingPartitioner(spec, quantised.graph, lines)
         edge, graphs, estimates = lower.to_ethos_u(
