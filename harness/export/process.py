@@ -101,7 +101,7 @@ class _ForkServer:
     """
 
     def __init__(self, environment: Path | None, sandbox: Sandbox | None) -> None:
-        """Set up. ``exporter``: a checkout that is imported; None: the installed wheel."""
+        """``environment``: where ``executorch`` is imported from; None: the installed wheel."""
         self.output = _Output()
         self.busy = False  # a request is not answered yet
         self._account = None if sandbox is None else Account(sandbox.writable, _QUOTA)
@@ -126,12 +126,9 @@ class _ForkServer:
     def call(
         self, request: tuple[Any, ...], seconds: float, on_stage: Callable[[str], None]
     ) -> Any:
-        """Return the result of ``function`` ("module:name" below ``child``) as plain data.
+        """Return the function's result. ``request``: its name and its arguments.
 
-        ``task`` names the work in messages, such as "the export of ds_cnn". Raises the HarnessError
-        that the function raised, ExportProcessFailed for a process that gave no answer, and
-        ImportFailed, ExporterUnusable, InfraError or ExporterDied when torch and ExecuTorch cannot
-        be imported; then every later call does so."""
+        Raises Stopped, and the function's own exception."""
         started, status, result = time.monotonic(), None, None
         self.output.clear()
         self.busy = True

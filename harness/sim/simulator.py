@@ -195,9 +195,7 @@ class Chosen:
         return self.simulator.name
 
     def require(self) -> Tool:
-        """Return the program that ``find`` returns, installed first where that is allowed.
-
-        Raises ToolMissing, with a hint how to install it."""
+        """Return the simulator's program. Raises ToolMissing, with a hint how to install it."""
         return self.tool or self.simulator.require(self.target)
 
 
