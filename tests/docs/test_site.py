@@ -140,7 +140,7 @@ def test_the_reference_has_all(site: Path) -> None:
     assert headings >= {verb.replace(" ", "-") for verb in verbs}
 
 
-def test_every_setting_and_variable_is_told() -> None:
+def test_every_setting_and_variable_is_reported() -> None:
     """The variables that the code asks for by name, but for those of tests and of single tools."""
     fields = set(Settings.__dataclass_fields__) - {"folder"}
     assert set(DESCRIBED["settings"]) == fields
