@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from harness.cli.executorch_ci import NAME as CI_JOBS
+from harness.cli.executorch_ci import run_ci_jobs
 from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.export.checkout import find_exporter, selected_exporter
+from harness.export.checkout import selected_exporter
 from harness.export.exporter import ExporterChoice
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.source import FirmwareSource
 from harness.nightly.suite import parse_shard
-from harness.report.executorch_ci import print_jobs, write_page
 from harness.report.suite import print_report, write_json, write_junit
-from harness.suites.ci.jobs import read_jobs
-from harness.suites.ci.results import JobVerdict
-from harness.suites.ci.run import CiOptions, kept_results, run_jobs
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.standin.install import install
 from harness.suites.suites import SUITES
-from harness.system.files import disk_errors, write_whole
-
-CI_JOBS = "executorch-ci"
-_OF_TESTS = ("elf", "keyword", "sample", "junit")
 
 
 @click.command()
@@ -106,7 +98,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     """
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
-        return _run_ci_jobs(firmware, words)
+        return run_ci_jobs(firmware, words)
     if words["only"] or words["listed"] or words["resume"] or words["downloads"]:
         raise UsageError(
             f"--only, --list, --resume and --downloads are for {CI_JOBS}", hint="-k selects tests"
@@ -145,50 +137,6 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
 def _beside(path: Path, source: FirmwareSource) -> Path:
     """For the second of two runs: ``out.json`` to ``out.executorch.json``."""
     return path.with_name(f"{path.stem}.{source}{path.suffix}")
-
-
-def _run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
-    """Run ExecuTorch's CI jobs. ``words``: the options of ``hil suite``."""
-    if any(words[option] for option in _OF_TESTS):
-        raise UsageError(
-            f"-k, --sample, --elf and --junit are for suites of tests, not for {CI_JOBS}",
-            hint="--only selects jobs by a part of their names",
-        )
-    checkout = firmware.checkout()
-    if checkout is None:
-        raise UsageError(
-            f"{CI_JOBS} runs a checkout's jobs, and none is named", hint="--executorch DIR"
-        )
-    jobs = read_jobs(checkout.root)
-    chosen = jobs.select(words["only"])
-    for text in jobs.differences:
-        echo(f"note: {text}")
-    code = ExitCode.PASSED
-    if words["listed"]:
-        results = kept_results(chosen, checkout)
-    else:
-        shard = parse_shard(words["shard"])
-        chosen = chosen[shard.number - 1 :: shard.count]
-        options = CiOptions(
-            checkout, find_exporter(checkout.root), words["resume"], words["downloads"]
-        )
-        with progress_shown() as progress:
-            results = tuple(run_jobs(chosen, jobs.environment, options, progress))
-        verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}
-        code = ExitCode.PASSED if verdicts == {JobVerdict.PASSED} else ExitCode.FAILED
-    print_jobs(terminal(), results)
-    commands = {job.name: job.commands for job in chosen}
-    answer = {
-        "jobs": [{**result.as_json(), "commands": commands[result.name]} for result in results],
-        "aside": dict(jobs.aside),
-        "differences": list(jobs.differences),
-    }
-    if (report := words["report"]) is not None and report.suffix == ".md":
-        write_page(report, results)
-    elif report is not None:
-        with disk_errors("writing the report"):
-            write_whole(report, json.dumps(answer, indent=1) + "\n")
-    return answer, code
 
 
 @click.group()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -331,11 +330,6 @@ def failed_record(
 def exit_code(records: Iterable[RunRecord]) -> ExitCode:
     """Return the exit code of several cases; a case may also be a wrong use."""
     return together(r.exit_code for r in records if r.verdict is not Verdict.SKIPPED)
-
-
-def now() -> str:
-    """Return UTC in ISO 8601 with milliseconds, because nights and runs are sorted by it."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 def host() -> str:
