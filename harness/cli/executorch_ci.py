@@ -24,7 +24,7 @@ _OF_TESTS = ("elf", "keyword", "sample", "junit")
 
 
 def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
-    """``words``: the options of ``hil suite``."""
+    """Run ExecuTorch's CI jobs. ``words``: the options of ``hil suite``."""
     if any(words[option] for option in _OF_TESTS):
         raise UsageError(
             f"-k, --sample, --elf and --junit are for suites of tests, not for {NAME}",

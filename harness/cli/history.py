@@ -67,9 +67,7 @@ def packages_of(user: str) -> Iterator[None]:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[History]:
-    """Return the history, after delivering what waited for it.
-
-    Raises what ``open_history`` does."""
+    """Return the history, after delivering what waited. Raises as ``open_history``."""
     with packages_of("the history"):
         from harness.nightly.history.database import Recorder, open_history
     history = open_history(url)
@@ -81,9 +79,7 @@ def opened(url: str | None) -> Iterator[History]:
 
 
 def known_night(history: History, id: str | None) -> Night:
-    """Return the one of that id, or the newest.
-
-    Raises UsageError for a history without nights, Unknown for an id of none."""
+    """Return the night of that id, or the newest. Raises UsageError, Unknown."""
     newest = history.nights(most=20)
     if not newest:
         raise UsageError(
@@ -196,7 +192,8 @@ def show_(
         if newest_of is None:
             known = database.cases()
             message, close = f"the history has no run of {case}", get_close_matches(case, known)
-            raise Unknown(message, case, known[:5], close=close, listing="some that it has: ")
+            listing = "some that it has: " if known else "it is empty; `hil nightly` fills it"
+            raise Unknown(message, case, known[:5], close=close, listing=listing)
         rows = database.of_case(case, **newest_of)
     failure, newest = first_bad(rows, cause), rows[-most:]
     print_case(terminal(), case, newest, failure)

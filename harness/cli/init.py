@@ -55,7 +55,8 @@ def init(folder: Path, zephyr_: bool) -> Answer:
       hil init --zephyr my-models && cd my-models && hil run my-zephyr models/tiny.py
     """
     example = {folder / name: text for name, text in _example(zephyr_)}
-    existing = [path for path in example if path.exists()]
+    wanted = [*example] if folder.is_dir() else [folder]
+    existing = [path for path in wanted if path.exists()]
     if existing:
         raise UsageError(
             f"nothing was written: there are already {', '.join(map(str, existing))}",

@@ -93,8 +93,8 @@ def reduce_(build: Path, out: Path | None, firmware: FirmwareChoice) -> Answer:
 def check_(elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice) -> Answer:
     """Check that no two sections of a program lie over each other when it runs.
 
-    With --overridable also check that a weak hook can be overridden, in every program of a build
-    directory.
+    It also checks, with --overridable, that a weak hook can be overridden, in every program of a
+    build directory.
 
     GNU ld does not look for overlaps when two sections begin at one address: two memory regions
     over one memory link without a word, and the program clears its own code when it starts.

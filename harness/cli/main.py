@@ -67,9 +67,7 @@ _OF_A_CLONE = ("test", "bench")
 
 
 class _Group(click.Group):
-    """Lists its verbs by what they are for.
-
-    An error ends as in a verb, whoever found it: click, or the import of a verb's module."""
+    """Lists its verbs by what they are for, and ends every error as a verb does."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         words = sys.argv[1:] if args is None else list(args)

@@ -37,9 +37,7 @@ def progress_shown() -> Iterator[Progress]:
 def status_line(
     console: Console, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Progress]:
-    """Return the step, its time and, with a count (``3/45``), the time left.
-
-    An example: ``suite 30/120 0:00:12 0:00:40 left``."""
+    """Return ``suite 30/120 0:00:12 0:00:40 left``: the step, its time, and the time left."""
     from rich import progress as rich_progress
 
     columns = (

@@ -95,9 +95,7 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 
 
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
-    """Print the message and the hint on standard error; return how to end.
-
-    With ``--json`` an object on standard output, if that is not what failed."""
+    """Print message and hint on standard error, or as JSON; return how to end."""
     shown = failure_of(error)
     if as_json:
         with suppress(OSError):
@@ -121,6 +119,8 @@ def usage_error(error: click.ClickException) -> UsageError:
     command = f"{hil_command()} {path}".strip()
     hint = f"`{command} --help` shows how it is called"
     message, names = error.format_message().rstrip("."), getattr(error, "possibilities", None)
+    if message.endswith("does not exist"):
+        hint = f"paths start at the current directory, {Path.cwd()}"
     if isinstance(error, click.NoSuchOption):
         message = f"`{command}` has no option {error.option_name}"
         names = names or get_close_matches(error.option_name, _options(context), cutoff=_CLOSE)

@@ -62,9 +62,7 @@ class Case:
 
     @property
     def shown_name(self) -> str:
-        """Return the name for a person: a model outside any repository is called by its path.
-
-        The path is from the current directory if that is above it, else the name of its file."""
+        """Return the name for a person: a model outside any repository by its shortest path."""
         path = Path(self.name)
         if not path.is_absolute():
             return self.name

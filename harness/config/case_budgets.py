@@ -52,9 +52,7 @@ def settings_of(model: str) -> ModelFile:
 
 
 def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
-    """Return a model's YAML file, and the names of the budget fields in it.
-
-    Raises TargetError with file and line if the file is malformed."""
+    """Return a model's YAML file, and the budget fields in it. Raises TargetError."""
     if not path.exists():
         return ModelFile(), ()
     document = strict_yaml.read(path)

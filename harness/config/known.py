@@ -89,9 +89,7 @@ class KnownLowering(Data):
     instead: Text | None = None
 
     def hint(self, layout: Layout) -> str | None:
-        """Return a setting that helped in one of our networks; nobody tried it in the user's.
-
-        None if the user has that ``layout`` already."""
+        """Return a setting that helped another network; None if the user has that ``layout``."""
         if self.instead is None or self.instead.startswith(f"layout: {layout.value}"):
             return None
         return f"what helped in another network: {self.instead}"

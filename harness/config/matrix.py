@@ -24,10 +24,7 @@ REPRESENTATIVE_MODEL = "ds_cnn"  # convolutions of every kind, and quickly expor
 
 
 def default_models() -> list[str]:
-    """Names and paths: ``models`` of the settings, whose files may be globs, else the catalogue.
-
-    Raises SettingsError for a glob that no file matches.
-    """
+    """Return the settings' ``models``, maybe globs, else the catalogue. Raises SettingsError."""
     configured = settings()
     if configured.folder is None or not configured.models:
         return list(small_models())

@@ -124,9 +124,7 @@ def other_names() -> dict[str, str]:
 
 
 def unavailable() -> dict[str, str]:
-    """Return the wheel's other names, each with the reason why it is no int8 program here.
-
-    The reason depends on the packages installed now."""
+    """Return the wheel's other names, each with the reason why it cannot run as int8 here now."""
     found = {name: why for why, names in _catalogue()["unavailable"].items() for name in names}
     for package, names in _catalogue()["optional"].items():
         if find_spec(package) is None:

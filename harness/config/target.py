@@ -315,9 +315,7 @@ class Target(Data):
         return tuple(moved.get(region.name, region) for region in self.memory)
 
     def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
-        """Name, in sentences, the parts of the board that ``simulator`` does not have.
-
-        ``moved``: the program is linked for its memory, as our runner is."""
+        """Name what the board has and ``simulator`` lacks. ``moved``: the memory differs."""
         there = self.simulators.substitute(simulator)
         if there is None:
             return ()

@@ -67,7 +67,7 @@ class NotThere(UsageError):
         self.what = what
         also = f"; {hint}" if hint else ""
         super().__init__(
-            f"there is no {what} {path}",
+            f"{path} is not a {what}" if Path(path).exists() else f"there is no {what} {path}",
             hint=f"paths start at the current directory, {Path.cwd()}{also}",
             path=path,
         )
@@ -80,10 +80,7 @@ class BadModel(UsageError):
 
 
 class Unknown(UsageError):
-    """An unknown name.
-
-    ``close``: what may have been meant, for the hint; by default the known names that are similar.
-    """
+    """An unknown name. ``close``: for the hint; by default the known names that are similar."""
 
     def __init__(
         self,
@@ -102,9 +99,7 @@ class Unknown(UsageError):
 
 
 class TargetError(UsageError):
-    """A YAML file is malformed.
-
-    ``errors``: all errors of the file, this one first, where several are collected."""
+    """A YAML file is malformed. ``errors``: all of the file, this one first."""
 
     kind = "bad_target"
 

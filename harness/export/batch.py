@@ -72,9 +72,7 @@ class ExportOptions:
         return {**exporter_versions(request.compile_target), **own}
 
     def key(self, request: ExportRequest) -> str:
-        """Return the name in the cache of what an export gives.
-
-        Raises what is wrong with the model."""
+        """Return the name in the cache of the result. Raises what is wrong with the model."""
         return content_key(request, self.versions(request))
 
     def named(self, program: Program | None) -> Program | None:
@@ -227,9 +225,7 @@ class _Batch:
 
 
 def _inside_model_folder(files: Any) -> dict[str, str]:
-    """Leave out the files outside of the model's folder.
-
-    An isolated model cannot read them, but it could name any."""
+    """Leave out files outside the model's folder: an isolated model cannot read them."""
     named = files.items() if isinstance(files, dict) else ()
     return {
         name: str(digest)

@@ -41,9 +41,7 @@ def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") ->
 
 
 def load(key: str, home: str = "") -> Program | None:
-    """Return the cached Program of a key; None without a whole one whose inputs are unchanged.
-
-    ``home``: the folder of the model's file."""
+    """Return the cached Program; None unless whole and unchanged. ``home``: the model's folder."""
     for place in _places(key):
         entry = artifact_cache.load(place, key)
         if entry is not None and _holds(entry.facts, home):

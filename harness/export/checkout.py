@@ -97,9 +97,7 @@ def find_exporter(folder: Path) -> CheckoutExporter:
 
 
 def selected_exporter(choice: ExporterChoice) -> CheckoutExporter | None:
-    """Return the checkout that the user chose; None for the wheel.
-
-    Raises what ``find_exporter`` does."""
+    """Return the user's checkout; None for the wheel. Raises as ``find_exporter``."""
     return None if choice.root is None else find_exporter(choice.root)
 
 
@@ -154,9 +152,7 @@ class Sources:
 
 
 def read_sources(root: Path) -> Sources:
-    """Read the sources of a checkout, which takes tenths of a second.
-
-    Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
+    """Read the sources. Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
     in_git = is_work_tree(root)
     there = tracked(root, _within()) if in_git else {}
     files = {name: content for name, content in there.items() if _counts(name)}
@@ -207,9 +203,7 @@ def _compiled(package: Path) -> Iterator[str]:
 
 
 def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -> Path:
-    """Return the folder for ``PYTHONPATH``; make it if it is not there as it was made.
-
-    Raises DiskError."""
+    """Return the folder for ``PYTHONPATH``; make it if it is not as made. Raises DiskError."""
     files = [name for name in sources.files if "/" in name]
     version, wheel = _version(root), executorch_package()
     facts = [LAYOUT, str(root), sorted(files), version, str(wheel), sorted(compiled)]

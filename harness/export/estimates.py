@@ -116,9 +116,7 @@ class NpuCost(Data):
 
 
 def read_estimate(folder: Path, name: str, options: NpuOptions) -> Estimate | None:
-    """From the tables that Vela wrote, without layers.
-
-    None where they are not those of Vela 5.1.0."""
+    """Read Vela's tables, without layers; None unless they are those of Vela 5.1.0."""
     try:
         (summary,) = _rows(folder / f"{name}_summary_{options.system_config}.csv")
         operators = tuple(

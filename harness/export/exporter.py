@@ -44,7 +44,7 @@ def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
 
 @dataclass(frozen=True)
 class ExporterChoice:
-    """Who exports.
+    """The choice of an exporter.
 
     ``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so; else
     the checkout may export instead of a wheel whose programs do not fit it."""

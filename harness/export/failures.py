@@ -114,9 +114,7 @@ class VelaFailed(Exception):
 
 @dataclass(frozen=True)
 class FailedOperator:
-    """The operator that ExecuTorch worked on when it raised an exception.
-
-    With the path of its layer, and where the model calls it."""
+    """The operator that ExecuTorch worked on when it raised, its layer, and its call."""
 
     operator: str
     layer: str

@@ -56,9 +56,7 @@ _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox for the process, which has no network in it.
-
-    It reads the Python environment and ``readable``, and writes only to ``writable``."""
+    """A sandbox without network: reads Python and ``readable``, writes to ``writable``."""
 
     writable: Path
     readable: tuple[Path, ...] = ()
@@ -74,9 +72,7 @@ class _Output:
         self._kept, self._dropped = bytearray(), 0
 
     def collect(self, descriptor: int) -> None:
-        """Read what is in the pipe now.
-
-        Reads a flood in portions, so that time limits still hold."""
+        """Read what is in the pipe now, a flood in portions, so that time limits hold."""
         for _ in range(64):
             try:
                 data = os.read(descriptor, 1 << 16)
@@ -130,12 +126,9 @@ class _ForkServer:
     def call(
         self, request: tuple[Any, ...], seconds: float, on_stage: Callable[[str], None]
     ) -> Any:
-        """Return the result of ``function`` ("module:name" below ``child``) as plain data.
+        """Return the function's result. ``request``: its name and its arguments.
 
-        ``task`` names the work in messages, such as "the export of ds_cnn". Raises the HarnessError
-        that the function raised, ExportProcessFailed for a process that gave no answer, and
-        ImportFailed, ExporterUnusable, InfraError or ExporterDied when torch and ExecuTorch cannot
-        be imported; then every later call does so."""
+        Raises Stopped, and the function's own exception."""
         started, status, result = time.monotonic(), None, None
         self.output.clear()
         self.busy = True
@@ -164,9 +157,7 @@ class _ForkServer:
     def _wait(
         self, started: float, seconds: float, answers: Answers | None = None
     ) -> dict[str, Any] | None:
-        """Wait a short time for something to read.
-
-        Returns a message of the process itself, or None."""
+        """Wait a short time. Returns a message of the process itself, or None."""
         raise_if_cancelled()
         if time.monotonic() - started > seconds:
             raise Stopped(f"did not finish within {seconds:.0f} s and was ended")
@@ -241,9 +232,7 @@ class ExportProcess:
     def __init__(
         self, exporter: CheckoutExporter | None = None, sandbox: Sandbox | None = None
     ) -> None:
-        """Start nothing yet.
-
-        ``exporter``: a checkout whose ``executorch`` is imported; None: the installed wheel."""
+        """Set up. ``exporter``: a checkout that is imported; None: the installed wheel."""
         self._exporter = exporter
         self._sandbox = sandbox
         self._server: _ForkServer | None = None

@@ -73,10 +73,7 @@ class TensorSpec:
             raise ValueError(f"{self.name}: expected {self.nbytes} bytes, got {len(raw)}")
 
     def decode(self, raw: bytes) -> npt.NDArray[Any]:
-        """Raw bytes in memory order to an array in logical order.
-
-        Raises ValueError when the number of bytes is wrong.
-        """
+        """Put raw bytes in memory order into an array in logical order. Raises ValueError."""
         import numpy as np
 
         self.check_size(raw)
@@ -179,7 +176,7 @@ class OperatorOrigin:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """What the quantised model computes, compared with the program.
+    """A comparison of the quantised model with the program.
 
     It computes ``values``; ``paired`` of them were found in the program, and differ by ``worst``
     steps at most. Outputs are compared in any case."""
@@ -218,9 +215,7 @@ class CpuOperator:
 
 @dataclass(frozen=True)
 class Delegation:
-    """How many of the model's operators the NPU runs, and those that the CPU runs, in order.
-
-    Quantising and dequantising are not counted."""
+    """Operators on the NPU and, in order, on the CPU, without quantising and dequantising."""
 
     npu: int
     cpu: tuple[CpuOperator, ...]
@@ -352,9 +347,7 @@ class Program(Data):
 
 
 def load_program(directory: Path) -> Program | None:
-    """Return the Program in a directory; None when there is no complete one.
-
-    Raises OSError, and one of MALFORMED for a malformed description."""
+    """Return the Program in a directory, if complete. Raises OSError, or one of MALFORMED."""
     try:
         fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):

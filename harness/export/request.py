@@ -101,9 +101,7 @@ class ExportRequest:
 
 
 def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
-    """Versions of the packages that decide the bytes, read without importing them.
-
-    Raises ToolMissing."""
+    """Return the versions that decide the bytes, without imports. Raises ToolMissing."""
     names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
     found = {}
     for name in names:

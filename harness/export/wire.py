@@ -85,9 +85,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def value_of(message: dict[str, Any]) -> Any:
-    """Return the result that an answer has, or raise the HarnessError that it has instead.
-
-    Raises BadMessage for anything that is not an answer."""
+    """Return the result that an answer has, or raise its HarnessError or BadMessage."""
     if "value" in message:
         return message["value"]
     raise restored(message.get("error"))
@@ -102,9 +100,7 @@ def error_fields(error: HarnessError) -> dict[str, Any]:
 
 
 def restored(fields: Any) -> HarnessError:
-    """Return the error that the process raised, with its type and its attributes.
-
-    Raises BadMessage."""
+    """Return the error that the process raised, whole. Raises BadMessage."""
     try:
         attributes = {str(name): _frozen(value) for name, value in fields["attributes"].items()}
         kind = _error_type(str(fields["module"]), str(fields["name"]))

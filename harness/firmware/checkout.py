@@ -315,7 +315,8 @@ def find_root(folder: Path) -> Path:
     missing = [name for name in _IS_EXECUTORCH if not (root / name).is_file()]
     if missing:
         raise UsageError(
-            f"{root} is not a checkout of ExecuTorch: it has no {missing[0]}",
+            f"{root} is not a checkout of ExecuTorch: "
+            + (f"it has no {missing[0]}" if root.is_dir() else "there is no such folder"),
             hint="git clone https://github.com/pytorch/executorch, and name that folder",
             path=root,
             missing=missing[0],

@@ -25,11 +25,12 @@ def is_archive(data: bytes) -> bool:
 
 
 def members(path: Path) -> tuple[Member, ...]:
-    """The members in order, without the index and the table of names. ``()`` if not an archive.
+    """Return the members in order, without the index and the table of names.
+
+    ``()`` if not an archive.
 
     Raises MalformedFile for one that is truncated or contradicts itself, OSError when it cannot be
-    read.
-    """
+    read."""
     data = path.read_bytes()
     if not is_archive(data):
         return ()
@@ -83,10 +84,9 @@ def _member(
 
 
 def index(path: Path) -> tuple[str, ...]:
-    """The symbols of the archive's index, without reading a member; ``()`` when it has none.
+    """Return the symbols of the archive's index, without reading a member; ``()`` when it has none.
 
-    Raises MalformedFile and OSError as ``members`` does.
-    """
+    Raises MalformedFile and OSError as ``members`` does."""
     with path.open("rb") as file:
         if not is_archive(file.read(8)):
             return ()
@@ -103,7 +103,7 @@ def index(path: Path) -> tuple[str, ...]:
 
 
 def write_archive(path: Path, parts: Sequence[tuple[str, bytes, Sequence[str]]]) -> None:
-    """Writes members, given as (name, content, symbols for the index), as ``ar rcsD`` does."""
+    """Write members, given as (name, content, symbols for the index), as ``ar rcsD`` does."""
     table, names = b"", []
     for name, _, _ in parts:
         names.append(len(table))

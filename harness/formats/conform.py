@@ -16,8 +16,10 @@ from harness.formats.schema import Field, Schema
 
 @dataclass(frozen=True)
 class SchemaDifference:
-    """``where``: "Tensor.sizes", "enum ScalarType", "file_identifier"; ``writer`` and ``reader``:
-    its text in the writer's and in the reader's schema."""
+    """A place where two schemas differ.
+
+    ``where``: "Tensor.sizes", "enum ScalarType", "file_identifier"; ``writer`` and ``reader``: its
+    text in the writer's and in the reader's schema."""
 
     where: str
     writer: str
@@ -26,7 +28,9 @@ class SchemaDifference:
 
 @dataclass(frozen=True)
 class Conformity:
-    """``difference``: the first that misleads a reader. ``grown``: sentences about what only one
+    """The result of comparing two schemas.
+
+    ``difference``: the first that misleads a reader. ``grown``: sentences about what only one
     schema has or what has another name; harmless unless a file uses it."""
 
     difference: SchemaDifference | None
@@ -47,7 +51,7 @@ _ABSENT = _Entry("", "", "absent")
 
 
 def conform(writer: Schema, reader: Schema) -> Conformity:
-    """Compares two schemas, their tables and enums by name."""
+    """Compare two schemas, their tables and enums by name."""
     grown: list[str] = []
     for kind, ours, theirs in (
         ("file_identifier", writer.identifier, reader.identifier),
@@ -65,7 +69,7 @@ def conform(writer: Schema, reader: Schema) -> Conformity:
 def _difference(
     of: str, written: _Entries, read: _Entries, grown: list[str]
 ) -> SchemaDifference | None:
-    """The first that misleads a reader; appends the others to ``grown``."""
+    """Return the first that misleads a reader; append the others to ``grown``."""
     is_enum = of.startswith("enum ")
     names = {entry.name for entry in written.values()} & {entry.name for entry in read.values()}
     for number in sorted({*written, *read}):

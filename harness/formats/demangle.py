@@ -1,8 +1,6 @@
-"""Demangles C++ names with libstdc++, which the harness's packages need, and splits them into
-scopes.
+"""Demangles C++ names with libstdc++, and splits them into scopes.
 
-Mangling: Itanium C++ ABI, section 5.1.
-"""
+The harness's packages need libstdc++. Mangling: Itanium C++ ABI, section 5.1."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _LONGEST = 160
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """Maps every name to its demangled form, or to itself."""
+    """Map every name to its demangled form, or to itself."""
     return {name: demangle(name) for name in names}
 
 
@@ -49,32 +47,35 @@ def _library() -> ctypes.CDLL:
 
 
 def plain(symbol: str) -> str:
-    """A mangled name without its argument types: "_ZN3hil6Method3runEv" is "hil::Method::run"."""
+    """Return a name without argument types: "_ZN3hil6Method3runEv" gives "hil::Method::run"."""
     return qualified(demangle(symbol))
 
 
 def mangled_base(symbol: str) -> str | None:
-    """The last identifier of a mangled name: "_ZN1a1fEi" is "f". None unless it is a function."""
+    """Return the last identifier of a mangled name: "_ZN1a1fEi" is "f".
+
+    None unless it is a function."""
     name = demangle(symbol)
     return None if name == symbol or _PREFIX.match(name) else base(name)
 
 
 def base(name: str) -> str:
-    """The demangled name without scopes, parameters and template arguments: "a::f(int)" is "f"."""
+    """Return a demangled name without scopes, parameters, template arguments: "f"."""
     match = _NAME.match(_PREFIX.sub("", scopes(name)[-1]))
     return name if match is None else match[0]
 
 
 def qualified(name: str) -> str:
-    """The demangled name without its parameters: "a::f(int)" is "a::f"."""
+    """Return the demangled name without its parameters: "a::f(int)" is "a::f"."""
     *around, last = scopes(name)
     prefix = _PREFIX.match(last)
     return "::".join((*around, (prefix[0] if prefix else "") + base(last)))
 
 
 def scopes(name: str) -> tuple[str, ...]:
-    """Namespaces and classes of a demangled name, outermost first, then the name with its
-    parameters: ``hil::core::load(int)`` is (hil, core, load(int))."""
+    """Split a demangled name into namespaces and classes, outermost first, then its name.
+
+    The name has its parameters: ``hil::core::load(int)`` is (hil, core, load(int))."""
     prefix = _PREFIX.match(name)
     rest = (name[prefix.end() :] if prefix else name).replace(_ANONYMOUS, _SAFE)
     parts = _split(_without_return_type(rest))
@@ -83,7 +84,7 @@ def scopes(name: str) -> tuple[str, ...]:
 
 
 def _split(name: str) -> list[str]:
-    """Splits at each ``::`` outside of brackets; an operator's own brackets end the search."""
+    """Split at each ``::`` outside of brackets; an operator's own brackets end the search."""
     parts, depth, start, at = [], 0, 0, 0
     while at < len(name):
         if depth == 0 and name.startswith("operator", at) and not name[at + 8 : at + 9].isalnum():

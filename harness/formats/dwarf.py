@@ -45,7 +45,7 @@ class Units:
 
 
 def read_units(path: Path) -> tuple[Units, str | None]:
-    """The units of ``.debug_aranges``; no units and the reason when it is missing or unreadable."""
+    """Return the units of ``.debug_aranges``, or none and why it is missing or unreadable."""
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -70,8 +70,7 @@ def _unit_name(dwarf: Any, offset: int) -> str:
 
 
 def source_line(path: Path, address: int) -> str | None:
-    """ "file.cpp:12" from the line program of the unit that holds the address; None when there
-    is no line program or it cannot be read."""
+    """Return "file.cpp:12" from the line program of an address's unit; None if unreadable."""
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -108,7 +107,7 @@ class Struct:
 
 
 def structs(path: Path, ends: tuple[str, ...], names: Collection[str]) -> dict[str, Struct]:
-    """The structures ``names`` in the translation units whose paths end with one of ``ends``."""
+    """Return the structures ``names`` in the translation units that end with one of ``ends``."""
     found: dict[str, Struct] = {}
     try:
         with path.open("rb") as file:

@@ -119,11 +119,11 @@ class Relocation(NamedTuple):
 
 @dataclass(frozen=True)
 class ElfFile:
-    """``name`` is for messages: the path, or for an archive's member its name on the link line,
-    "libx.a(y.o)".
+    """An ELF file.
 
-    Raises MalformedFile without a sound header; the tables raise it when they are read.
-    """
+    ``name`` is for messages: the path, or for an archive's member its name on the link line,
+    "libx.a(y.o)". Raises MalformedFile without a sound header; the tables raise it when they are
+    read."""
 
     data: bytes
     name: str = ""
@@ -205,7 +205,7 @@ class ElfFile:
         return tuple(found)
 
     def _text(self, strings: bytes, at: int, start: int) -> str:
-        """The string at ``at`` in a string table that starts at ``start`` in the file."""
+        """Return the string at ``at`` in a string table that starts at ``start`` in the file."""
         end = strings.find(b"\0", at, at + _LONGEST_NAME)
         if end < 0:
             if not strings and not at:
@@ -214,7 +214,7 @@ class ElfFile:
         return strings[at:end].decode("utf-8", "backslashreplace")
 
     def content(self, section: Section) -> bytes:
-        """The bytes of a section that are in the file."""
+        """Return the bytes of a section that are in the file."""
         if section.type in (SHT_NULL, SHT_NOBITS):
             return b""
         return self.data[section.offset : section.offset + section.size]
@@ -290,12 +290,12 @@ class ElfFile:
         return tuple(s for s in self.symbols if s.bind != STB_LOCAL and s.name)
 
     def address(self, symbol: Symbol) -> int:
-        """The symbol's address without the Thumb bit."""
+        """Return the symbol's address without the Thumb bit."""
         is_code = symbol.type in (STT_FUNC, STT_IFUNC) and self.machine_number == EM_ARM
         return symbol.value & ~_THUMB_BIT if is_code else symbol.value
 
     def function_at(self, section: int, offset: int) -> str | None:
-        """The function of an object file whose code contains this offset, or None."""
+        """Return the function of an object file whose code contains this offset, or None."""
         for symbol in self.symbols:
             if symbol.shndx == section and symbol.type in (STT_FUNC, STT_IFUNC):
                 start = self.address(symbol)
@@ -343,7 +343,7 @@ class ElfFile:
 
 
 def read_elf(path: Path) -> ElfFile:
-    """Raises MalformedFile for a file without a sound ELF header, OSError if it cannot be read."""
+    """Read an ELF file. Raises MalformedFile without a sound header, OSError if unreadable."""
     return ElfFile(path.read_bytes(), str(path))
 
 
@@ -374,7 +374,7 @@ def _attributes(section: bytes, order: ByteOrder) -> Iterator[tuple[int, int | s
 
 
 def _end(data: bytes, start: int, field: int, order: ByteOrder) -> int:
-    """The end of a block that begins at ``start`` and whose length is stored at ``field``."""
+    """Return the end of a block from ``start`` whose length is stored at ``field``."""
     end = start + int.from_bytes(data[field : field + 4], order)
     if not field + 4 <= end <= len(data):
         raise ValueError(end)
@@ -398,7 +398,7 @@ def _pairs(data: bytes) -> Iterator[tuple[int, int | str]]:
 
 
 def _uleb(data: bytes, at: int) -> tuple[int, int]:
-    """A ULEB128 number (seven bits a byte, lowest first), and the offset after it."""
+    """Return a ULEB128 number (seven bits a byte, lowest first), and the offset after it."""
     value = 0
     for shift in range(0, 64, 7):
         byte = data[at]

@@ -32,8 +32,10 @@ class SectionsOverlap(LinkError):
 
 
 def overlaps(elf: ElfFile, memory: Callable[[int], int] = lambda address: address) -> Iterator[str]:
-    """A sentence for each overlap in an executable, by address. ``memory``: the address of the
-    memory cell at an address, for a machine that shows one at several."""
+    """Yield a sentence for each overlap in an executable, by address.
+
+    ``memory``: the address of the memory cell at an address, for a machine that shows one at
+    several."""
     if elf.type == _RELOCATABLE:
         return
     sections = [s for s in elf.sections if s.allocated and not s.flags & _THREAD_LOCAL]

@@ -92,8 +92,10 @@ class NpuConfig:
 
 @dataclass(frozen=True)
 class Requirements:
-    """Further contents of COP2. ``features``: those the driver must have. ``cache_bytes``: SRAM of
-    the NPU that the stream has for itself (region 2)."""
+    """Further contents of COP2.
+
+    ``features``: those the driver must have. ``cache_bytes``: SRAM of the NPU that the stream has
+    for itself (region 2)."""
 
     features: int
     cache_bytes: int
@@ -101,8 +103,9 @@ class Requirements:
 
 @dataclass(frozen=True)
 class CommandStream:
-    """Where the commands are in a payload, in bytes, and the NPU they were compiled for, if it is
-    named. ``requires``: only in COP2."""
+    """The place of the commands in a payload, in bytes, and the NPU that it names, if any.
+
+    ``requires``: only in COP2."""
 
     start: int
     size: int
@@ -112,7 +115,7 @@ class CommandStream:
 
 
 def config_fields(word: int) -> dict[str, int]:
-    """The fields of a CONFIG word, by the driver's names."""
+    """Return the fields of a CONFIG word, by the driver's names."""
     fields = {
         "product": word >> 28 & 15,
         "macs_per_cc": word & 15,  # its logarithm to base 2
@@ -130,13 +133,13 @@ def architecture(identity: int) -> tuple[int, int, int]:
 
 
 def product(config: int) -> str | None:
-    """The product in a CONFIG word; None for an unknown number."""
+    """Return the product in a CONFIG word; None for an unknown number."""
     number = config >> 28 & 15
     return PRODUCTS[number] if number < len(PRODUCTS) else None
 
 
 def read_config(word: int) -> NpuConfig:
-    """Raises UnknownNpu for a product that does not exist or has no variant with these MACs."""
+    """Read a CONFIG word. Raises UnknownNpu if no product has a variant with these MACs."""
     fields, name = config_fields(word), product(word)
     if name is None:
         raise UnknownNpu("product", fields["product"])
@@ -241,10 +244,9 @@ class VelaBlock:
 
 
 def walk(stream: bytes | memoryview) -> Iterator[VelaBlock]:
-    """The blocks up to and including ``vela_end_stream``; more bytes may follow.
+    """Yield the blocks up to and including ``vela_end_stream``; more bytes may follow.
 
-    Raises MalformedFile for a block that does not fit, and without the first or the last block.
-    """
+    Raises MalformedFile for a block that does not fit, and without the first or the last block."""
     at, name = 0, ""
     while name != LAST:
         if at + HEADER_BYTES > len(stream):

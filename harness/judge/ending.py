@@ -20,9 +20,7 @@ from harness.system.quota import QUOTA, Excess
 
 
 def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> Finding:
-    """Return the verdict and cause if the execution is not proven good; None if it is.
-
-    ``build_id``: of the requested firmware; None if any firmware will do."""
+    """Return verdict and cause if it is not proven good. ``build_id``: None if any will do."""
     found = (
         _never_began(observation, ending)
         or _simulator_crashed(observation, ending)
@@ -88,9 +86,7 @@ def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
 
 
 def failed(observation: Observation, ending: Ending | None = None) -> Finding:
-    """Return the first failure line; what follows it is usually only its consequence.
-
-    ``ending``: None for a lone log, whose lines may be anybody's."""
+    """Return the first failure line. ``ending``: None for a lone log, where any may write lines."""
     if not observation.failures:
         return None
     first: Event = observation.failures[0]
@@ -128,9 +124,7 @@ def _refused_in(failures: Sequence[Event]) -> str | None:
 
 
 def _requester(failures: Sequence[Event]) -> Event | None:
-    """Return the line with the requested size, if the first failure has no numbers.
-
-    An allocator logs before the kernel that called it."""
+    """Return the line with the requested size: an allocator logs before the kernel."""
     if failures[0].kind is not Kind.ALLOCATION_FAILED or "needed" in failures[0].facts:
         return None
     same = (f for f in failures[1:] if f.kind is Kind.ALLOCATION_FAILED and "needed" in f.facts)
@@ -283,9 +277,7 @@ def _input_set(observation: Observation, process: int) -> str:
 
 
 def console_cut(ending: Ending, observation: Observation, kept: int | None = None) -> Finding:
-    """Find a console whose end was not read, or is lost: its last lines are unknown.
-
-    ``kept``: the bytes that are left of it; None if nobody counted them."""
+    """Find a console whose end was lost. ``kept``: the bytes left of it; None if not counted."""
     if not ending.console_complete:
         why = "the console was still open when the simulator had ended"
     elif kept is not None and ending.console_bytes not in (None, kept):

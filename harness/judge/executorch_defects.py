@@ -95,9 +95,7 @@ class _Tensor:
 
 
 def defects_in(pte: Path) -> tuple[ProgramDefect, ...]:
-    """Find known defects, in the order of the instructions.
-
-    Raises OSError, and MalformedFile if the program cannot be read to its end."""
+    """Find known defects, in the instructions' order. Raises OSError, MalformedFile."""
     try:
         return tuple(_defects(CuttableProgram(pte)))
     except (LookupError, RecursionError) as error:  # a number of something that it does not have

@@ -13,9 +13,7 @@ _MOST_NAMED = 5
 
 
 def reasons(before: NpuCost | None, now: NpuCost | None) -> list[str]:
-    """Return the operators that grew most, by layer, then what else is another.
-
-    Empty where one of the two is not known."""
+    """Return what grew most, by layer, then other changes; empty if one is not known."""
     if before is None or now is None:
         return []
     old, new = _cycles(before), _cycles(now)

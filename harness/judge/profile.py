@@ -17,7 +17,7 @@ _DRIVER = "EthosUBackend"
 
 @dataclass(frozen=True)
 class ProfileRow:
-    """What one layer or operator costs.
+    """The cost of one layer or operator.
 
     ``layer``: the path of a module, "" where none is known. ``instructions``: of the CPU, for a
     delegate those of its driver; ``cycles``: of the NPU; 0: it has none of them."""

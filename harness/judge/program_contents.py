@@ -38,7 +38,7 @@ def digest_of(value: object) -> str:
 
 @dataclass(frozen=True)
 class ProgramContents:
-    """What a program executes, as names and digests.
+    """The operators that a program executes, as names and digests.
 
     ``operators`` in the order of execution, each a name and its parts: a tensor as type, shape and,
     of a constant, a digest of its bytes; other arguments as they are. After a delegate for an
@@ -98,7 +98,7 @@ class OperatorChange:
 
 @dataclass(frozen=True)
 class ProgramDifference:
-    """What differs between two programs; if both fields are empty, nothing that is executed.
+    """The difference of two programs; if both fields are empty, it executes nothing else.
 
     ``operators``: the first of the ``changed`` operators that differ. ``other``: further
     differences, in words."""

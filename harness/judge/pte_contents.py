@@ -131,10 +131,7 @@ class _Reader:
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
     ) -> list[Operator]:
-        """Return the operator of a call, and for an NPU's delegate those of its command stream.
-
-        Neighbours that differ in addresses alone are one, with how many there are. None: it
-        branches."""
+        """Return the operator of a call, and for an NPU's delegate those of its command stream."""
         described = tuple(self._described(values[index], values) for index in arguments)
         if call.name == "KernelCall":
             return [(operator_names(plan)[call.get("op_index")], *described)]
@@ -247,10 +244,9 @@ def npu_operators(
 
 
 def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
-    """Return the operator of a call, and for an NPU's delegate those of its command stream.
+    """Return the operations of a stream; None if it branches.
 
-    Neighbours that differ in addresses alone are one, with how many there are. None: it branches.
-    """
+    Neighbours that differ in addresses alone are one, with how many there are."""
     state, found = RegisterState(), []
     times: list[int] = []
     last: tuple[str, int, int] | None = None

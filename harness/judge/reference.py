@@ -171,9 +171,7 @@ def reference_path(root: Path, case: Case, source: str = BUNDLED) -> Path:
 
 
 def accepted_runs(source: str, target: str) -> list[Case]:
-    """Return the cases with an accepted run of a checkout's or wheel's firmware, in order.
-
-    ``target``: "*" for any."""
+    """Return the cases with an accepted run of another firmware. ``target``: "*" for any."""
     root, end = references_dir(), f".{source}.json"
     names = (str(file.relative_to(root)) for file in sorted(root.glob(f"{target}/**/*{end}")))
     parts = (name.removesuffix(end).partition("/") for name in names)

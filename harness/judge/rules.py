@@ -67,9 +67,7 @@ def _npu_stopped(stop: NpuStop, finding: Finding) -> Finding:
 
 
 def _explained(finding: Finding, place: str | None, blame: Blame | None) -> Finding:
-    """Add to a MISMATCH the place where NPU and TOSA first disagree.
-
-    It, or a fault of the NPU, also names whose fault it is."""
+    """Add to a MISMATCH where NPU and TOSA first disagree, and whose fault it is."""
     if finding is None:
         return None
     verdict, cause = finding
@@ -186,9 +184,7 @@ def _program_changed(expectation: Expectation) -> Finding:
 
 
 def _reference_program(outputs: Outputs, expectation: Expectation) -> Finding:
-    """Note that nobody compared the outputs with an accepted run.
-
-    The oracle is the only evidence, and it comes from the same export."""
+    """Note that only the oracle was compared, and it comes from the same export."""
     other = expectation.other_program
     if other is None or not expectation.strict:
         return None

@@ -24,10 +24,7 @@ _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS
 
 
 class Symbols:
-    """Functions and source lines of one ELF. An address may carry the Thumb bit.
-
-    Raises MalformedFile for a damaged ELF, OSError if it cannot be read.
-    """
+    """Functions and source lines of one ELF. Raises MalformedFile, OSError."""
 
     def __init__(self, path: Path) -> None:
         elf = read_elf(path)
@@ -95,9 +92,7 @@ def _symbols_of(elf: Path) -> Symbols | None:
 
 
 def with_symbols(observation: Observation, elf: Path) -> Observation:
-    """Return the observation with symbols in the facts of its faults and reset loops.
-
-    They are ``pc_symbol``, ``pc_source`` and so on, and ``resets``."""
+    """Return the observation with symbols (``pc_symbol``, ...) in the facts of its faults."""
     explained = _WITH_REGISTERS | {Kind.RESET_LOOP}
     if not any(event.kind in explained for event in observation.failures):
         return observation
@@ -131,9 +126,7 @@ def _number(text: str | None) -> int | None:
 
 
 def where_spinning(cpu: CpuState, elf: Path | None) -> dict[str, Any]:
-    """Describe where a CPU is: its pc, the calls that its stack tells of, its instructions.
-
-    The pc has its symbol and source; the instructions are those of its silence."""
+    """Describe where a CPU is: pc with symbol and source, calls, and instructions of silence."""
     pc = cpu.registers["pc"]
     facts: dict[str, Any] = {"pc": f"{pc:#010x}"}
     if cpu.silent is not None:

@@ -70,16 +70,18 @@ def labels_of_workers(dask_scheduler: Scheduler) -> Mapping[str, Sequence[str]]:
 
 
 def set_rules(patience: float, dask_scheduler: Scheduler) -> None:
-    """A task whose worker is lost fails at once: the night has a row of it, and tries it again. One
-    that waits ``patience`` seconds for a worker fails, too."""
+    """Make a task whose worker is lost fail at once: the night has a row, and tries again.
+
+    One that waits ``patience`` seconds for a worker fails, too."""
     dask_scheduler.allowed_failures = 0
     dask_scheduler.no_workers_timeout = patience
 
 
 class DaskPool:
-    """The workers of a scheduler at ``url`` that are like this machine; ``progress`` reports the
-    others. ``store``: what they share; ``patience``: seconds to wait for a worker. Raises
-    SchedulerFailed."""
+    """The workers of a scheduler at ``url`` that are like this machine.
+
+    ``progress`` reports the others. ``store``: what they share; ``patience``: seconds to wait for a
+    worker. Raises SchedulerFailed."""
 
     def __init__(
         self,
@@ -126,12 +128,12 @@ class DaskPool:
         return rows
 
     def close(self) -> None:
-        """Drops the waiting tasks; a task that runs on a worker runs to its end there."""
+        """Drop the waiting tasks; a task that runs on a worker runs to its end there."""
         self._client.close()
 
 
 def _fvps_of(job: NightJob) -> Iterator[str]:
-    """The executable of the FVP that the target has, if any."""
+    """Yield the executable of the FVP that the target has, if any."""
     with suppress(UsageError):  # its case reports that
         fvp = load_target(job.case.target).simulators.fvp
         if fvp is not None and job.simulator in (AUTO, SimulatorName.FVP):
@@ -139,7 +141,7 @@ def _fvps_of(job: NightJob) -> Iterator[str]:
 
 
 def _connected(url: str, patience: float, fvps: Sequence[str]) -> Client:
-    """A client of the scheduler, once a worker is there and all workers have labels."""
+    """Return a client of the scheduler, once a worker is there and all workers have labels."""
     try:
         get_backend(parse_address(url, strict=True)[0])  # Client would retry a wrong one for ever
         parse_host_port(parse_address(url)[1])

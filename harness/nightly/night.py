@@ -46,7 +46,9 @@ OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how ma
 
 @dataclass(frozen=True)
 class NightRequest:
-    """``night``: its id, None for a new one. ``resume``: continue the last that did not end.
+    """A request for a night.
+
+    ``night``: its id, None for a new one. ``resume``: continue the last that did not end.
     ``folder``: in the user's repository, whose ``origin`` is known. ``base``: the branch that it is
     compared with, "" for its own."""
 
@@ -59,10 +61,9 @@ class NightRequest:
 
 
 def begin(suite: NightSuite, history: History, request: NightRequest) -> Night:
-    """The night as the history has it: a new one, or one to continue.
+    """Return the night as the history has it: a new one, or one to continue.
 
-    Raises UsageError, also for other cases or shards; HistoryUnreachable.
-    """
+    Raises UsageError, also for other cases or shards; HistoryUnreachable."""
     known = history.night(request.night) if request.night else None
     if request.resume and (known := unfinished(suite, history, request.origin)) is None:
         raise UsageError(
@@ -106,7 +107,7 @@ def _planned(suite: NightSuite, history: History, request: NightRequest) -> Nigh
 
 
 def _renames(suite: NightSuite, before: Sequence[Night], folder: Path) -> dict[str, str]:
-    """The suite's renames, and cases whose model file git sees as renamed since the last night."""
+    """Return the suite's renames, and cases whose model file git sees as renamed since."""
     if not before or not before[0].origin.commit:
         return suite.renames
     there = {planned.case for planned in before[0].plan}
@@ -134,8 +135,10 @@ def longest_first(jobs: Sequence[NightJob], seconds: Mapping[str, float]) -> lis
 def distribute(
     jobs: Sequence[NightJob], shards: int, seconds: Mapping[str, float]
 ) -> tuple[Planned, ...]:
-    """The plan with a shard for each job: the longest job first, each to the shard with least to do
-    (Graham's rule: the longest shard is at most 4/3 of the best possible)."""
+    """Return the plan with a shard for each job, each to the shard with least to do.
+
+    The longest job comes first (Graham's rule: the longest shard is at most 4/3 of the best
+    possible)."""
     load = [0.0] * shards
     shard_of: dict[Planned, int] = {}
     for job in longest_first(jobs, seconds):
@@ -151,7 +154,7 @@ def _seconds_of(job: NightJob, seconds: Mapping[str, float]) -> float:
 
 
 def unfinished(suite: NightSuite, history: History, origin: Origin) -> Night | None:
-    """The last night of these very cases and this branch, when it did not end."""
+    """Return the last night of these very cases and this branch, when it did not end."""
     nights = history.nights(suite=suite.name, branch=origin.branch, most=20)
     last = next((night for night in nights if night.suite_sha256 == suite.sha256), None)
     return last if last is not None and history.left(last) else None
@@ -166,8 +169,9 @@ def run_night(
     recorder: Recorder,
     on_row: OnRow,
 ) -> None:
-    """Runs the shard's cases that are not settled. Raises UsageError if another process does; what
-    is wrong with a case is in its row."""
+    """Run the shard's cases that are not settled.
+
+    Raises UsageError if another process does; what is wrong with a case is in its row."""
     with _alone(night, shard):
         mine = {planned.case: planned for planned in night.of_shard(shard.number)}
         last = last_tries(recorder.history.rows([night.id]))
@@ -190,7 +194,7 @@ def _left(
     options: RunOptions,
     revision: str,
 ) -> Iterator[Task]:
-    """The tasks of a job that are still to run, as the night planned it."""
+    """Yield the tasks of a job that are still to run, as the night planned it."""
     job = replace(job, planned=tuple(mine[planned.case] for planned in job.planned))
     whole = Task(replace(night, plan=()), job, options, 1, revision)
     tried = {p.case: last[p.case] for p in job.planned if p.case in last}
@@ -203,7 +207,7 @@ def _left(
 
 
 def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Row]:
-    """Yields each row once it is in the history or the outbox."""
+    """Yield each row once it is in the history or the outbox."""
     running: dict[Future[tuple[Row, ...]], Task] = {}
     done: SimpleQueue[Future[tuple[Row, ...]]] = SimpleQueue()
     threads = ThreadPoolExecutor(pool.room)
@@ -249,9 +253,11 @@ def _alone(night: Night, shard: Shard) -> Iterator[None]:
 
 
 def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard], list[str]]:
-    """Adds the last night of each folder to ``history``. Returns the night, its shards that did not
-    end, and the cases that several shards ran: the first is kept. Raises UsageError for a folder
-    without a night and for nights that are not shards of one, and what the histories raise."""
+    """Add the last night of each folder to ``history``.
+
+    Returns the night, its shards that did not end, and the cases that several shards ran: the first
+    is kept. Raises UsageError for a folder without a night and for nights that are not shards of
+    one, and what the histories raise."""
     with ExitStack() as stack:
         parts = [stack.enter_context(closing(_history_in(folder))) for folder in folders]
         nights = [part.nights(most=1)[0] for part in parts]
@@ -282,8 +288,9 @@ def _history_in(folder: Path) -> History:
 
 
 def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, Path | str]]:
-    """The case of each bad row and its bundle in the new ``folder``, or why it has none. Raises
-    DiskError."""
+    """Yield the case of each bad row and its bundle in the new ``folder``, or why it has none.
+
+    Raises DiskError."""
     bad = [row for row in rows if row.bad]
     if bad:
         with disk_errors("making the folder of the bundles"):
@@ -308,8 +315,10 @@ MOST = 3  # failures: what is new in one night mostly has one commit
 def culprits(
     comparison: Comparison, firmware: FirmwareChoice, minutes: float, progress: Progress
 ) -> Iterator[tuple[str, str]]:
-    """Bisects the first new failures that have a good and a bad commit of a checkout. Yields the
-    case and its first bad commit, or why none was found. Checks the time before each revision."""
+    """Bisects the first new failures that have a good and a bad commit of a checkout.
+
+    Yields the case and its first bad commit, or why none was found. Checks the time before each
+    revision."""
     end = time.monotonic() + 60 * minutes
 
     def watched(message: str) -> None:

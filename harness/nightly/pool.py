@@ -32,7 +32,9 @@ from harness.system.unexpected import as_harness_error
 
 @dataclass(frozen=True)
 class Task:
-    """``night``: without its plan. ``attempt``: of the rows to be written. ``harness``: revision of
+    """A job to run in a night.
+
+    ``night``: without its plan. ``attempt``: of the rows to be written. ``harness``: revision of
     the harness that planned."""
 
     night: Night
@@ -42,7 +44,7 @@ class Task:
     harness: str
 
     def again(self, names: Sequence[str]) -> Task:
-        """The next attempt, for these rows of it."""
+        """Return the next attempt, for these rows of it."""
         pairs = zip(self.job.sources, self.job.planned, strict=True)
         sources, planned = zip(*(pair for pair in pairs if pair[1].case in names), strict=True)
         job = replace(self.job, sources=sources, planned=planned)
@@ -50,8 +52,9 @@ class Task:
 
 
 def work(task: Task, store: str | None = None) -> tuple[Row, ...]:
-    """A row for each firmware of the job, whatever happens. ``store``: URL of what machines share,
-    before and after the run."""
+    """Return a row for each firmware of the job, whatever happens.
+
+    ``store``: URL of what machines share, before and after the run."""
     started = time.monotonic()
     job = task.job
     options = replace(
@@ -117,16 +120,18 @@ class Pool(Protocol):
     def room(self) -> int: ...
 
     def run(self, task: Task) -> tuple[Row, ...]:
-        """Does the task, and returns when it is done; called by ``room`` threads at a time. Raises
-        NotDone if it was not finished; any other exception ends the night."""
+        """Do the task, and return when it is done. Raises NotDone if it was not finished.
+
+        ``room`` threads call it at a time. Any other exception ends the night."""
 
     def close(self) -> None:
-        """Ends whatever is still running."""
+        """End whatever is still running."""
 
 
 class LocalPool:
-    """Independent processes of this machine: one that dies takes one case with it. ``store``: what
-    they share with other machines."""
+    """Independent processes of this machine: one that dies takes one case with it.
+
+    ``store``: what they share with other machines."""
 
     def __init__(self, workers: int, store: str | None = None) -> None:
         self.room = workers
@@ -158,6 +163,6 @@ def _worker() -> ProcessPoolExecutor:
 
 
 def _begin(parent: int) -> None:
-    """Makes a worker die with the night, and leaves Ctrl-C to the parent."""
+    """Make a worker die with the night, and leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)

@@ -59,8 +59,9 @@ class StoredEntry:
 
 
 def entries_of(case: Case, options: RunOptions) -> list[StoredEntry]:
-    """The entries that a case needs on this machine: a key covers its toolchain and exporter. For a
-    malformed case only the entries found before the error; the run reports the error."""
+    """Return the entries that a case needs here: a key covers toolchain and exporter.
+
+    For a malformed case only the entries found before the error; the run reports the error."""
     entries: list[StoredEntry] = []
     with suppress(HarnessError):
         chosen = pick(load_target(case.target), options.simulator)
@@ -78,8 +79,10 @@ def entries_of(case: Case, options: RunOptions) -> list[StoredEntry]:
 
 
 class Store:
-    """The store at ``url``, first accessed by the first call. Only ``require`` raises: a store that
-    fails later costs time but fails no case, and ``notes`` say what was wrong."""
+    """The store at ``url``, first accessed by the first call.
+
+    Only ``require`` raises: a store that fails later costs time but fails no case, and ``notes``
+    say what was wrong."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -87,8 +90,9 @@ class Store:
         self.notes: list[str] = []
 
     def require(self) -> None:
-        """Checks before any work that the store can be written and read. Makes the last part of a
-        folder's path, but never a bucket. Raises StoreFailed."""
+        """Check before any work that the store can be written and read.
+
+        Makes the last part of a folder's path, but never a bucket. Raises StoreFailed."""
         with self._files() as (fs, root):
             probe = f"{root}/probe-{uuid.uuid4().hex}"
             _write(fs, probe, b"hil")
@@ -96,8 +100,9 @@ class Store:
             fs.rm_file(probe)
 
     def share(self, entries: Sequence[StoredEntry]) -> None:
-        """Before and after a run: what is in the store comes into this machine's cache, and what is
-        there goes into the store."""
+        """Bring the store's entries into this machine's cache, and what is there into the store.
+
+        Called before and after a run."""
         try:
             with self._files() as (fs, root):
                 for entry in entries:
@@ -146,7 +151,7 @@ def _pack(folder: Path) -> bytes:
 
 
 def _install(packed: bytes, entry: StoredEntry) -> bool:
-    """Puts what was packed into this machine's cache; False for what is not that entry."""
+    """Put what was packed into this machine's cache; False for what is not that entry."""
     digest, content = packed[:32], packed[32:]
     if hashlib.sha256(content).digest() != digest:
         return False

@@ -75,9 +75,10 @@ class Quarantine(Exclusion):
 
 @dataclass(frozen=True, kw_only=True)
 class FollowUp(Data):
-    """Actions after a night. ``notify``: URLs of apprise; ``owners``: how a service mentions each;
-    ``issues``: of GitHub, for every case and cause; ``bisect``: whether, or for how many minutes.
-    """
+    """Actions after a night.
+
+    ``notify``: URLs of apprise; ``owners``: how a service mentions each; ``issues``: of GitHub, for
+    every case and cause; ``bisect``: whether, or for how many minutes."""
 
     notify: tuple[NotifyUrl, ...] = ()
     owners: dict[str, str] = field(default_factory=dict)
@@ -120,11 +121,12 @@ class NightJob:
 
 @dataclass(frozen=True)
 class NightSuite:
-    """``name``: of its file; ``sha256``: of cases, firmware, simulators, limits and exclusions, so
+    """A suite, read and checked.
+
+    ``name``: of its file; ``sha256``: of cases, firmware, simulators, limits and exclusions, so
     that a night is continued with the same cases only. ``expired``: quarantines whose day is over;
     ``renames``: names of cases, and what they were called before; ``alarms``: by which part a
-    figure may grow over nights.
-    """
+    figure may grow over nights."""
 
     name: str
     sha256: str
@@ -152,7 +154,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Raises UsageError."""
+    """Read ``I/N``. Raises UsageError."""
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 1000):
         raise UsageError(
@@ -162,8 +164,9 @@ def parse_shard(text: str) -> Shard:
 
 
 def load_suite(file: Path, today: date) -> NightSuite:
-    """Raises TargetError, and Unknown for a target or a model that nobody has. A target whose file
-    is malformed stays in the suite: its cases say so."""
+    """Load a suite. Raises TargetError, and Unknown for a target or a model that nobody has.
+
+    A target whose file is malformed stays in the suite: its cases say so."""
     document = strict_yaml.read(file)
     contents = checked_document(SuiteFile, document)
     target_files()  # an unreadable folder of targets fails the suite, not one case
@@ -207,7 +210,7 @@ def _jobs_of(contents: SuiteFile, group: Group, folder: Path) -> Iterator[NightJ
 
 
 def _modes(name: str, wanted: str | Sequence[str]) -> list[str]:
-    """The target in each memory mode that is wanted of it, as ``load_target`` takes them."""
+    """Return the target in each memory mode that is wanted of it, as ``load_target`` takes them."""
     try:
         target = load_target(name)
     except TargetError:
@@ -234,8 +237,9 @@ def _without(
     document: strict_yaml.Document,
     today: date,
 ) -> NightSuite:
-    """The exclusions and quarantines laid over the jobs. One that fits no case is an error: it
-    would look as if it held."""
+    """Return the exclusions and quarantines laid over the jobs.
+
+    One that fits no case is an error: it would look as if it held."""
     excluded: list[Excluded] = []
     for index, exclusion in enumerate(contents.exclude):
         matching = [job for job in jobs if fnmatchcase(job.case.id, exclusion.case)]

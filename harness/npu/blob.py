@@ -95,9 +95,7 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
 
 
 def read_actions(commands: bytes) -> Actions:
-    """Return the first command stream of ``Blob.commands``; Vela writes no more.
-
-    Raises BlobError for a malformed container, Unsupported for an NPU that does not exist."""
+    """Return the first command stream, Vela's only one. Raises BlobError, Unsupported."""
     try:
         stream = next(ethosu.command_streams(commands), None)
     except MalformedFile as error:

@@ -51,9 +51,7 @@ class Unwritten(AccessError):
 
 
 class WorkLimit(EthosUError):
-    """More is asked for than the model's limit: the program may be right.
-
-    ``asked``, ``limit``: in ``unit``."""
+    """More is asked for than the limit, in ``unit``: the program may be right."""
 
     kind = "ethosu_work_limit"
     verdict = Verdict.NO_VERDICT

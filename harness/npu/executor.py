@@ -129,10 +129,7 @@ class _Ready:
 
 
 class Executor:
-    """Executes the jobs of one stream. ``internal``: bytes of the NPU's own memory.
-
-    Raises ToolMissing, and InfraError if the kernel cannot be built.
-    """
+    """Executes jobs. ``internal``: bytes of memory. Raises ToolMissing, InfraError."""
 
     def __init__(self, internal: int) -> None:
         self._library = kernel_library.load()

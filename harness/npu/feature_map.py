@@ -36,9 +36,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The layout of a feature map; ``what`` names it in errors and statistics.
-
-    ``shape`` and ``stride`` (bytes): y, x, c."""
+    """The layout of ``what``; ``shape`` and ``stride`` (bytes): y, x, c."""
 
     what: str
     number: int

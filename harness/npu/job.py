@@ -162,7 +162,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Accumulators:
-    """What the accumulators begin with, and whether they stay.
+    """The contents of the accumulators before a job, and whether they stay.
 
     ``initial``: kZero, kKept (those of the last operation) or kMap (``source``). ``keeps``: for the
     next operation."""

@@ -181,9 +181,7 @@ class WeightDecoder:
         self._library = library
 
     def decode(self, encoded: bytes, read: int, offset: int) -> Weights:
-        """At most the ``read`` weights that the operation reads: others may only be 0.
-
-        Raises WorkLimit too."""
+        """Return at most the ``read`` weights: others may only be 0. Raises WorkLimit."""
         check_limit("the convolution", read, ENCODED, "weights with their padding", offset)
         weights = np.empty(read, np.int16)
         given = encoded, len(encoded), weights.ctypes.data, read
@@ -224,9 +222,7 @@ class WeightDecoder:
         return whole
 
     def pack(self, weights: Weights, depthwise: bool) -> tuple[Weights, int]:
-        """Return the weights in the kernel's order, and the largest sum of an output channel.
-
-        The sum is of absolute weights."""
+        """Return weights in the kernel's order, and a channel's largest absolute sum."""
         dense = np.ascontiguousarray(weights)
         ofm, height, width, ifm = dense.shape
         shape = int(depthwise), ofm, height * width, ifm

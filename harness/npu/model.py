@@ -70,7 +70,7 @@ _COLUMNS = 5  # of a Place in kernel/jobs.h: job, whether it is moved, three add
 
 @dataclass
 class Stats:
-    """What an inference did.
+    """The statistics of an inference.
 
     It counts operations by name, MACs, and bytes moved by region and kind of access. ``memory``: as
     ``memory_of``."""
@@ -361,9 +361,7 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
 
 
 def npu(product: str, macs: int) -> Run:
-    """Return the NPU of this product and MAC count, started by a doorbell.
-
-    Decodes a stream once."""
+    """Return the NPU that a doorbell starts; it decodes a stream once."""
     config = read_config(CONFIG_WORDS[product, macs])
     programs: dict[bytes, DecodedStream] = {}
 

@@ -46,9 +46,7 @@ STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
 
 
 class NpuProcess:
-    """A ``Run`` in another process.
-
-    It works on views of ``memory`` in place; others are copied there and back."""
+    """A ``Run`` in another process, in place on ``memory``; other buffers are copied."""
 
     def __init__(self, product: str, macs: int, memory: SharedMemory | None) -> None:
         self._memory = memory

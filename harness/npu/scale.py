@@ -24,9 +24,7 @@ _ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
 
 @dataclass(frozen=True)
 class Scale:
-    """Multiplies, adds a half if ``halves``, and shifts.
-
-    One per channel, one per position (height, width, 1), or one for all."""
+    """Multiplies, adds a half if ``halves``, and shifts; per channel, position, or for all."""
 
     multiplier: Integers
     shift: Integers

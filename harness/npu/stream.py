@@ -118,9 +118,7 @@ _HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_F
 
 
 def disassemble(actions: Actions) -> Iterator[str]:
-    """One line per command with its byte offset; register writes are indented.
-
-    Continues after STOP."""
+    """List a line per command with its offset, also after STOP; register writes are indented."""
     names, words, at = register_set(actions.config.product), actions.words, 0
     yield f"; {actions.config.name}, {len(words)} words"
     if actions.requires is not None:
@@ -158,9 +156,7 @@ def _operation_text(item: Operation, names: RegisterSet) -> str:
 
 @dataclass
 class RegisterState:
-    """The current registers: relocatable ``addresses``, and ``others``.
-
-    ``changes``: the number of changes of the others."""
+    """Relocatable ``addresses``, and ``others`` with the number of their ``changes``."""
 
     others: dict[str, int] = field(default_factory=dict)
     addresses: dict[str, int] = field(default_factory=dict)

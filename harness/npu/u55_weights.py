@@ -121,9 +121,7 @@ def _scale(
 def ordered_weights(
     decoder: WeightDecoder, streams: Sequence[Weights], layout: LayoutU55, offset: int
 ) -> Weights:
-    """Orders one decoded stream per core as (ofm, y, x, ifm): channel c is core c % cores' work.
-
-    Raises AccessError."""
+    """Order a stream per core as (ofm, y, x, ifm): core = c % cores. Raises AccessError."""
     whole = np.zeros((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
     for core, stream in enumerate(streams):
         own = layout.of_core(core)

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """Fail the test in a sentence, whatever goes wrong in a fixture.
-
-    A defect of the harness shows its traceback, too."""
+    """Fail the test in a sentence; a defect of the harness shows its traceback, too."""
     from harness.system.unexpected import Unforeseen, as_harness_error
 
     try:

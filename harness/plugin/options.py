@@ -164,9 +164,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _pin_settings_file(config: pytest.Config) -> Path | None:
-    """Make the settings of the session's rootdir hold for all of it; return their file or None.
-
-    An IDE may call pytest from another folder."""
+    """Make the rootdir's settings hold wherever pytest is called from; return their file."""
     from harness.system.settings import VARIABLE, settings_file
 
     file = settings_file(config.rootpath)
@@ -265,9 +263,7 @@ def exporter_choice(config: pytest.Config) -> ExporterChoice:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Report once whose firmware and whose exporter, when the session is known to run cases.
-
-    The bundled one and the wheel's are not reported."""
+    """Report once whose firmware and exporter, unless bundled and the wheel's."""
     if not config.stash.get(_ACTIVE, False) or config.stash.get(_HEADER_SHOWN, False):
         return []
     config.stash[_HEADER_SHOWN] = True

@@ -29,9 +29,7 @@ _OUTCOMES = ("passed", "failed", "error", "xfailed", "xpassed")
 
 
 def expected_verdicts(item: pytest.Item) -> tuple[Verdict, ...]:
-    """Return the verdicts that a test's run may end in.
-
-    Raises UsageError if the marker names none."""
+    """Return the verdicts a test may end in. Raises UsageError if the marker names none."""
     marker = item.get_closest_marker(EXPECT)
     if marker is None:
         return (Verdict.PASS,)

@@ -130,9 +130,7 @@ def issues_of(environ: Mapping[str, str]) -> Issues | None:
 def update_issues(
     comparison: Comparison, issues: Issues, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> Counter[str]:
-    """Return how many were ``opened``, ``updated``, ``closed``, and ``left``.
-
-    They are left because there were too many. Raises NotDelivered."""
+    """Count ``opened``, ``updated``, ``closed`` and ``left`` ones. Raises NotDelivered."""
     done = Counter(opened=0, updated=0, closed=0, left=0)
     ours = _digest(comparison)
     known = {
@@ -255,9 +253,7 @@ def send(
 def announce(
     comparison: Comparison, follow_up: FollowUp, environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """Send what the suite wants sent; yields what a person should know of it.
-
-    Raises NotDelivered."""
+    """Send what the suite wants sent; yield what a person should know. Raises NotDelivered."""
     if follow_up.issues and (issues := issues_of(environ)) is None:
         yield "issues are not kept: $GITHUB_TOKEN or $GITHUB_REPOSITORY is not set"
     elif follow_up.issues and issues is not None:

@@ -71,9 +71,7 @@ def cut_left(name: str, room: int) -> str:
 
 
 def columns(*heads: str, style: str = "bold") -> Table:
-    """Return a table without lines.
-
-    Heads of numbers begin with ``>``; text is folded where it must be."""
+    """Return a table without lines. Heads of numbers begin with ``>``."""
     table = Table(box=None, pad_edge=False, header_style=style)
     for head in heads:
         if head.startswith(">"):

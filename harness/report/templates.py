@@ -15,9 +15,7 @@ from harness.core.safe_text import as_markdown, plain
 def filled(
     template: Path, values: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]]
 ) -> str:
-    """Fill a template: names, logs and reasons are shown as text, whatever they hold.
-
-    Every value is escaped for the kind of file that the template's name says."""
+    """Fill a template, with every value escaped for the kind of file that its name says."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
         autoescape=template.suffix != ".txt",

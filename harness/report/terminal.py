@@ -67,9 +67,7 @@ def representative(records: Sequence[RunRecord]) -> RunRecord | None:
 
 
 def styled_verdict(record: RunRecord) -> Text:
-    """Return the verdict as shown.
-
-    A product failure also says FAIL, and a tolerance is never silent."""
+    """Return the verdict as shown: a product failure says FAIL, and a tolerance shows."""
     verdict = record.verdict
     failed = "FAIL " if verdict.product_failure else ""
     return Text(f"{failed}{record.verdict_text}", style=verdict.style)
@@ -151,9 +149,7 @@ def _simulator(record: RunRecord) -> str:
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
-    """Print each note once, with the models it holds for, unless it holds for all.
-
-    The target stands above its table."""
+    """Print each note once, with the models it holds for, unless it holds for all."""
     titles = [record.title.removeprefix(f"{record.case.board}/") for record in records]
     runs = [replace(summarise(r), title=t) for r, t in zip(records, titles, strict=True)]
     for note, labels in by_note(runs).items():
@@ -252,9 +248,7 @@ def write_profile(file: Path, record: RunRecord) -> None:
 
 
 def judged_log_text(log: JudgedLog, verbose: bool) -> str:
-    """Return the verdict with what to do and where, its cause, the evidence, notes.
-
-    ``verbose``: also what no log can show."""
+    """Return verdict, cause, evidence and notes; ``verbose``: also what no log can show."""
     cause, verdict = log.judgement.cause, log.judgement.verdict
     if cause is None:
         lines = [f"{log.path}: {verdict}"]

@@ -179,9 +179,7 @@ def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
 
 
 def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -> Bisection:
-    """Find the first commit of ``bad`` that is not in ``good`` and fails.
-
-    The worktree then stands there. Raises UsageError, InfraError."""
+    """Find the first bad commit; the worktree then stands there. Raises UsageError, InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
     git(folder, "-c", "core.hooksPath=/dev/null", "bisect", "reset", "HEAD")

@@ -72,9 +72,7 @@ class _Graph:
 
 
 def blame_on_cpu(runs: CutRuns, output: str) -> Found:
-    """Find the first wrong operator, or why it is not found.
-
-    ``output``: the name of the one that was judged wrong."""
+    """Find the first wrong operator, or why not. ``output``: which was judged wrong."""
     if not runs.program.values:
         return "not found: the graph of this lowering was not run", None
     try:
@@ -154,9 +152,7 @@ def _float_rounding(graph: _Graph, found: FirstDifference) -> Found:
 
 
 def _wrong_outputs(runs: CutRuns, call: Instruction, results: Sequence[bytes]) -> str:
-    """Name a delegate's outputs that are not the oracle's, and whether they are exchanged.
-
-    "" for a single output."""
+    """Name a delegate's wrong outputs, and whether they are exchanged; "" for a single one."""
     meant = [runs.of_delegates.get(value, (0, b""))[1] for value in call.values]
     wrong = [n for n, raw in enumerate(results) if meant[n] and raw != meant[n]]
     where = {n: meant.index(results[n]) for n in wrong if results[n] in meant}

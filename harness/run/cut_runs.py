@@ -22,9 +22,7 @@ from harness.system.process import Stop
 
 @dataclass(frozen=True)
 class CutRuns:
-    """Runs ``pte`` up to an instruction, on an input set of ``program``.
-
-    ``cuttable`` raises MalformedFile, OSError."""
+    """Runs ``pte`` up to an instruction. ``cuttable`` raises MalformedFile, OSError."""
 
     chosen: Chosen
     firmware: Firmware

@@ -163,9 +163,7 @@ def with_digests(fields: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:
 
 
 def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> None:
-    """Raise SealBroken for a record that is not what was written.
-
-    With ``whole`` also when it has no digests, or a file that it rests on is another."""
+    """Raise SealBroken if the record changed; with ``whole`` also what it rests on."""
     seal = fields.get(SEAL)
     if seal is None:
         if whole:

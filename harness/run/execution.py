@@ -29,9 +29,7 @@ from harness.system.progress import Progress
 
 @dataclass(frozen=True)
 class Execution:
-    """The output files, or why there are none.
-
-    ``firmware``: which one ran, "bundled" or as a record's ``firmware_label``."""
+    """Output files, or why there are none. ``firmware``: which, as ``firmware_label``."""
 
     firmware: str
     run_dir: Path

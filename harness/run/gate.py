@@ -55,9 +55,7 @@ _TOP_CAUSES = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """A case's program, or a target's runner, ready to be compared with what was accepted.
-
-    ``pte_sha256`` and what follows it: of a program."""
+    """A case's program or a runner, ready to be compared. ``pte_sha256`` on: of a program."""
 
     case: Case
     stage: MeasuredIn  # "program" or "firmware"
@@ -214,9 +212,7 @@ def every_subject() -> list[Case]:
 
 
 def subjects_of(target_name: str) -> list[Case]:
-    """Return the runner of one target and its models (``default_models``).
-
-    Raises UsageError for a target that does not exist."""
+    """Return a target's runner and its models. Raises UsageError if the target does not exist."""
     runner = [RUNNER] if load_target(target_name).memory else []
     return [Case(target_name, model) for model in (*runner, *default_models())]
 

@@ -130,9 +130,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class _Runner:
-    """One way to run the cases of a target: a simulator, and a source of firmware.
-
-    ``built``: None for a source that builds with the program."""
+    """A simulator and a source of firmware. ``built``: None if it builds with the program."""
 
     chosen: Chosen
     source: FirmwareSource
@@ -396,9 +394,7 @@ def _accept_command(case: Case, source: FirmwareSource, options: RunOptions) -> 
 
 
 def _export_notes(program: Program | None, pte: Path, firmware: Firmware) -> tuple[str, ...]:
-    """Note how the export differs from one by a wheel of the firmware's own commit.
-
-    ``program``: None for a file of the user's. Raises VersionSkew."""
+    """Note differences from the firmware's own export. ``program``: None for a user's file."""
     checkout = None if firmware.checkout is None else Path(firmware.checkout.path)
     read = require_fit(pte, program, firmware.source, checkout)
     if program is None:

@@ -63,7 +63,7 @@ class PrunableEntry:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What went, or would have gone.
+    """The entries that went, or would have gone.
 
     ``kept``: what had to, but somebody uses it. ``left``: bytes of the cache that are left.
     ``undeleted``: the paths that could not be deleted, with why."""
@@ -100,9 +100,7 @@ def prune(within: CacheBounds, *, dry_run: bool = False) -> Pruned:
 
 
 def prune_when_due() -> None:
-    """Prune at most once in an hour.
-
-    Ignores errors: the caller asked for something else, and ``hil prune`` reports them."""
+    """Prune at most once in an hour. Ignores errors, which ``hil prune`` reports."""
     done = state_dir() / _DONE
     with suppress(OSError, HarnessError):
         if done.exists() and time.time() - done.stat().st_mtime < _EVERY_SECONDS:

@@ -115,7 +115,7 @@ Pairs = Mapping[str, tuple[int | None, int | None]]
 
 @dataclass(frozen=True)
 class Differential:
-    """What two runs of a case found, of two runners or on two simulators.
+    """The differences of two runs of a case, of two runners or on two simulators.
 
     ``between``: their names. ``tensors``: each output of each input set, the second's against the
     first's. ``first``: where the first input set that differs begins to. ``figures`` by name, and

@@ -74,9 +74,7 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 
 
 def request_of(model: str, target: Target) -> ExportRequest:
-    """Return the export of a model for a target, as a request.
-
-    Raises Unknown, and TargetError for the model's settings."""
+    """Return the export of a model for a target, as a request. Raises Unknown, TargetError."""
     said, source = settings_of(model), find_model(model)
     request = ExportRequest(
         source,

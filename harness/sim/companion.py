@@ -165,9 +165,7 @@ class Hooks(Companion):
         self._server = self._executor.submit(self._serve)
 
     def finish(self) -> None:
-        """Call it when QEMU has ended or did not start.
-
-        Raises the StubError or GuestStuck for which QEMU was ended."""
+        """Stop when QEMU has ended. Raises the StubError or GuestStuck that ended it."""
         with suppress(OSError):
             self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
         self._executor.shutdown()
@@ -229,9 +227,7 @@ def served(
     counted: CountedOperators | None = None,
     tensors: TensorFiles | None = None,
 ) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
-    """While the block runs, serves the NPU and the host calls of the guest in ``work``.
-
-    ``heap``: the answer to SYS_HEAPINFO."""
+    """Serve the NPU and the host calls of the guest. ``heap``: the answer to SYS_HEAPINFO."""
     with ExitStack() as stack:
         runner, process = NpuRunner(None), None
         if npu is not None:

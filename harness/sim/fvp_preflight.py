@@ -31,7 +31,7 @@ _MOST_CLOSE = 3
 
 @dataclass(frozen=True)
 class FvpDescription:
-    """What an FVP says of itself.
+    """The answers of an FVP about itself.
 
     ``sha256``: of the binary. ``version``: all that it prints. ``parameters``: none when it does
     not list them."""

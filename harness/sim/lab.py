@@ -48,9 +48,7 @@ class LabProblem(GuestProblem):
 
 
 class LabBoard:
-    """A board of a labgrid environment.
-
-    Creating it switches the power on, unless it has Linux. Raises LabProblem."""
+    """A board of labgrid, switched on unless it has Linux. Raises LabProblem."""
 
     def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
@@ -111,9 +109,7 @@ class LabBoard:
             self._reset.reset()
 
     def ssh(self) -> tuple[str, ...]:
-        """Return the command that runs another on the board, through labgrid's connection.
-
-        Raises GuestProblem."""
+        """Return the command that runs another on the board. Raises GuestProblem."""
         driver = self.target.get_driver("SSHDriver", activate=False)
         try:
             self.target.activate(driver)

@@ -110,9 +110,7 @@ def missing_beginning(offset: int) -> LineDamaged:
 
 
 def add_part(files: dict[str, bytes], content: bytes) -> None:
-    """Add the part of an output file in a frame.
-
-    Raises ValueError for a part that no runner sends."""
+    """Add a part of an output file. Raises ValueError if no runner sends such a part."""
     match = _FILE.fullmatch(content)
     if match is None:
         raise ValueError("not a part of an output file")

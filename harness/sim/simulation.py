@@ -241,9 +241,7 @@ def _parts(
 
 
 def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list[_Done]:
-    """Return results up to the first, in order, that does not end well.
-
-    Processes not begun then never run."""
+    """Return results up to the first that does not end well; later ones never run."""
     done = []
     workers = min(len(parts), os.cpu_count() or 1)
     with ThreadPoolExecutor(workers, "process") as pool, cancelling(pool):

@@ -59,9 +59,7 @@ class NpuResult(Word):
 
 @dataclass(frozen=True)
 class NpuStop:
-    """A command stream that the NPU's model did not run to its end.
-
-    ``offset``: bytes of it that were read."""
+    """A command stream that did not run to its end. ``offset``: bytes of it that were read."""
 
     job: int  # counted from 1
     result: NpuResult
@@ -154,9 +152,7 @@ class Simulator(ABC):
     native = False
 
     def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
-        """Return the program that simulates this target; None when it is not installed.
-
-        ``checkout``: of ExecuTorch, whose setup may have installed it."""
+        """Return the simulator's program, if installed. ``checkout``: may have installed it."""
         return toolchain.find(getattr(target.simulators, self.name).executable)
 
     def require(self, target: Target) -> Tool:
@@ -199,9 +195,7 @@ class Chosen:
         return self.simulator.name
 
     def require(self) -> Tool:
-        """Return the program that ``find`` returns, installed first where that is allowed.
-
-        Raises ToolMissing, with a hint how to install it."""
+        """Return the simulator's program. Raises ToolMissing, with a hint how to install it."""
         return self.tool or self.simulator.require(self.target)
 
 
@@ -235,9 +229,7 @@ def available_simulators(target: Target) -> tuple[SimulatorName, ...]:
 
 
 def missing_policy(environ: Mapping[str, str] = os.environ) -> FvpPolicy:
-    """Return what a missing FVP means: the setting, else "fail" in CI and "skip" at a desk.
-
-    Raises SettingsError."""
+    """Return the setting, else "fail" in CI and "skip" at a desk. Raises SettingsError."""
     default: FvpPolicy = "fail" if in_ci(environ) else "skip"
     return settings(environ=environ).fvp_missing or default
 

@@ -56,10 +56,7 @@ class Claims:
         self._add(start, end, self._label(path))
 
     def reserve(self, vector: Vector, path: PartPath) -> bool:
-        """Leaves a vector's elements to the caller; only its length goes to ``path``.
-
-        Returns False when the vector was claimed before.
-        """
+        """Leave a vector's elements to the caller; False if it was claimed before."""
         start, end = vector.data - 4, vector.end
         if start in self._runs:
             return False
@@ -142,9 +139,7 @@ class Claims:
         return self._labels.setdefault(path, len(self._labels))
 
     def account(self, tally: Tally) -> None:
-        """Add everything that was claimed to ``tally``, and the gaps between.
-
-        Raises MalformedFile when two objects claim one byte."""
+        """Add claims and gaps to ``tally``. Raises MalformedFile if two claim one byte."""
         import numpy as np  # deferred: many commands import this module and read no program
 
         for pos, (end, kind) in self.buffer.vtables.items():

@@ -164,9 +164,7 @@ def reasons(difference: Difference, enough: int) -> list[str]:
 
 
 def sentences(changed: Sequence[Change], enough: int | None = None) -> list[str]:
-    """Return a sentence for each cause, the largest first.
-
-    They explain up to ``enough`` bytes (None: all)."""
+    """Return a sentence for each cause, the largest first, up to ``enough`` bytes."""
     lines, explained = [], 0
     for cause in causes(changed):
         if enough is not None and explained >= enough:

@@ -74,9 +74,7 @@ def _mapped(path: Path) -> memoryview:
 
 
 def _bundle(view: memoryview) -> Anatomy:
-    """Return a ``.bpte``: a program bundled with test cases.
-
-    Layout: ``devtools/bundled_program/schema/bundled_program_schema.fbs`` of ExecuTorch 1.5.1."""
+    """Return a ``.bpte``, laid out as ExecuTorch 1.5.1's bundled_program_schema.fbs."""
     buffer = FlatBuffer(view, load_schema(BPTE), len(view))
     root, tally = buffer.root(), Tally()
     claims = Claims(buffer, _BUNDLE)

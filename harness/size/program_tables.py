@@ -33,7 +33,7 @@ class Constant:
 
 @dataclass
 class Plans:
-    """What a program's plans say of its data.
+    """The names of a program's data, from its plans.
 
     ``layers``: of the model, by instruction of its method. Names and sizes of the constant tensors,
     by index of their data: ``constants`` in ``Program.constant_segment`` (or the old

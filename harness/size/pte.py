@@ -215,9 +215,7 @@ Accounting = Callable[[DataSegment], None]
 
 
 def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
-    """Return the segments that a root table lists.
-
-    Raises MalformedFile for one outside the file."""
+    """Return a root table's segments. Raises MalformedFile for one outside the file."""
     segments: list[DataSegment] = []
     for table in root.items("segments"):
         start, size = base + table.get("offset"), table.get("size")

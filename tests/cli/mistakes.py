@@ -165,6 +165,17 @@ MISTAKES: dict[str, Mistake] = {
         {"HIL_PROJECT": "nowhere"},
     ),
     "init over files": M("init taken", 2, "nothing was written", "name an empty folder"),
+    "init into a file": M("init models/empty", 2, "there are already", "name an empty folder"),
+    "a history without a run": M(
+        "history host/add", 2, "no run of host/add", "it is empty; `hil nightly`", OWN_HISTORY
+    ),
+    "a device where a file is wanted": M(
+        "exec host /dev/null -o x", 2, "/dev/null is not a file", "current directory"
+    ),
+    "a bundle that is not there": M("replay none", 2, "does not exist", "current directory"),
+    "a checkout that is not there": M(
+        "run host add --executorch none", 2, "there is no such folder", "git clone"
+    ),
     "a log of no link": M("link explain none.log", 2, "no file none.log", "TARGET/runner"),
     "a checkout that is none": M(
         "run host add --executorch models", 2, "is not a checkout", "git clone"

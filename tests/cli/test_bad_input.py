@@ -255,7 +255,7 @@ def test_an_unwritable_state_directory(hil: Hil, tmp_path: Path) -> None:
     assert os.path.isfile(tmp_path / "file")
 
 
-def test_a_limit_factor_that_is_no_number(hil: Hil, tmp_path: Path) -> None:
+def test_a_limit_factor_that_is_not_a_number(hil: Hil, tmp_path: Path) -> None:
     """Every comparison with NaN fails, so a range alone lets it in: and then nothing ever ends."""
     said = hil("run", "host", "add", "--limit-factor", "nan")
     assert (said.code, "--limit-factor" in said.err) == (2, True)
@@ -264,7 +264,7 @@ def test_a_limit_factor_that_is_no_number(hil: Hil, tmp_path: Path) -> None:
     assert (said.code, "limit_factor is not a number above 0" in said.err) == (2, True)
 
 
-def test_a_tolerance_that_is_no_number(hil: Hil) -> None:
+def test_a_tolerance_that_is_not_a_number(hil: Hil) -> None:
     assert hil("run", "host", "add", "--tolerance", "nan").code == 2
 
 

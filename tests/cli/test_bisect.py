@@ -44,7 +44,7 @@ def test_wrong_usage_is_exit_2(checkout: Path, arguments: tuple[str, ...], said:
     assert not (checkout / ".git" / "worktrees").exists()
 
 
-def test_a_folder_that_is_no_repository(checkout: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_repository(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "-C", tmp_path / "empty")
     assert result.exit_code == 2

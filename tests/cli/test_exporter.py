@@ -65,7 +65,7 @@ def test_a_checkout_exports(hil: Hil, checkout: Path, exported: Exported) -> Non
     assert f"exporter: {case['exporter']}" in shown.out
 
 
-def test_the_wheel_is_told_too(hil: Hil, exported: Exported) -> None:
+def test_the_wheel_is_reported_too(hil: Hil, exported: Exported) -> None:
     done = hil("run", "corstone-300-m55", "add", "--simulator", "qemu", "--json")
     version = exported("add").versions["executorch"]
     assert json.loads(done.out)["cases"][0]["exporter"] == f"wheel {version}"

@@ -64,7 +64,7 @@ def test_growth_and_wrong_outputs_fail(small: Source) -> None:
 
 
 @pytest.mark.parametrize("subject", ["corstone-300-m55", "corstone-300-m55/runner"])
-def test_nothing_accepted_is_no_gate(small: Source, subject: str) -> None:
+def test_nothing_accepted_is_not_a_gate(small: Source, subject: str) -> None:
     code, said = hil(small, "gate", subject)
     assert code == 2
     assert "there is no accepted run with the firmware executorch" in " ".join(said.split())
@@ -73,7 +73,7 @@ def test_nothing_accepted_is_no_gate(small: Source, subject: str) -> None:
     assert "one firmware is gated" in " ".join(said.split())
 
 
-def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_checkout_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["gate", "--executorch", str(tmp_path)])
     assert done.exit_code == 2
     assert "is not a checkout of ExecuTorch" in " ".join(done.output.split())

@@ -148,7 +148,7 @@ def test_check_that_proves_nothing_exits_with_1(build: Path) -> None:
     assert json.loads(result.stdout)["overridable"] is False
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_has_seen_enough_is_not_an_error(tmp_path: Path) -> None:
     """`hil link explain LOG | head -1`: no message, and no success either."""
     log = tmp_path / "build.log"
     log.write_text("main.o: in function `main':\nmain.c:1: undefined reference to `f'\n")

@@ -59,7 +59,7 @@ def test_a_case_alone_shows_its_runs(there: History) -> None:
     assert len(json.loads(said("history", CASE, "-n", "2", "--json", code=1))["runs"]) == 2
 
 
-def test_a_growth_is_told_with_the_run_before_it(there: History) -> None:
+def test_a_growth_is_reported_with_the_run_before_it(there: History) -> None:
     told = said("history", CASE, code=1)
     assert "first bad  2026-03-03 02:00  night n3  OVER_BUDGET" in told
     assert "last good  2026-03-01 02:00  night n1" in told
@@ -104,7 +104,7 @@ def test_commits_of_a_checkout_lead_to_bisect(there: History) -> None:
     assert f"firmware sources: {good[:12]}… -> {bad[:12]}…" in told
 
 
-def test_a_case_that_nobody_ran_is_told_with_what_was_meant(there: History) -> None:
+def test_a_case_that_nobody_ran_is_reported_with_what_was_meant(there: History) -> None:
     told = said("history", f"{TARGET}/adt", code=2)
     assert f"the history has no run of {TARGET}/adt" in told
     assert f"did you mean {CASE}" in told
@@ -151,7 +151,7 @@ def test_pruning_says_what_is_gone(there: History) -> None:
     assert there.nights() == []
 
 
-def test_flaky_is_told_with_its_verdicts(there: History) -> None:
+def test_flaky_is_reported_with_its_verdicts(there: History) -> None:
     told = said("history", code=1)
     assert f"{CASE}: 1 PASS, 1 INFRA, 1 OVER_BUDGET of 3 equal runs" in told
 

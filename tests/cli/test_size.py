@@ -54,7 +54,7 @@ def test_json_adds_up(files: tuple[str, str]) -> None:
     assert answer["unknown"] == 0
 
 
-def test_the_memory_plan_of_a_program_is_told(tmp_path: Path) -> None:
+def test_the_memory_plan_of_a_program_is_reported(tmp_path: Path) -> None:
     """When its memory is fullest and of what; a fault in words and as data."""
     file, page = tmp_path / "x.pte", tmp_path / "x.html"
     values = [planned(0), planned(16), planned(8, 32)]
@@ -188,7 +188,7 @@ def test_in_ci_the_gate_fails_closed(
     assert call("gate", CASE.id, *options, "--allow-new", "other").exit_code == 1
 
 
-def test_a_renamed_model_is_told_at_a_desk_and_red_in_ci(
+def test_a_renamed_model_is_reported_at_a_desk_and_red_in_ci(
     measured: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     accepted = tmp_path / "references" / CASE.target

@@ -58,7 +58,7 @@ def test_doctor_counts_what_can_run_where(tmp_path: Path, monkeypatch: pytest.Mo
     assert f"; FVP: {name} 11.27.42" in out
 
 
-def test_what_is_missing_is_told_once_and_within_80_columns(
+def test_what_is_missing_is_reported_once_and_within_80_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No name, package or address is cut: only an address may be longer than its line."""

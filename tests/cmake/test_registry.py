@@ -132,7 +132,7 @@ def test_a_file_that_registers_nothing_good_is_refused(
     ("kernel", "compiles"),
     [("Error op_x(KernelContext&, Args)", True), ("int op_x(KernelContext&, Args)", False)],
 )
-def test_what_is_no_kernel_does_not_compile(tmp_path: Path, kernel: str, compiles: bool) -> None:
+def test_what_is_not_a_kernel_does_not_compile(tmp_path: Path, kernel: str, compiles: bool) -> None:
     source = tmp_path / "op_x.cpp"
     source.write_text(
         f'#include "kernels/operator.h"\nnamespace hil {{\n{kernel};\n'

@@ -34,7 +34,7 @@ def test_the_parts_of_a_case(text: str, target: str, board: str, model: str) -> 
 
 
 @pytest.mark.parametrize("text", ["", "host", "host/", "/add", "boards/mine.yaml/"])
-def test_what_is_no_case(text: str) -> None:
+def test_what_is_not_a_case(text: str) -> None:
     with pytest.raises(UsageError, match="is not a case"):
         parse_case(text)
 

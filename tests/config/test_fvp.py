@@ -87,7 +87,7 @@ def test_boards_and_mac_counts_are_never_mixed(
         load(tmp_path, model, parameter)
 
 
-def test_an_unknown_model_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_unknown_model_is_reported_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"mine\.yaml:5: no FVP is called 'sse-999'") as caught:
         load(tmp_path, "sse-999", "core_clk.mul: 1")
     assert "sse-320" in str(caught.value.hint)

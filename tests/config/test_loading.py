@@ -126,7 +126,7 @@ def test_mistake_has_file_and_line(
     assert caught.value.exit_code == 2
 
 
-def test_not_utf8_is_told_with_its_line(folder: Path) -> None:
+def test_not_utf8_is_reported_with_its_line(folder: Path) -> None:
     path = folder / "board.yaml"
     path.write_bytes(GOOD.encode().replace(b"marker: board", b"marker: b\xff"))
     with pytest.raises(TargetError, match=r"board\.yaml:2: byte 0xff is not UTF-8"):

@@ -36,7 +36,7 @@ def test_it_is_part_of_a_case_s_name() -> None:
     assert (told.target, told.board) == ("boards/own.yaml@xnnpack-int8", "own@xnnpack-int8")
 
 
-def test_one_that_there_is_not_is_told_with_what_was_meant() -> None:
+def test_one_that_there_is_not_is_reported_with_what_was_meant() -> None:
     with pytest.raises(Unknown, match="has no lowering 'xnnpack-int9'") as e:
         load_target(f"{A320}@xnnpack-int9", OURS)
     assert "did you mean xnnpack-int8" in str(e.value.hint)

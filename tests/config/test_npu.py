@@ -185,7 +185,7 @@ def test_a_default_mode_is_not_part_of_the_name() -> None:
         ("u55", 2, "wanted are product and macs"),
     ],
 )
-def test_a_wrong_section_is_told_with_its_line(
+def test_a_wrong_section_is_reported_with_its_line(
     tmp_path: Path, section: str, line: int, message: str
 ) -> None:
     file = tmp_path / "mine.yaml"
@@ -249,7 +249,7 @@ def test_a_program_that_is_linked_for_the_board_has_no_moved_memory() -> None:
     assert said == tuple(text for text in target.differences("qemu") if "slice" not in text) != ()
 
 
-def test_what_the_npu_shares_is_told_by_where_it_lies() -> None:
+def test_what_the_npu_shares_is_reported_by_where_it_lies() -> None:
     """Not by what a region is called: one by another name is told, the SRAM elsewhere is not."""
     target = load("corstone-320-u85-256")
     qemu = target.simulators.qemu

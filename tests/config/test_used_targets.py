@@ -134,6 +134,6 @@ def test_a_program_that_is_nowhere_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("memory", ["2X", "M", "0", "-1", "1.5G", "two"])
-def test_a_memory_that_is_no_size_is_refused(memory: str, tmp_path: Path) -> None:
+def test_a_memory_that_is_not_a_size_is_refused(memory: str, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"board\.yaml:\d+: .*memory"):
         board(tmp_path, memory=memory)

@@ -38,7 +38,7 @@ def test_each_simulator_has_its_board_and_its_memory(
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_another_board_is_told(name: str) -> None:
+def test_another_board_is_reported(name: str) -> None:
     told = (
         "Zephyr was built for mps3/corstone300/an547, which QEMU is, not for mps3/corstone300/fvp"
     )

@@ -23,6 +23,7 @@ from harness.core.verdict import Verdict
 from harness.report.terminal import causes
 from harness.system import settings
 from harness.system.settings import Settings
+from tests.chromium import chromium
 from tools.clone import project_root
 from tools.reference import expected_pages, shown_file
 
@@ -111,6 +112,19 @@ def test_every_page_is_reached(site: Path, clicks: dict[Path, int]) -> None:
     assert pages == set(clicks)
 
 
+def test_search_finds_a_page_in_a_site_that_is_opened_as_files(site: Path) -> None:
+    """Browsers start no Worker from file://; docs/javascripts/iframe-worker.js stands in for it."""
+    with chromium("1200,900") as browser:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        browser.get((site / "how-to" / "sizes.html").as_uri())
+        browser.execute_script("document.querySelector('#__search').click()")
+        browser.find_element("css selector", ".md-search__input").send_keys("allocation_failed")
+        waiting = WebDriverWait(browser, 60)
+        found = waiting.until(lambda b: b.find_elements("css selector", ".md-search-result__link"))
+        assert any("reference/verdicts.html" in link.get_attribute("href") for link in found)
+
+
 def test_the_reference_has_all(site: Path) -> None:
     context = click.Context(main, info_name="hil")
     verbs = {f"hil {name}" for name in main.list_commands(context)}
@@ -126,7 +140,7 @@ def test_the_reference_has_all(site: Path) -> None:
     assert headings >= {verb.replace(" ", "-") for verb in verbs}
 
 
-def test_every_setting_and_variable_is_told() -> None:
+def test_every_setting_and_variable_is_reported() -> None:
     """The variables that the code asks for by name, but for those of tests and of single tools."""
     fields = set(Settings.__dataclass_fields__) - {"folder"}
     assert set(DESCRIBED["settings"]) == fields

@@ -120,7 +120,7 @@ def test_a_stale_output_in_the_run_directory_stops_the_run(
         double("no_output")
 
 
-def test_a_console_that_lost_its_end_is_no_pass_any_more(double: Double) -> None:
+def test_a_console_that_lost_its_end_is_not_a_pass_any_more(double: Double) -> None:
     """Every line that is left of it is good, to the end marker."""
     record = double("passes")
     run_dir = Path(str(record.run_dir))
@@ -145,7 +145,7 @@ def no_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_walls")
-def test_a_console_that_somebody_keeps_open_is_no_pass(double: Double) -> None:
+def test_a_console_that_somebody_keeps_open_is_not_a_pass(double: Double) -> None:
     """What they would still have written, a fault perhaps, is not known."""
     record = double("keeps_pipe_open")
     assert (record.verdict, record.cause and record.cause.kind) == ("NO_VERDICT", "console_cut")

@@ -61,7 +61,7 @@ def test_an_integer_output_has_no_accuracy() -> None:
 
 
 @pytest.mark.parametrize("odd", [float("inf"), float("nan")])
-def test_a_value_that_is_no_number_has_the_least_decibels(odd: float) -> None:
+def test_a_value_that_is_not_a_number_has_the_least_decibels(odd: float) -> None:
     """NaN is below no budget, and no database keeps it."""
     good, bad = [_row(1.0, 2.0, 3.0, 4.0)], [_row(1.0, odd, 3.0, 4.0)]
     assert accuracy.measured([_spec()], 8, bad, good)[0].sqnr_db == -200

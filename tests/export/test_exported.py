@@ -13,7 +13,7 @@ from tests.late import Late
 exported = Late("harness.export.child.exported")
 
 
-def test_an_input_that_is_no_tensor_is_refused() -> None:
+def test_an_input_that_is_not_a_tensor_is_refused() -> None:
     """A method may take a number; the runner only loads files of tensors."""
     plan: Any = SimpleNamespace(values=[SimpleNamespace(val=3)])
     with pytest.raises(UnsupportedTensor, match="'x' is a int; the runner passes plain") as caught:

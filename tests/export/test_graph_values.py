@@ -54,7 +54,7 @@ def test_what_is_not_there(graph: GraphValues, other: Any) -> None:
     assert not graph.have(other, exactly=True)
 
 
-def test_one_wrong_element_of_many_is_no_last_bit(tmp_path: Path) -> None:
+def test_one_wrong_element_of_many_is_not_a_last_bit(tmp_path: Path) -> None:
     many = np.random.default_rng(5).standard_normal(100_000).astype(np.float32)
     graph = GraphValues(tmp_path / write_values(tmp_path, [row_of(many)]))
     noise = many * (1 + 3e-7 * np.random.default_rng(6).standard_normal(many.size))

@@ -93,7 +93,7 @@ print("attempts", [tried(what) for what in (
 
 
 @pytest.mark.parametrize("claimed", ["/etc/passwd", "../secret", "a/../../secret"])
-def test_a_file_that_an_isolated_model_cannot_have_read_is_no_input(claimed: str) -> None:
+def test_a_file_that_an_isolated_model_cannot_have_read_is_not_an_input(claimed: str) -> None:
     assert batch._inside_model_folder({claimed: "0", "weights.bin": "1"}) == {"weights.bin": "1"}
     assert batch._inside_model_folder([claimed]) == {}
 

@@ -247,7 +247,7 @@ def test_a_result_that_differs_has_no_exceptions_name() -> None:
     assert find_known(["bmm"], "cortex-m55") == ""
 
 
-def test_passes_are_told_once(tmp_path: Path) -> None:
+def test_passes_are_reported_once(tmp_path: Path) -> None:
     why = RuntimeError("the reason\nand more")
     error = Exception(
         "An error occurred when running the 'Last' pass after the following passes: "

@@ -208,7 +208,7 @@ def test_which_readers_are_seen(tmp_path: Path) -> None:
     assert all(len(files) <= 1 for files in seen.values())
 
 
-def test_a_file_that_is_no_file_any_more_is_not_read(
+def test_a_file_that_is_not_a_file_any_more_is_not_read(
     user_model: Write, exported: Get, tmp_path: Path
 ) -> None:
     """To look at a FIFO would wait for ever."""

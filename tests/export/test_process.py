@@ -132,7 +132,7 @@ def test_a_file_that_stops_the_process_it_is_a_copy_of(
     assert "did not finish within 1 s and was ended" in error.message
 
 
-def test_a_flood_without_a_line_is_no_message(user_model: Write) -> None:
+def test_a_flood_without_a_line_is_not_a_message(user_model: Write) -> None:
     """An error's text ends with the last line of the process, which may be half a megabyte."""
     code = "import os\nos.write(1, b'x' * (1 << 20) + b'the end')\nos._exit(0)\n"
     (result,) = export([ExportRequest(user_model(code + NAMES))])
@@ -185,7 +185,7 @@ def test_progress_comes_while_the_process_works(user_model: Write) -> None:
         "RuntimeError('flatc: writing a: No space left on device')",  # of a tool
     ],
 )
-def test_a_full_disk_is_no_fault_of_the_model(user_model: Write, full: str) -> None:
+def test_a_full_disk_is_not_a_fault_of_the_model(user_model: Write, full: str) -> None:
     error = failure(user_model(f"raise {full}\n{NAMES}"))
     assert isinstance(error, DiskError)
     assert ": No space left on device" in error.message

@@ -118,7 +118,7 @@ def test_the_default_memory_mode_has_one_key() -> None:
         replace(NPU, compile_target="ethos-u65-256"),
     ],
 )
-def test_what_vela_is_told_is_in_the_key(other: ExportRequest) -> None:
+def test_what_vela_is_given_is_in_the_key(other: ExportRequest) -> None:
     assert content_key(other, VERSIONS) != content_key(NPU, VERSIONS)
 
 

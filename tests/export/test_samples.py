@@ -46,7 +46,7 @@ def test_one_sample_says_nothing_of_its_features() -> None:
     assert ranges[0].low.shape == ()
 
 
-def test_a_constant_feature_beside_a_live_one_stays_constant() -> None:
+def test_a_constant_feature_next_to_a_live_one_stays_constant() -> None:
     drawn = _drawn(_features([0.0, 5.0], (1, 2)))
     assert (drawn[..., 0] == 0).all()
     assert len(set(drawn[..., 1].flatten().tolist())) > 10

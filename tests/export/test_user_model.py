@@ -168,7 +168,7 @@ def test_conv1d_is_quantised_in_the_explicit_layout_alone(
     assert any(name.startswith("cortex_m::quantized_") for name in explicit.operators)
 
 
-def test_what_a_pass_refuses_is_told_with_its_reason(
+def test_what_a_pass_refuses_is_reported_with_its_reason(
     user_model: Write, hil_export_process: ExportProcess
 ) -> None:
     """ExecuTorch's own exception names the pass alone. As in torchvision's SqueezeNet, the windows
@@ -272,7 +272,7 @@ ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
         ("x[:, 4:]", "output 1 of model 'mine' has no element for 3 different inputs"),
     ],
 )
-def test_a_constant_output_beside_a_live_one_is_refused(
+def test_a_constant_output_next_to_a_live_one_is_refused(
     user_model: Write, failure: Failure, other: str, said: str
 ) -> None:
     """A kernel that writes nothing there would pass."""

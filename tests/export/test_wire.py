@@ -138,7 +138,7 @@ def list_as_tuple(value: object) -> object:
         ("harness.export.child.worker", "HarnessError"),
     ],
 )
-def test_what_is_no_error_of_ours(module: str, name: str) -> None:
+def test_what_is_not_an_error_of_ours(module: str, name: str) -> None:
     there = restored({"module": module, "name": name, "attributes": {"message": "m", "hint": None}})
     assert type(there) is InfraError
     assert there.message == "m"

@@ -50,7 +50,7 @@ def test_a_value_finds_its_partner_in_any_order_of_dimensions(rank: int) -> None
         assert (partner.value.numpy() == value + 1).all()
 
 
-def test_a_value_that_is_further_away_is_no_partner() -> None:
+def test_a_value_that_is_further_away_is_not_a_partner() -> None:
     value = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
     wrong = value.copy()
     wrong[1, 2, 3] += 2
@@ -76,7 +76,7 @@ def test_of_two_values_the_operators_own_one_is_taken() -> None:
     assert candidates.partner(_region("mul"), value, 1).number == 0
 
 
-def test_another_operators_value_is_no_claim_however_it_is_named() -> None:
+def test_another_operators_value_is_not_a_claim_however_it_is_named() -> None:
     """Else the witness would accuse by it again and again, and never end."""
     value = torch.zeros(3, dtype=torch.int8)
     values = [program_values.ProgramValue(np.full(3, 9, np.int8), "add")]

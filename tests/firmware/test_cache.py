@@ -99,7 +99,9 @@ def test_the_description_keeps_the_checkout_and_the_source(built: Firmware) -> N
 
 
 @pytest.mark.parametrize("change", [{"source": "else"}, {"checkout": {"path": "/x"}}])
-def test_a_damaged_description_is_no_firmware(built: Firmware, change: dict[str, object]) -> None:
+def test_a_damaged_description_is_not_a_firmware(
+    built: Firmware, change: dict[str, object]
+) -> None:
     file = built.directory / "firmware.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     assert read_firmware(built.directory) is None

@@ -175,7 +175,7 @@ def test_a_region_is_overfull_by_what_all_of_its_pools_need() -> None:
     assert caught.value.missing == KIB
 
 
-def test_what_is_no_program_takes_its_size(tmp_path: Path) -> None:
+def test_what_is_not_a_program_takes_its_size(tmp_path: Path) -> None:
     """The runner says better what is wrong with it."""
     for content in (b"", b"not a program", b"\0\0\0\0ET12" + bytes(40)):
         (tmp_path / "bad.pte").write_bytes(content)
@@ -183,7 +183,7 @@ def test_what_is_no_program_takes_its_size(tmp_path: Path) -> None:
         assert taken == MemoryNeeds(file=-(-len(content) // 32) * 32)
 
 
-def test_too_large_a_network_is_told_before_a_build(
+def test_too_large_a_network_is_reported_before_a_build(
     tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a network that fits gets pools that the other one's firmware does not have."""

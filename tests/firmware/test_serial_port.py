@@ -135,7 +135,7 @@ def test_a_damaged_image_is_not_run(tmp_path: Path) -> None:
     assert frames[2:] == [("X", b"1")]
 
 
-def test_a_file_that_the_image_has_not_is_told(tmp_path: Path) -> None:
+def test_a_file_that_the_image_has_not_is_reported(tmp_path: Path) -> None:
     frames = said(STM32F405, image_of("runner -m other.pte -o s0", {"a": b""}), tmp_path)
     assert any(b"cannot open program 'other.pte'" in content for _, content in frames)
     assert frames[-1] == ("X", b"1")
@@ -148,7 +148,7 @@ def test_a_file_that_the_image_has_not_is_told(tmp_path: Path) -> None:
         ("HIL_BOARD_SETUP", "0x1:2", "HIL_BOARD_SETUP has '0x1:2', expected 0xADDRESS:0xCLEAR"),
     ],
 )
-def test_a_wrong_option_is_told(option: str, value: str, message: str) -> None:
+def test_a_wrong_option_is_reported(option: str, value: str, message: str) -> None:
     board = replace(STM32F405.target, cmake={**STM32F405.target.cmake, option: value})
     with pytest.raises(BuildError, match=re.escape(message)):
         source_named("bundled").build(BuildRequest(board, SimulatorName.QEMU))

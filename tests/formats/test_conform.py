@@ -83,7 +83,7 @@ RENAMED = {
 
 
 @pytest.mark.parametrize("what", RENAMED)
-def test_a_new_name_in_an_old_place_is_told(what: str, tmp_path: Path) -> None:
+def test_a_new_name_in_an_old_place_is_reported(what: str, tmp_path: Path) -> None:
     old, new, said = RENAMED[what]
     found = both_ways(tmp_path, old, new)[0]
     assert found == Conformity(None, (f"{said} by the reader",))

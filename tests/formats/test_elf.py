@@ -287,7 +287,7 @@ def test_each_damage_is_named_with_its_offset(data: bytes, says: str) -> None:
     assert caught.value.facts["offset"] == caught.value.offset
 
 
-def test_damage_inside_another_file_is_told_from_there() -> None:
+def test_damage_inside_another_file_is_reported_from_there() -> None:
     inner = MalformedFile("it is short", 4)
     assert str(inner.within("a.pte", 16)) == "a.pte: it is short (at offset 20 = 0x14)"
 

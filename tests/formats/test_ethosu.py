@@ -109,7 +109,7 @@ def test_what_is_damaged_is_named(payload: bytes, says: str, offset: int) -> Non
     assert caught.value.offset == offset
 
 
-def test_an_unknown_action_is_told_as_a_number() -> None:
+def test_an_unknown_action_is_reported_as_a_number() -> None:
     with pytest.raises(ethosu.UnknownAction, match="unknown driver action 9") as caught:
         list(command_streams(b"COP1\x05\0\0\0\x09\0\0\0"))
     assert (caught.value.action, caught.value.offset) == (9, 8)

@@ -120,7 +120,7 @@ def test_debug_sections_take_no_memory() -> None:
     assert all(p.section != ".debug_info" for p in contributors(link_map, "RAM"))
 
 
-def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_a_map_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.map").write_text("hello")
     with pytest.raises(UsageError, match="not a map of GNU ld"):
         read_map(tmp_path / "x.map")

@@ -36,6 +36,6 @@ def test_an_element_of_a_type_that_is_not_known_has_the_most_bytes() -> None:
     assert element_of(tensor) == (8, "newer")
 
 
-def test_what_is_no_program_is_malformed() -> None:
+def test_what_is_not_a_program_is_malformed() -> None:
     with pytest.raises(MalformedFile):
         plans_of(b"\0" * 64)

@@ -73,7 +73,7 @@ def test_the_cut_changes_two_numbers_and_nothing_else(exported: Callable[..., Pr
     assert program.pte_path.read_bytes() == before
 
 
-def test_what_is_no_program_is_damaged(tmp_path: Path) -> None:
+def test_what_is_not_a_program_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "x.pte").write_bytes(b"\x40\0\0\0ET12" + b"\xff" * 40)
     with pytest.raises(MalformedFile):
         CuttableProgram(tmp_path / "x.pte")

@@ -54,7 +54,7 @@ def test_each_output_is_compared_with_its_own() -> None:
     assert [each.output for each in found] == ["output0"]
 
 
-def test_an_accepted_figure_that_is_gone_is_no_pass() -> None:
+def test_an_accepted_figure_that_is_gone_is_not_a_pass() -> None:
     assert [each.measured for each in check_accuracy((), (SECOND,), Budgets())] == [None]
     assert short(replace(GOOD, top1=None)) == [("top1", 0.95)]
 

@@ -147,7 +147,7 @@ def test_what_completed_is_good_enough_unless_strict(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["Application exit code: 0.\n", "EXITTHESIM\n", END])
-def test_a_limit_after_an_end_is_no_hang(end: str) -> None:
+def test_a_limit_after_an_end_is_not_a_hang(end: str) -> None:
     """The model stops a program that has ended where nothing else tells it to."""
     judged = judge_log(parse_console((LOADED + PASS + end + LIMIT).encode()))
     assert judged.verdict is Verdict.PASS

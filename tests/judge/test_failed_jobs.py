@@ -387,7 +387,7 @@ def test_one_number_among_nan_is_an_output() -> None:
         ("make: *** [all] Error 2\n", "hil link explain"),
     ],
 )
-def test_a_file_that_is_no_console_is_named(text: str, what: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_console_is_named(text: str, what: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text)
     judgement = judge_file(tmp_path / "log").judgement
     assert judgement.verdict is Verdict.NO_VERDICT

@@ -72,7 +72,7 @@ def test_runners_that_agree_have_no_first_difference(chain: CuttableProgram) -> 
     assert first_difference(chain, Compared()) is None
 
 
-def test_what_cannot_be_told_gives_nothing(chain: CuttableProgram) -> None:
+def test_what_is_unknown_gives_nothing(chain: CuttableProgram) -> None:
     assert first_difference(chain, Compared(lost=range(99))) is None
 
 

@@ -132,7 +132,7 @@ def test_a_failed_search_is_said(program: Program) -> None:
     assert str(found).endswith("its operator is not named: ExportError: Vela cannot compile this")
 
 
-def test_a_fault_that_disappears_when_looked_at_is_no_error(program: Program) -> None:
+def test_a_fault_that_disappears_when_looked_at_is_not_an_error(program: Program) -> None:
     spoil(program, 0, (0,) * len(program.delegates[0].outputs[0].shape))
     found = localise(program)
     assert found is not None

@@ -26,7 +26,7 @@ def test_the_layer_that_grew_is_named_first() -> None:
     ]
 
 
-def test_what_changed_is_told() -> None:
+def test_what_changed_is_reported() -> None:
     now = cost(replace(CONV, cycles=8000), POOL, vela="5.2.0", mode="Sram_Only")
     *_, changed = reasons(cost(CONV, POOL), now)
     assert changed == (
@@ -47,6 +47,6 @@ def test_a_new_operator_was_nothing_before() -> None:
     assert reasons(cost(CONV), cost(CONV, POOL))[0] == "AvgPool: 0 to 300 cycles"
 
 
-def test_where_nothing_was_accepted_nothing_is_told() -> None:
+def test_where_nothing_was_accepted_nothing_is_reported() -> None:
     assert reasons(None, cost(CONV)) == []
     assert reasons(cost(CONV), None) == []

@@ -173,7 +173,7 @@ def test_each_source_of_firmware_has_its_own_file() -> None:
     assert reference_path(Path(), named, theirs).name == "ds_cnn.executorch.py.executorch.json"
 
 
-def test_no_file_is_no_reference(tmp_path: Path) -> None:
+def test_no_file_is_not_a_reference(tmp_path: Path) -> None:
     assert load_reference(tmp_path, CASE) is None
 
 

@@ -60,7 +60,7 @@ def test_all_proofs_present_is_pass() -> None:
     assert verdict() == Judgement(Verdict.PASS)
 
 
-def test_what_executorch_is_known_to_compute_wrongly_is_no_pass() -> None:
+def test_what_executorch_is_known_to_compute_wrongly_is_not_a_pass() -> None:
     defect = ProgramDefect("cat-of-channels-last", 3, "aten::cat.out", "[2] in order [0]")
     judged = verdict(expectation=expecting(defects=(defect,)))
     assert judged.cause is not None
@@ -74,7 +74,7 @@ def test_what_executorch_is_known_to_compute_wrongly_is_no_pass() -> None:
 
 
 @pytest.mark.parametrize("reference", [None, replace(REFERENCE, pte_sha256="", outputs=())])
-def test_in_ci_a_case_that_was_never_accepted_is_no_pass(reference: Reference | None) -> None:
+def test_in_ci_a_case_that_was_never_accepted_is_not_a_pass(reference: Reference | None) -> None:
     """Only the oracle of the same export stands behind it; so where only its size was accepted."""
     how = "hil accept board/mine --reason"
     desk = verdict(expectation=expecting(reference=reference))
@@ -585,7 +585,7 @@ def test_more_instructions_of_the_cpu_are_over_budget() -> None:
     assert verdict(metrics=same, expectation=accepted).passed
 
 
-def test_growth_is_told_largest_first_with_its_figures() -> None:
+def test_growth_is_reported_largest_first_with_its_figures() -> None:
     result = verdict(metrics={"pte_bytes": 1300, "elf_text": 12_000})
     assert result.cause is not None
     assert result.cause.text == (

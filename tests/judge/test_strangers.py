@@ -97,7 +97,7 @@ def test_a_dump_of_zephyr_is_one_fault_with_its_registers(name: str, facts: dict
     assert facts.items() <= fault.facts.items()
 
 
-def test_what_a_run_survived_is_told_beside_its_verdict() -> None:
+def test_what_a_run_survived_is_reported_next_to_its_verdict() -> None:
     for name in (
         "one NPU of two does not start, every job ends well",
         "what is ignored does not matter",

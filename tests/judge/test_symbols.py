@@ -31,7 +31,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_gcc
-def test_a_fault_is_told_with_function_and_source(elf: Path) -> None:
+def test_a_fault_is_reported_with_function_and_source(elf: Path) -> None:
     symbols = Symbols(elf)
     work = next(a for a in CODE if symbols.function(a) == "work")
     log = FAULT.format(pc=work + 4, lr=0x50000000).encode()
@@ -121,7 +121,7 @@ def test_random_damage(elf: Path, tmp_path: Path) -> None:
             continue
 
 
-def test_what_is_no_elf_is_an_error(tmp_path: Path) -> None:
+def test_what_is_not_an_elf_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no ELF")
     with pytest.raises(MalformedFile, match="do not start with an ELF header"):
         Symbols(tmp_path / "text")
@@ -130,7 +130,7 @@ def test_what_is_no_elf_is_an_error(tmp_path: Path) -> None:
 
 
 @needs_gcc
-def test_a_reset_loop_is_told_with_what_of_the_firmware_can_reset(tmp_path: Path) -> None:
+def test_a_reset_loop_is_reported_with_what_of_the_firmware_can_reset(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text(
         "void sys_reboot(int t) { for (;;) {} }\nvoid wdt_setup(void) {}\n"
         "int main(void) { sys_reboot(1); }\n"

@@ -65,7 +65,7 @@ def test_the_warning_that_kconfig_aborts_for_is_the_cause(
     assert fix in failure.fix
 
 
-def test_a_package_that_is_only_looked_for_is_no_cause() -> None:
+def test_a_package_that_is_only_looked_for_is_not_a_cause() -> None:
     """Zephyr builds without dtc."""
     assert (
         build_failure('-- Could NOT find Dtc (missing: DTC) (Required is at least "1.4.6")') is None
@@ -215,7 +215,7 @@ def test_a_name_that_is_spelt_almost_right(application: Path) -> None:
     assert f"there is codec.h in {application}/lib" in _fix(application, "codecs.h")
 
 
-def test_a_folder_of_the_application_that_is_no_include_folder(application: Path) -> None:
+def test_a_folder_of_the_application_that_is_not_an_include_folder(application: Path) -> None:
     assert "target_include_directories(TARGET PRIVATE inc)" in _fix(application, "proto.h")
     (application / "other").mkdir()
     (application / "other" / "proto.h").write_text("")

@@ -54,12 +54,12 @@ def test_a_strong_override_in_the_application_is_seen(folder: Path) -> None:
     assert "log.c.obj replaced libbackend.a(io_default.c.obj)" in text
 
 
-def test_a_strong_default_is_no_hook(folder: Path) -> None:
+def test_a_strong_default_is_not_a_hook(folder: Path) -> None:
     strong = _DEFAULT.replace("__attribute__((weak)) ", "")
     assert _failed(_build(folder, wrong={"io_default.c": strong})) == {"default_is_weak"}
 
 
-def test_a_default_beside_its_caller_is_no_hook(folder: Path) -> None:
+def test_a_default_next_to_its_caller_is_not_a_hook(folder: Path) -> None:
     both = _FILES["ethos.c"] + _DEFAULT
     build = _build(folder, wrong={"ethos.c": both}, settings={"BACKEND": "ethos.c"})
     assert {"default_is_alone", "called_across_files"} <= _failed(build)

@@ -72,7 +72,7 @@ def test_the_compiler_of_a_link_makes_functions_that_only_have_to_exist(tmp_path
         replace(call, driver=None).compile_functions(["a"], made)
 
 
-def test_the_address_of_a_section_is_no_script(tmp_path: Path) -> None:
+def test_the_address_of_a_section_is_not_a_script(tmp_path: Path) -> None:
     """-Ttext begins as -T does."""
     call = LinkerCall(("ld", "-Ttext=0x0", "-Tx.ld", "a.o"), tmp_path)
     assert call.scripts == (tmp_path / "x.ld",)

@@ -125,7 +125,7 @@ def test_a_missing_header_is_the_cause_unless_the_build_generates_it(tmp_path: P
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_what_cannot_be_made_is_told(generator: str, tmp_path: Path) -> None:
+def test_what_cannot_be_made_is_reported(generator: str, tmp_path: Path) -> None:
     built = Build(tmp_path, generator)
     assert built.build() == 0
     (built.source / "core.c").unlink()

@@ -105,7 +105,7 @@ def test_west_refuses(
     assert (found.file or "").endswith(file)
 
 
-def test_a_wrong_zephyr_base_is_no_workspace(tmp_path: Path) -> None:
+def test_a_wrong_zephyr_base_is_not_a_workspace(tmp_path: Path) -> None:
     found = build_failure(_west(tmp_path, *_BUILD, ZEPHYR_BASE="/nowhere/zephyr"))
     assert found is not None
     assert "ZEPHYR_BASE" in found.fix

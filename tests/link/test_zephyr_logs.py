@@ -116,7 +116,7 @@ def test_an_option_that_stayed_n_is_named_from_the_log_alone() -> None:
 @pytest.mark.parametrize(
     "name", ["cxx_pure_virtual", "cxx_operator_new", "cxx_dso_handle", "sbrk_missing"]
 )
-def test_what_zephyr_has_behind_an_option_is_no_library_to_link(name: str) -> None:
+def test_what_zephyr_has_behind_an_option_is_not_a_library_to_link(name: str) -> None:
     """Elsewhere the fix is `-lstdc++` or `--specs=nosys.specs`; Zephyr links neither."""
     plant = next(p for p in PLANTS if p.name == name)
     failure = next(f for f in explain(_log(name), _quiet).failures if plant.message in f.text)

@@ -257,7 +257,7 @@ EDITS = {
 
 
 @pytest.mark.usefixtures("_listed_once")
-def test_an_edit_in_a_release_that_is_no_repository(small_zephyr: Path, tmp_path: Path) -> None:
+def test_an_edit_in_a_release_that_is_not_a_repository(small_zephyr: Path, tmp_path: Path) -> None:
     """No git says what changed: files that Python and editors leave do not count, others do."""
     release = copy_workspace(small_zephyr, tmp_path)
     shutil.rmtree(release / ".git")

@@ -137,7 +137,7 @@ def test_a_register_keeps_what_the_fault_said_first() -> None:
     assert fault.facts["ipsr"] == "0x3"
 
 
-def test_a_word_in_a_sentence_is_no_crash() -> None:
+def test_a_word_in_a_sentence_is_not_a_crash() -> None:
     assert parse_console(b"Aborted by the user\nWas it Aborted\n").failures == ()
 
 
@@ -194,6 +194,6 @@ def test_what_the_kernel_says_directly_above_a_fault_is_its_cause() -> None:
         ("input.scalar_type() expected int8, mismatch", Kind.RUNNER_ERROR),
     ],
 )
-def test_a_kernels_complaint_is_no_rejected_input(message: str, kind: Kind) -> None:
+def test_a_kernels_complaint_is_not_a_rejected_input(message: str, kind: Kind) -> None:
     (failure,) = parse_console(f"E [executorch:op_add.cpp:9 f()] {message}\n".encode()).failures
     assert failure.kind is kind

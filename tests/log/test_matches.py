@@ -59,7 +59,7 @@ def test_a_file_outside_of_its_directory_is_said_to_be_outside(path: str, outsid
     assert ("outside" in failure.facts) == outside
 
 
-def test_a_cpu_that_has_no_description_is_no_failure() -> None:
+def test_a_cpu_that_has_no_description_is_not_a_failure() -> None:
     """What ExecuTorch's thread pool says of most machines, at level I."""
     said = "Failed to open midr file /sys/devices/soc0/image_version"
     assert parse_console(log("mid 2025", said)).failures == ()
@@ -67,7 +67,7 @@ def test_a_cpu_that_has_no_description_is_no_failure() -> None:
     assert failure.kind is Kind.FILE_NOT_OPENED
 
 
-def test_an_npu_s_status_of_zero_is_no_failure() -> None:
+def test_an_npu_s_status_of_zero_is_not_a_failure() -> None:
     said = "NPU status=0x{}, qread=12, cmd_end_reached=1"
     assert parse_console(log("mid 2025", said.format("00000000"))).failures == ()
     (failure,) = parse_console(log("mid 2025", said.format("00000104"))).failures

@@ -25,7 +25,7 @@ def test_outputs_printed_as_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["two", "0x2", "2E", "...", "--1", "1e"])
-def test_what_is_no_number_is_no_element(word: str) -> None:
+def test_what_is_not_a_number_is_not_an_element(word: str) -> None:
     (tensor,) = parse_console(f"Output 0: tensor(sizes=[2], [1., {word}])\n".encode()).tensors
     assert (tensor.elements, tensor.whole) == (1, False)
 
@@ -98,7 +98,7 @@ def test_what_is_in_base64_is_skipped_and_never_run() -> None:
     assert [suspect.text for suspect in seen.suspects] == ["build: 1 failed"]
 
 
-def test_a_file_that_is_cut_off_ends_at_what_is_no_part_of_it() -> None:
+def test_a_file_that_is_cut_off_ends_at_what_is_not_part_of_it() -> None:
     """Behind too many foreign lines, and at the end of the script."""
     for between in ("no part of it: 1\n" * 20, "#[END]\n"):
         seen = parse_console(f'echo "AAEC\n{between}failed\n'.encode())

@@ -153,7 +153,7 @@ def test_time_stamps_of_a_ci_system_are_no_line_of_their_own() -> None:
         b"\xef\xbb\xbf2026-01-01T00:00:00.0000000Z ",
     ],
 )
-def test_what_an_editor_or_a_ci_system_puts_in_front_is_no_part_of_the_line(before: bytes) -> None:
+def test_what_an_editor_or_a_ci_system_puts_in_front_is_not_part_of_the_line(before: bytes) -> None:
     """Rows that want the beginning of a line find it."""
     (crash,) = parse_console(before + b"Aborted (core dumped)\n").failures
     assert (crash.kind, crash.text) == (Kind.PROCESS_CRASH, "Aborted (core dumped)")
@@ -166,7 +166,7 @@ def test_only_errors_of_a_driver_are_failures() -> None:
     assert [failure.kind for failure in parse_console(b"E" + said).failures] == [Kind.RUNNER_ERROR]
 
 
-def test_the_last_letter_of_a_word_is_no_level() -> None:
+def test_the_last_letter_of_a_word_is_not_a_level() -> None:
     assert parse_console(b"NOTICE [executorch:a.cpp:1 f()] all is well\n").failures == ()
     assert len(parse_console(b"E [executorch:a.cpp:1 f()] broken\n").failures) == 1
 
@@ -237,7 +237,7 @@ def test_what_stands_behind_a_long_line_is_read(fill: str, place: int) -> None:
 
 
 @pytest.mark.parametrize("fill", ["blanks", "zeros", "few zeros", "tabs", "dots"])
-def test_a_line_that_is_only_filled_is_no_failure(fill: str) -> None:
+def test_a_line_that_is_only_filled_is_not_a_failure(fill: str) -> None:
     for place in (b"Model executed", b"Test_result: PASS", b"Program complete"):
         start = RUN.index(b"\n", RUN.index(place))
         data = RUN[:start] + FILLS[fill] + RUN[start:] + STOPPED + b"\n"

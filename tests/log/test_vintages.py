@@ -172,7 +172,7 @@ def test_npu_mismatch_tells_the_figures() -> None:
         "Ethos-U backend registered successfully",
     ],
 )
-def test_noise_is_no_failure(line: str) -> None:
+def test_noise_is_not_a_failure(line: str) -> None:
     assert parse_console(line.encode() + b"\n").failures == ()
 
 

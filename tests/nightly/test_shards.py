@@ -29,7 +29,7 @@ def jobs(count: int) -> list[NightJob]:
 
 
 @pytest.mark.parametrize("said", ["", "1", "0/4", "5/4", "1/0", "a/b", "1/1001", "1/2/3", "-1/2"])
-def test_what_is_no_shard(said: str) -> None:
+def test_what_is_not_a_shard(said: str) -> None:
     with pytest.raises(UsageError, match="is not a shard"):
         parse_shard(said)
 
@@ -127,7 +127,9 @@ def test_a_shard_that_did_not_end_is_missing(history: History, tmp_path: Path) -
     assert Shard(2, 2) in missing
 
 
-def test_a_case_that_two_have_run_counts_once_and_is_told(history: History, tmp_path: Path) -> None:
+def test_a_case_that_two_have_run_counts_once_and_is_reported(
+    history: History, tmp_path: Path
+) -> None:
     one, two = shard(tmp_path, 1), shard(tmp_path, 2)
     there = open_history(f"sqlite:///{two}/.hil/history.db")
     there.append([row(2, "FAULT", "t/a")])
@@ -148,7 +150,7 @@ def test_other_nights_are_not_merged(
     assert history.nights() == []
 
 
-def test_a_folder_without_a_night_is_told(history: History, tmp_path: Path) -> None:
+def test_a_folder_without_a_night_is_reported(history: History, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="holds no night") as caught:
         merge([tmp_path / "empty"], history)

@@ -163,7 +163,7 @@ def test_a_quarantine_holds_until_its_day_is_over(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_file_and_line(
+def test_what_is_wrong_is_reported_with_file_and_line(
     text: str, line: int, why: str, tmp_path: Path
 ) -> None:
     with pytest.raises(TargetError) as caught:
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_told_with_file_and_line(
     assert caught.value.exit_code == 2
 
 
-def test_a_suite_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_suite_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="cannot be read"):
         load_suite(tmp_path / "none.yaml", TODAY)
 

@@ -191,7 +191,7 @@ def test_a_planted_bug_is_new_in_the_case_that_has_its_operator(
     assert "cortex_m::softmax" in excerpt["lines"][line]
 
 
-def test_the_night_is_told_once(nights: dict[str, Result], place: Path) -> None:
+def test_the_night_is_reported_once(nights: dict[str, Result], place: Path) -> None:
     assert nights
     ((_, path, body),) = json.loads((place / "message.json").read_text())
     assert (path, body["title"]) == ("/x", "suite: 1 new failure")
@@ -199,7 +199,7 @@ def test_the_night_is_told_once(nights: dict[str, Result], place: Path) -> None:
     assert "@us\n" in body["message"]
 
 
-def test_a_killed_simulator_is_tried_twice_and_is_no_regression(
+def test_a_killed_simulator_is_tried_twice_and_is_not_a_regression(
     nights: dict[str, Result], asked: Callable[..., Result]
 ) -> None:
     assert nights["killed"].code == 3

@@ -79,7 +79,7 @@ def test_a_region_that_cannot_be_written_to_is_refused() -> None:
         DecodedStream(read_actions(blob.commands)).execute(regions)
 
 
-def test_what_a_guest_calls_a_region_is_no_chaining_buffer() -> None:
+def test_what_a_guest_calls_a_region_is_not_a_chaining_buffer() -> None:
     """Their numbers begin behind those that a stream can have."""
     for region in (7, 8, 9):
         stream = words("u85", *pool(IFM_REGION=region))

@@ -426,7 +426,7 @@ def test_an_extreme_of_padding_alone_is_clamped(mode: int, extreme: int) -> None
     assert set(np.frombuffer(found, np.int8)[64:].tolist()) != {extreme}
 
 
-def test_what_is_no_operand_of_a_convolution_is_refused() -> None:
+def test_what_is_not_an_operand_of_a_convolution_is_refused() -> None:
     """A zero point of 16-bit numbers: TOSA has none, and the sums would need more bits."""
     fields = {"IFM_PRECISION": 1 | 1 << 2, "IFM_ZERO_POINT": 1}
     stream = words("u85", *pool(**fields)[:-2], ("CONV", 0), ("STOP", 0xFFFF))

@@ -43,7 +43,7 @@ def test_it_works_in_shared_memory_and_on_copies() -> None:
             assert bytes(scratch[48:]) == bytes(range(48, 64))
 
 
-def test_a_fault_is_told() -> None:
+def test_a_fault_is_reported() -> None:
     with NpuProcess("u55", 128, None) as npu:
         scratch = memoryview(bytearray(64))
         outcome = npu(memoryview(bytearray(copying(0, 56, 16))), [None, scratch])
@@ -81,7 +81,9 @@ def test_an_npu_that_there_is_not() -> None:
         npu(memoryview(bytearray(_STOP)), [])
 
 
-def test_more_memory_than_there_is_is_no_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_memory_than_there_is_is_not_a_failure_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A program decides how much an operation wants."""
     from harness.npu import model
 

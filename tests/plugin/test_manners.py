@@ -72,7 +72,7 @@ def test_an_unrelated_selection(pytester: pytest.Pytester, expression: str) -> N
 
 
 @pytest.mark.parametrize("asks", ["", "hil_case"])
-def test_beside_rerunfailures(pytester: pytest.Pytester, asks: str) -> None:
+def test_next_to_rerunfailures(pytester: pytest.Pytester, asks: str) -> None:
     """What fails once is run again, a case of ours too."""
     pytest.importorskip("pytest_rerunfailures")
     pytester.makepyfile(f"""

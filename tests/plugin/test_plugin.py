@@ -228,7 +228,7 @@ def test_a_sample_of_the_npu_cases_says_so(
     assert "corstone-300-u55-128/linear" in said or "-m" in arguments
 
 
-def test_a_session_without_an_ethos_u_is_told_nothing_of_them(pytester: pytest.Pytester) -> None:
+def test_a_session_without_an_ethos_u_hears_nothing_of_them(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -297,7 +297,7 @@ def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester)
 
 
 @pytest.mark.parametrize("factor", cases("nan", thorough=["0", "x"]))
-def test_a_limit_factor_that_is_no_number(pytester: pytest.Pytester, factor: str) -> None:
+def test_a_limit_factor_that_is_not_a_number(pytester: pytest.Pytester, factor: str) -> None:
     (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
     result = pytester.runpytest_inprocess("--hil-limit-factor", factor)

@@ -61,7 +61,7 @@ def doubles(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.thorough),
     ],
 )
-def test_each_ending_is_told(
+def test_each_ending_is_reported(
     pytester: pytest.Pytester, doubles: Path, workers: tuple[str, ...]
 ) -> None:
     pytester.makepyfile(TESTS.replace("{endings}", repr(list(ENDINGS))))

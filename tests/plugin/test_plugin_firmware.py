@@ -134,7 +134,7 @@ def test_without_a_checkout_it_is_wrong_usage(
     result.stderr.fnmatch_lines(["*--firmware executorch needs a checkout*--hil-executorch DIR*"])
 
 
-def test_what_is_no_checkout_is_named_by_the_test_that_needs_it(
+def test_what_is_not_a_checkout_is_named_by_the_test_that_needs_it(
     pytester: pytest.Pytester, checkout: Path
 ) -> None:
     (checkout / "version.txt").unlink()

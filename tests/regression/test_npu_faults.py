@@ -214,7 +214,7 @@ def test_a_slow_model_is_not_a_hang(model: Callable[[Run], None]) -> None:
     assert told(record) == ("PASS", "")
 
 
-def test_what_the_model_does_not_know_is_no_verdict(model: Callable[[Run], None]) -> None:
+def test_what_the_model_does_not_know_is_not_a_verdict(model: Callable[[Run], None]) -> None:
     """The program may be fine: the verdict names register and offset, and blames nobody."""
 
     def unsupported(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:

@@ -140,7 +140,7 @@ def test_what_a_log_says_mentions_nobody(github: GitHub, tmp_path: Path) -> None
     assert "[x]" not in body.replace("\\[", "")
 
 
-def test_a_refusal_is_told(github: GitHub, tmp_path: Path) -> None:
+def test_a_refusal_is_reported(github: GitHub, tmp_path: Path) -> None:
     page = after(tmp_path, both(1, "FAULT"))
     with pytest.raises(NotDelivered, match="GitHub's issues: 401 Unauthorized"):
         update_issues(page, Issues(github.url, "o/r", "wrong"), OWNERS, {})

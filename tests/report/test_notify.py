@@ -65,7 +65,7 @@ def test_a_variable_that_is_not_set_sends_nothing(page: Comparison, chat: Servic
     assert len(chat.received) == 1
 
 
-def test_what_is_not_taken_is_told_without_its_secret(page: Comparison, chat: Service) -> None:
+def test_what_is_not_taken_is_reported_without_its_secret(page: Comparison, chat: Service) -> None:
     chat.fails = 500
     with pytest.raises(NotDelivered, match="not sent to json: it did not take") as error:
         send(page, [f"json://user:hush@127.0.0.1:{chat.port}/x"], "x", {})

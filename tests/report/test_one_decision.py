@@ -152,7 +152,7 @@ def test_all_who_tell_of_a_night_agree(history: History) -> None:
     assert len(chat.received) == len(NIGHTS) == 12
 
 
-def test_a_shard_without_a_case_is_no_failure(history: History) -> None:
+def test_a_shard_without_a_case_is_not_a_failure(history: History) -> None:
     """--shard 3/3 of two cases."""
     kept(history, 1, NIGHTS[0])
     made = history.night("n1")

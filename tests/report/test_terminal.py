@@ -240,7 +240,7 @@ def test_a_note_of_all_runs_is_said_without_their_names() -> None:
     assert notes(noted, record()) == ["note: no reference (ds_cnn)"]
 
 
-def test_a_lowering_that_differs_is_told_whole() -> None:
+def test_a_lowering_that_differs_is_reported_whole() -> None:
     error = LoweringDiffers(
         ExportRequest(find_model("ds_cnn"), "cortex-m55"),
         ["add"],

@@ -209,7 +209,7 @@ def test_every_verb_says_how_to_name_a_checkout(
     assert "EXECUTORCH_ROOT" in done.output
 
 
-def test_what_is_no_checkout_is_said_before_any_work(builds: Builds, tmp_path: Path) -> None:
+def test_what_is_not_a_checkout_is_said_before_any_work(builds: Builds, tmp_path: Path) -> None:
     done = hil("run", TARGET, "add", "--executorch", tmp_path / "program")
     assert done.exit_code == 2
     assert "is not a checkout of ExecuTorch" in done.output

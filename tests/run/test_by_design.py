@@ -79,7 +79,7 @@ def test_a_named_difference_is_proven_and_told(tmp_path: Path) -> None:
     assert (again.verdict, again.by_design) == (record.verdict, record.by_design)
 
 
-def test_one_step_beside_both_definitions_is_a_mismatch(tmp_path: Path) -> None:
+def test_one_step_next_to_both_definitions_is_a_mismatch(tmp_path: Path) -> None:
     """There is no tolerance: what is nearly the named difference is not it."""
     what = program(tmp_path / "p", expected=3, by_design=1)
     record = run(tmp_path, source_named("executorch"), what)

@@ -106,7 +106,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_run_directory_is_no_pass(run_dir: Path, name: str) -> None:
+def test_a_changed_run_directory_is_not_a_pass(run_dir: Path, name: str) -> None:
     change, culprit = CHANGES[name]
     assert judge_again(run_dir).verdict.passed
     change(run_dir)
@@ -161,7 +161,7 @@ def test_the_fifos_of_a_killed_run_go_with_the_next(
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "nothing"])
-def test_a_record_that_is_no_file(run_dir: Path, kind: str) -> None:
+def test_a_record_that_is_not_a_file(run_dir: Path, kind: str) -> None:
     path = run_dir / "record.json"
     path.unlink()
     if kind == "fifo":

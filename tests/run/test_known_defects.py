@@ -80,7 +80,7 @@ def _found(defects: tuple[ProgramDefect | MalformedFile, ...]) -> tuple[object, 
     return defects
 
 
-def test_what_executorch_computes_wrongly_is_no_pass(run: Run) -> None:
+def test_what_executorch_computes_wrongly_is_not_a_pass(run: Run) -> None:
     record = run("bundled", CAT)
     assert record.verdict is Verdict.MISMATCH
     assert record.cause is not None
@@ -98,7 +98,7 @@ def test_what_executorch_computes_wrongly_is_no_pass(run: Run) -> None:
 
 
 @pytest.mark.parametrize("source", ["bundled", "executorch"])
-def test_a_program_that_nobody_could_search_is_no_pass(source: str, run: Run) -> None:
+def test_a_program_that_nobody_could_search_is_not_a_pass(source: str, run: Run) -> None:
     record = run(source, MalformedFile("it has 2 chains, and one is needed", 0))
     assert record.verdict is Verdict.NO_VERDICT
     assert record.cause is not None
@@ -112,7 +112,7 @@ def test_a_program_that_nobody_could_search_is_no_pass(source: str, run: Run) ->
     assert wrong.verdict is Verdict.MISMATCH
 
 
-def test_a_call_that_executorch_refuses_is_no_pass(run: Run) -> None:
+def test_a_call_that_executorch_refuses_is_not_a_pass(run: Run) -> None:
     record = run("bundled", SELECT)
     assert record.cause is not None
     assert record.cause.kind == "known_defect"
@@ -126,7 +126,7 @@ def test_an_accepted_defect_passes_with_a_note(run: Run) -> None:
     assert "`cat-of-channels-last` of ExecuTorch: instruction 3 (aten::cat.out of" in note
 
 
-def test_an_accepted_defect_is_no_excuse_for_wrong_outputs(run: Run) -> None:
+def test_an_accepted_defect_is_not_an_excuse_for_wrong_outputs(run: Run) -> None:
     record = run("bundled", CAT, right=False, accept="cat-of-channels-last")
     assert record.cause is not None
     assert record.cause.kind == "outputs_differ"

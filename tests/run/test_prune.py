@@ -177,7 +177,7 @@ def test_the_bound_is_looked_at_by_itself_once_in_an_hour(
     assert there(state) == {"r1", "r9"}
 
 
-def test_a_disk_that_does_not_play_along_is_told(state: Path) -> None:
+def test_a_disk_that_does_not_play_along_is_reported(state: Path) -> None:
     """By the command; the trash is a file of somebody's."""
     (state / "trash").write_text("")
     with pytest.raises(DiskError, match="pruning"):

@@ -72,7 +72,7 @@ def test_budgets_are_kept_as_they_were_given(tmp_path: Path) -> None:
     assert load_record(tmp_path) == written
 
 
-def test_a_budget_of_no_known_figure_is_no_record(tmp_path: Path) -> None:
+def test_a_budget_of_no_known_figure_is_not_a_record(tmp_path: Path) -> None:
     save_record(record(tmp_path))
     fields = json.loads((tmp_path / "record.json").read_text())
     del fields["seal"]
@@ -331,7 +331,7 @@ def test_it_is_what_git_says_however_it_is_kept(clone: Path) -> None:
     assert harness_revision(clone) == commit
 
 
-def test_edits_are_told_by_who_asks_git(clone: Path) -> None:
+def test_edits_are_reported_to_whoever_asks_git(clone: Path) -> None:
     clean = exact_harness_revision(clone)
     assert clean == harness_revision(clone)
     (clone / "file").write_text("2")

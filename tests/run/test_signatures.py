@@ -99,7 +99,7 @@ def test_nobody_knows_an_operator_that_no_version_declares(qadd: Path, tmp_path:
     assert first_misfit(qadd, {}, read) is None
 
 
-def test_what_is_no_program_has_no_calls(qadd: Path, tmp_path: Path) -> None:
+def test_what_is_not_a_program_has_no_calls(qadd: Path, tmp_path: Path) -> None:
     for damaged in (b"", b"not a program", qadd.read_bytes()[:40]):
         (tmp_path / "bad.pte").write_bytes(damaged)
         assert arguments_in(tmp_path / "bad.pte") == []

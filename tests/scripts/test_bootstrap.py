@@ -263,7 +263,7 @@ def with_apt(
     return {"HIL_NO_SYSTEM_PACKAGES": "", "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-def test_system_packages_come_beside_pythons(checkout: Path, tmp_path: Path) -> None:
+def test_system_packages_come_next_to_pythons(checkout: Path, tmp_path: Path) -> None:
     """apt here ends after pip has begun: one after the other, it would fail."""
     environment = with_apt(checkout, tmp_path, f"[ -e '{checkout}/pip.log' ]")
     done = bootstrap(checkout, plan=["torch"], **environment)

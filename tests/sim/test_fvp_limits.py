@@ -48,7 +48,7 @@ def test_a_large_network_gets_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert fitting(replace(LIMITS, model=None, simulated=None), tmp_path, 3).host == LIMITS.host
 
 
-def test_a_file_that_is_no_program_has_the_floor(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_program_has_the_floor(tmp_path: Path) -> None:
     (tmp_path / "x.pte").write_bytes(b"nothing")
     assert fitting(LIMITS, tmp_path / "x.pte", 3) == LIMITS
 

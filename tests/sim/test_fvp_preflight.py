@@ -43,7 +43,7 @@ def check(target: Target) -> None:
     check_parameters(target, chosen.require(), {}, parameters(words))
 
 
-def test_an_unknown_name_is_told_with_its_line_and_close_names(
+def test_an_unknown_name_is_reported_with_its_line_and_close_names(
     installed: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InfraError) as caught:

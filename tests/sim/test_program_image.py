@@ -23,7 +23,7 @@ def test_an_image_word_by_word() -> None:
     assert (name.rstrip(b"\0"), offset % 32, image[offset:], length) == (b"bee", 0, b"b", 1)
 
 
-def test_an_image_that_is_too_large_is_told() -> None:
+def test_an_image_that_is_too_large_is_reported() -> None:
     with pytest.raises(UsageError, match=r"take 1,141 bytes, and the board's flash has 1,000"):
         make_image(RUN, ("run",), {"a": bytes(1045)}, 1000)
 

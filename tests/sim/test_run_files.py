@@ -62,7 +62,7 @@ def test_an_output_is_not_read_beyond_its_expected_size(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
-def test_what_is_no_file_is_no_output(tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_not_an_output(tmp_path: Path) -> None:
     """A FIFO would be waited for, a link leads anywhere."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("/etc/passwd")

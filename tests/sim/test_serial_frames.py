@@ -61,7 +61,7 @@ def test_what_stands_before_the_beginning_is_not_looked_at() -> None:
         (b"x" * 1100, "frame 1 at byte 33: no end of a frame in so many bytes"),
     ],
 )
-def test_damage_is_told_with_frame_and_offset(line: bytes, text: str) -> None:
+def test_damage_is_reported_with_frame_and_offset(line: bytes, text: str) -> None:
     with pytest.raises(LineDamaged) as error:
         read(BEGIN + line)
     assert str(error.value) == text
@@ -89,12 +89,12 @@ def test_where_the_beginning_was_spoilt() -> None:
 
 
 @pytest.mark.parametrize("cut", [b"", b"@0002L hal"])
-def test_a_board_that_begins_again_is_told(cut: bytes) -> None:
+def test_a_board_that_begins_again_is_reported(cut: bytes) -> None:
     with pytest.raises(BoardRestarted, match="frame 1"):
         read(BEGIN + ONE + cut + BEGIN)
 
 
-def test_another_program_is_told() -> None:
+def test_another_program_is_reported() -> None:
     reader = FrameReader(RUN)
     assert not list(reader.feed(frame(0, "B", "none") + ONE))
     assert reader.other_run == "none"
@@ -123,6 +123,6 @@ def test_files_are_put_together() -> None:
         (b"s0-0.bin 0 999999999 00", "do not follow"),
     ],
 )
-def test_what_no_runner_sends_is_no_file(content: bytes, text: str) -> None:
+def test_what_no_runner_sends_is_not_a_file(content: bytes, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         add_part({}, content)

@@ -74,6 +74,6 @@ def test_threads_objects_and_who_holds_them(elf: Path) -> None:
     assert said.startswith("thread main waits for second, which worker holds")
 
 
-def test_an_elf_that_is_no_zephyr(elf: Path) -> None:
+def test_an_elf_that_is_not_a_zephyr(elf: Path) -> None:
     subprocess.run(["arm-none-eabi-strip", "-g", elf.name], cwd=elf.parent, check=True)
     assert waiting_threads(Memory(elf), elf) == ()  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def test_each_kind_of_change_most_first() -> None:
     ]
 
 
-def test_renamed_beside_and_moved_elsewhere() -> None:
+def test_renamed_next_to_and_moved_elsewhere() -> None:
     """A longer operator name is one change, not a removal and an addition."""
     old = {"ops/aten::add.out": 40, "libx/y.o/f()": 300}
     new = {"ops/aten::add_relu.out": 45, "libz/y.o/f()": 300}

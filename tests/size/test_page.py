@@ -43,7 +43,7 @@ def test_rows_of_both_files() -> None:
     }
 
 
-def test_what_is_reserved_stands_beside_what_is_placed() -> None:
+def test_what_is_reserved_stands_next_to_what_is_placed() -> None:
     """A pool of 32 MiB would be one block over all of it."""
     pool = Part(("DDR", "reserved", ".pools", "file_pool"), 33_554_432)
     placed = Part(("ITCM", "code", ".text", "main"), 20)

@@ -211,7 +211,7 @@ def test_bundle(tmp_path: Path) -> None:
         (lambda d: d[:12] + struct.pack("<I", 5) + d[16:], "an extended header of 5 bytes"),
     ],
 )
-def test_damage_is_told_with_its_offset(tmp_path: Path, damage: Any, says: str) -> None:
+def test_damage_is_reported_with_its_offset(tmp_path: Path, damage: Any, says: str) -> None:
     """A damaged file ends in one error that says what is wrong and where."""
     file = tmp_path / "x.pte"
     file.write_bytes(damage(sample_pte()))

@@ -27,7 +27,7 @@ def test_delegated_models_are_mostly_weights(programs: dict[str, Path]) -> None:
         assert not any("opaque" in p.path for p in anatomy.parts), name
 
 
-def test_npu_scratch_is_told(programs: dict[str, Path]) -> None:
+def test_npu_scratch_is_reported(programs: dict[str, Path]) -> None:
     figures = figures_of_program(measure_file(programs["ethos-u55-128/ds_cnn"]))
     assert figures["npu_scratch_bytes"] > 1000
     assert figures_of_program(measure_file(programs["cortex-m55/ds_cnn"]))["npu_scratch_bytes"] == 0

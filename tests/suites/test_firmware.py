@@ -53,7 +53,7 @@ def test_the_wheels_runtime_is_of_no_suites_target() -> None:
         build_runner(SUITES["ethos-u55"], source_named("wheel"), None, silent)
 
 
-def test_both_are_run_and_written_beside_each_other(
+def test_both_are_run_and_written_next_to_each_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteReport:

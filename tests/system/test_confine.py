@@ -232,7 +232,7 @@ def test_files_of_the_host_do_not_exist(work: Path, name: str) -> None:
     assert "No such file" in said
 
 
-def test_a_program_that_is_no_script_gets_no_shell(work: Path) -> None:
+def test_a_program_that_is_not_a_script_gets_no_shell(work: Path) -> None:
     """A guest's SYS_SYSTEM is system(3) in the simulator: without /bin/sh it can only fail."""
     program = work.parent / "model"
     program.write_bytes(b"\x7fELF")

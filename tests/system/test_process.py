@@ -85,14 +85,14 @@ def test_stall(tmp_path: Path) -> None:
     assert (ended.stop, said) == ("stall", b"started\n")
 
 
-def test_silent_but_busy_is_no_stall(tmp_path: Path) -> None:
+def test_silent_but_busy_is_not_a_stall(tmp_path: Path) -> None:
     """A long inference prints nothing; its CPU time, in a grandchild too, keeps it alive."""
     busy = "sh -c 'while :; do :; done' & wait"
     ended, _ = shell(tmp_path, busy, host=2.0, stall=0.8)
     assert ended.stop == "deadline"
 
 
-def test_idle_while_somebody_computes_for_it_is_no_stall(tmp_path: Path) -> None:
+def test_idle_while_somebody_computes_for_it_is_not_a_stall(tmp_path: Path) -> None:
     """A guest that waits for the host's model of an NPU uses no CPU time of its own."""
     console = tmp_path / "console.log"
     started = time.monotonic()
@@ -108,7 +108,7 @@ def test_idle_while_somebody_computes_for_it_is_no_stall(tmp_path: Path) -> None
     assert ended.wall_seconds > 2
 
 
-def test_idle_but_talking_is_no_stall(tmp_path: Path) -> None:
+def test_idle_but_talking_is_not_a_stall(tmp_path: Path) -> None:
     ended, _ = shell(tmp_path, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done", stall=1.0)
     assert ended.stop == "exited"
 

@@ -69,7 +69,7 @@ def test_subjects_that_work_side_by_side_have_times_of_their_own() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_count_is_no_phase_of_its_own() -> None:
+def test_a_count_is_not_a_phase_of_its_own() -> None:
     command((0, "t: building 1/3"), (4, "t: building 2/3"), (6, "t: built"))
     assert command((0, "t: building 3/3")) == ["t: building 3/3 (6 s last time)"]
 

@@ -159,7 +159,7 @@ def test_a_file_without_a_name_counts_while_somebody_has_it(tmp_path: Path, hold
     assert (ended.stop, ended.excess) == (Stop.OUTPUT_LIMIT, Excess.TOTAL_BYTES)
 
 
-def test_memory_without_a_name_is_no_file(tmp_path: Path) -> None:
+def test_memory_without_a_name_is_not_a_file(tmp_path: Path) -> None:
     body = (
         "import mmap, os, time; m = os.memfd_create('m'); os.truncate(m, 1 << 20); "
         "a, b = mmap.mmap(m, 1 << 20), mmap.mmap(-1, 1 << 20); a[:] = b[:]; time.sleep(0.5)"

@@ -78,7 +78,7 @@ def test_it_is_what_happens(
     assert references_of(Case("host", "add")) == tmp_path / "references"
 
 
-def test_an_empty_file_puts_everything_beside_it(repository: Path) -> None:
+def test_an_empty_file_puts_everything_next_to_it(repository: Path) -> None:
     (repository / "hil.toml").write_text("")
     assert settings() == Settings(folder=repository)
     assert state_dir() == repository / ".hil"
@@ -129,7 +129,7 @@ def test_what_is_wrong_in_it(repository: Path, text: str, message: str, hint: st
     assert hint in str(caught.value.hint)
 
 
-def test_hil_of_tool_that_is_no_table(repository: Path) -> None:
+def test_hil_of_tool_that_is_not_a_table(repository: Path) -> None:
     (repository / "hil.toml").unlink()
     (repository / "pyproject.toml").write_text("[tool]\nhil = 3 # [tool.hil]\n")
     with pytest.raises(SettingsError, match="is not a table"):

@@ -45,7 +45,7 @@ def test_replaced_tool_is_asked_again(fake: Path) -> None:
     assert asked(fake) == 2
 
 
-def test_a_tool_that_never_answers_is_told(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_never_answers_is_reported(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "_QUERY_SECONDS", 0.2)
     monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
     fake.write_text("#!/bin/sh\nexec sleep 20\n")
@@ -143,7 +143,7 @@ def test_an_fvp_is_found_where_others_put_it(tmp_path: Path, place: str, variabl
     assert (toolchain.find_fvp("FVP_X", {}, checkout) is None) == (checkout is None)
 
 
-def test_an_arm_host_is_told_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arm_host_gets_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with pytest.raises(ToolMissing) as caught:
         toolchain.require_fvp("FVP_X", "FVP_X_11.27_42_Linux64.tgz", {})

@@ -36,7 +36,7 @@ def test_an_ending_that_there_is_not() -> None:
     assert "did you mean hard_fault?" in result.output
 
 
-def test_a_wrong_verdict_and_a_late_one_are_told() -> None:
+def test_a_wrong_verdict_and_a_late_one_are_reported() -> None:
     wrong = TimedEnding("double", "passes", "FAULT", "exit_status", False, 0.1, 0.0)
     late = TimedEnding("double", "stalls", "HANG", "stall", True, 2.5, 1.0)
     table = TimedEndings((FAULT, wrong, late))

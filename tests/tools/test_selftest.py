@@ -66,7 +66,7 @@ def test_a_step_that_does_not_exist() -> None:
     assert "lint" in caught.value.known
 
 
-def test_steps_beside_pytest_run_while_it_runs_and_all_are_counted(
+def test_steps_next_to_pytest_run_while_it_runs_and_all_are_counted(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Each of the two waits for the other: one after the other they would wait in vain."""

@@ -76,7 +76,7 @@ def test_a_kept_cell_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "| lstm | PASS 12.3 |" in (tmp_path / "zoo.md").read_text()
 
 
-def test_an_infrastructure_failure_is_no_cell(
+def test_an_infrastructure_failure_is_not_a_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says nothing of the network, so it would be run again."""

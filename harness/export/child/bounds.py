@@ -134,9 +134,7 @@ def operator_name(node: Node) -> str:
 
 
 def bound(region: QuantizedRegion, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
-    """Return the bound in steps, for each output element or for all.
-
-    ``values``: the quantised inputs."""
+    """Return the bound in steps, per output element or for all, from quantised ``values``."""
     kinds, output = _kinds(), Quantiser.of(region.output)
     computing = [name for name in region.names if name not in kinds.moves | kinds.selects]
     if not computing:
@@ -176,9 +174,7 @@ def gate_error(
 
 
 def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor:
-    """Return how far the interpolated table of a function is from it, in whole steps.
-
-    At each of the 65,536 elements of an int16, from the least on."""
+    """Return how far the interpolated table is off, in whole steps, at each int16."""
 
     def function(codes: torch.Tensor) -> torch.Tensor:
         return output.quantise(_call(node, given.dequantise(codes)))

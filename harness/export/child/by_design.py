@@ -190,9 +190,7 @@ def _bilinear(
     corners: bool,
     factors: Sequence[float] | None = None,
 ) -> torch.Tensor:
-    """Interpolate along a row first, then between rows; torch's weights differ.
-
-    Each product is rounded."""
+    """Interpolate in rows, then between them, rounding each product; torch's weights differ."""
     like = torch.ops.aten.upsample_bilinear2d.vec(x, _size, corners, factors)
     rows, columns = (
         _blend(x.shape[d], like.shape[d], corners, factors[d - 2] if factors else None)

@@ -33,9 +33,7 @@ class _NotInDouble(Exception):
 def calibrate(
     prepared: torch.fx.GraphModule, samples: Sequence[Sample], calibration: CalibrationType
 ) -> str:
-    """Show the samples to the observers of ``prepared``.
-
-    Returns why the result depends on the CPU, or ""."""
+    """Show samples to the observers; return why the result depends on the CPU, or ""."""
     why = AS_ASKED
     with torch.no_grad():
         if calibration is CalibrationType.FLOAT64:

@@ -187,9 +187,7 @@ def place(node: torch.fx.Node, home: Path | None) -> Place:
 
 
 def _number(node: torch.fx.Node) -> int | None:
-    """Return the number of its instruction.
-
-    An emitted node has it as its debug handle (``_Emitter._add_debug_handle``)."""
+    """Return its instruction: a node's debug handle (``_Emitter._add_debug_handle``)."""
     number = node.meta.get("debug_handle")
     return number if hasattr(node.target, "_schema") and isinstance(number, int) else None
 
@@ -208,9 +206,7 @@ def origins_of(
     request: ExportRequest,
     rules: dict[str, str],
 ) -> dict[str, OperatorOrigin]:
-    """Return where the first call of each operator comes from, by name without overload.
-
-    Cortex-M's own operators are left out."""
+    """Return where the first call of each operator comes from, except Cortex-M's own."""
     graph = edge.exported_program().graph
     sources = sources_of(graph, quantised.graph)
     made_from = {node.name: node for node in quantised.graph.nodes}

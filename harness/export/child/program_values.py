@@ -63,9 +63,7 @@ class Candidates:
     def partner(
         self, region: QuantizedRegion, value: torch.Tensor, within: torch.Tensor | int
     ) -> Claim | None:
-        """Return the most similar value within the bound, laid out like ``value``.
-
-        One that was made from the region's own operators comes before any other."""
+        """Return the most similar value within the bound, of the region's operators first."""
         wanted = value.contiguous().numpy()
         limit = np.asarray(within)
         for group in self._groups(region, wanted):

@@ -241,9 +241,7 @@ def _sources(
 
 
 def _beside(graph: Graph, operator: Operator, names: Collection[str]) -> bool:
-    """Return whether such an operator reads or writes one of ``operator``'s values.
-
-    The value may be reshaped."""
+    """Return whether such an operator touches one of ``operator``'s values, maybe reshaped."""
     aliases, grown = {*operator.inputs, *operator.outputs} & _computed(graph), True
     while grown:
         grown = False

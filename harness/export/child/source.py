@@ -49,10 +49,7 @@ class LoadedModel:
     trained: bool = False  # it was in training mode
 
     def remarks(self, constant: Sequence[int]) -> tuple[str, ...]:
-        """For every report. ``constant``: the outputs that proved to be.
-
-        Raises BadModel for one that is declared and is not constant.
-        """
+        """Return notes for every report. Raises BadModel if one declared ``constant`` is not."""
         if wrong := sorted(set(self.constant) - set(constant)):
             raise BadModel(
                 f"ConstantOutputs of the model names output {wrong[0]}, which is not constant",
@@ -308,9 +305,7 @@ class OpenedFiles:
 
 
 def is_installed(path: str, *own: Path) -> bool:
-    """Return whether a file belongs to what is installed, or is below ``own``.
-
-    Installed are packages, Python, the harness, the ExecuTorch that exports, and the kernel."""
+    """Return whether it is of a package, Python, the harness or kernel, or below ``own``."""
     parts = Path(path).parts
     if not _PACKAGES.isdisjoint(parts) or "__pycache__" in parts or path.startswith(_KERNELS):
         return True

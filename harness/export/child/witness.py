@@ -243,9 +243,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
             yield self._again(region, dict(zip(inputs, chosen, strict=True)))
 
     def _open_before(self, region: QuantizedRegion) -> list[Node]:
-        """Return the values without a partner that lead to a region, in order.
-
-        No partner is between."""
+        """Return the values that lead to a region, in order, until one has a partner."""
         found: set[Node] = set()
         pending = [region]
         while pending:

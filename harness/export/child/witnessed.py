@@ -35,9 +35,7 @@ def require_witness(
     stages: Stages,
     other: Other | None = None,
 ) -> Agreement:
-    """Compare the lowered program with the quantised model. Raises LoweringDiffers.
-
-    ``runs``: of the lowered program."""
+    """Compare the lowered program (``runs``) with the model. Raises LoweringDiffers."""
     try:
         return _compared(quantised, sets, runs)
     except Differs as differs:

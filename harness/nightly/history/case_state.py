@@ -24,8 +24,10 @@ _FAILURE, _ERROR, _SKIPPED = "failure", "error", "skipped"
 
 
 class CaseState(Word):
-    """A case of a night, compared with the nights before. ``sign``: it without its colour;
-    ``style``: of a terminal; ``junit``: the element of a test case, "" for none."""
+    """A case of a night, compared with the nights before.
+
+    ``sign``: it without its colour; ``style``: of a terminal; ``junit``: the element of a test
+    case, "" for none."""
 
     sign: str
     style: str
@@ -89,7 +91,7 @@ class Delta:
 
 
 def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
-    """Changes of instructions and of the figures that budgets bound; the largest ratio first."""
+    """Return the changes of instructions and budgeted figures; the largest ratio first."""
     if before is None or after is None:
         return []
     names = (n for n in after.metrics if figure(n).gated or n.startswith("ticks_set"))
@@ -98,8 +100,9 @@ def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
 
 
 def drift_of(before: Row | None, row: Row | None) -> str:
-    """How a model whose file is the same became another program; "" where it is the same, or the
-    model may be another."""
+    """Return how a model of the same file became another program; "" where it did not.
+
+    Also where the model may be another."""
     if before is None or row is None:
         return ""
     of_both = (before.identity.program, row.identity.program)
@@ -116,10 +119,12 @@ def drift_of(before: Row | None, row: Row | None) -> str:
 
 @dataclass(frozen=True)
 class FirstBad:
-    """The last time that a case began to fail of a cause. ``last_good``: None if it never passed
-    before; ``before``: the runs from that one to the first, or all if there is none; ``fixed``: the
-    first good run after it, None while it fails; ``bad_runs``: of that cause; ``unsure``: how many
-    runs of ``before`` say nothing of the product."""
+    """The last time that a case began to fail of a cause.
+
+    ``last_good``: None if it never passed before; ``before``: the runs from that one to the first,
+    or all if there is none; ``fixed``: the first good run after it, None while it fails;
+    ``bad_runs``: of that cause; ``unsure``: how many runs of ``before`` say nothing of the product.
+    """
 
     first: Row
     last_good: Row | None
@@ -145,8 +150,10 @@ class FirstBad:
 
 
 def first_bad(rows: Sequence[Row], cause: str = "") -> FirstBad | None:
-    """``rows`` of one case, the oldest first; ``cause``: a verdict, a kind or words of a cause
-    (without it the last one). None if the case never failed so."""
+    """Find when a case began to fail; None if it never failed so.
+
+    ``rows`` of one case, the oldest first; ``cause``: a verdict, a kind or words of a cause
+    (without it the last one)."""
     by_night: dict[str, Row] = {}
     for row in rows:
         kept = by_night.setdefault(row.night, row)
@@ -175,9 +182,11 @@ def _is_of(row: Row, cause: str) -> bool:
 
 @dataclass(frozen=True)
 class Standing:
-    """A case of a night. ``tries``: of this night; ``earlier``: the row that counts of each night
-    before that it is compared with, the oldest first; ``planned``: the night has it; ``culprit``:
-    what bisecting found."""
+    """A case of a night.
+
+    ``tries``: of this night; ``earlier``: the row that counts of each night before that it is
+    compared with, the oldest first; ``planned``: the night has it; ``culprit``: what bisecting
+    found."""
 
     case: str
     tries: tuple[Row, ...] = ()
@@ -196,8 +205,9 @@ class Standing:
 
     @property
     def baseline(self) -> Row | None:
-        """What the case is compared with: the last earlier row that says something of the product,
-        as neither INFRA nor SKIPPED does."""
+        """Return the last earlier row that says something of the product.
+
+        The case is compared with it. Neither INFRA nor SKIPPED says anything."""
         return next((row for row in reversed(self.earlier) if row.good or row.bad), None)
 
     @cached_property
@@ -234,8 +244,9 @@ class Standing:
 
     @cached_property
     def flaky(self) -> str:
-        """How often equal runs before ended otherwise; "" for a failure for which none did. An
-        alarm is of many runs."""
+        """Return how often equal runs before ended otherwise; "" if none did.
+
+        An alarm is of many runs."""
         row = self.row
         if row is None or not row.bad or not row.identity.firmware or row.kind[1] == Reason.ALARM:
             return ""
@@ -267,9 +278,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Flaky:
-    """How the ``runs`` of a case ended that had the same program, firmware, toolchain, simulator,
-    target and reference. ``outputs``: how many different ones; ``rescued``: how often a second try
-    was not INFRA."""
+    """The different ends of a case in ``runs`` with the same inputs.
+
+    These are program, firmware, toolchain, simulator, target and reference. ``outputs``: how many
+    different ones; ``rescued``: how often a second try was not INFRA."""
 
     case: str
     runs: int
@@ -284,7 +296,7 @@ class Flaky:
 
 
 def flaky(rows: Iterable[Row]) -> list[Flaky]:
-    """The worst first. Unknown firmware (a build that failed) is never the same."""
+    """Return the flaky cases, the worst first. Unknown firmware is never the same."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row.identity.firmware and row.identity.program:

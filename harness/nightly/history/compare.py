@@ -1,10 +1,11 @@
-"""A night compared with those before it: what terminal, page, JUnit, message, issues and exit code
-all show. Only this module and ``case_state`` decide what is new, what counts and whose it is.
+"""Compares a night with those before it, for terminal, page, JUnit, message and issues.
+
+Only this module and ``case_state`` decide what is new, what counts and whose it is; the exit code
+follows.
 
 Failures that one cause may explain are a group: an operator, or an input that changed. A group
 states only what its rows show: an operator that a failure names, or that all these failures have
-and nothing that passed on their targets; an input that differs from when they last passed.
-"""
+and nothing that passed on their targets; an input that differs from when they last passed."""
 
 from __future__ import annotations
 
@@ -45,8 +46,9 @@ class FailureGroup:
 
     @cached_property
     def changed(self) -> list[InputDifference]:
-        """Inputs that are others for all of them since they fail so: the commit of the user's
-        repository, too, which alone explains nothing."""
+        """Return the inputs that differ for all of them since they fail so.
+
+        The commit of the user's repository is one, too, which alone explains nothing."""
         first, *others = (case.changed for case in self.cases)
         of_all = [change for change in first if all(change in other for other in others)]
         return causes(of_all)
@@ -54,8 +56,10 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``before``: the night that it is compared with, None for the first; ``cases``: those of the
-    plan in its order, then what is gone; ``partial``: of a shard, which may have none."""
+    """A night compared with an earlier one.
+
+    ``before``: the night that it is compared with, None for the first; ``cases``: those of the plan
+    in its order, then what is gone; ``partial``: of a shard, which may have none."""
 
     night: Night
     before: Night | None
@@ -82,8 +86,9 @@ class Comparison:
 
     @property
     def failures(self) -> list[Standing]:
-        """What fails and counts, and began on this branch: what still fails on the branch that it
-        is compared with is that one's."""
+        """Return what fails and counts, and began on this branch.
+
+        A case that still fails on the branch that it is compared with is that branch's."""
         own = self.before is None or self.before.origin.branch == self.night.origin.branch
         return [case for case in self.cases if case.state.failing and (own or case.state.is_new)]
 
@@ -146,8 +151,10 @@ class Comparison:
 
     @property
     def code(self) -> ExitCode:
-        """The exit code, as for any run. A failure in quarantine does not count, a missing case is
-        INFRA, and a failing case must not leave the plan."""
+        """The exit code, as for any run.
+
+        A failure in quarantine does not count, a missing case is INFRA, and a failing case must not
+        leave the plan."""
         if not self.cases:
             return ExitCode.PASSED if self.partial else ExitCode.FAILED
         ends = [_end(case) for case in self.cases]
@@ -156,7 +163,7 @@ class Comparison:
 
 
 def _end(case: Standing) -> Verdict | None:
-    """What counts of it; None: nothing."""
+    """Return what counts of a case, or None."""
     if case.state in (CaseState.QUARANTINED, CaseState.GONE):
         return None
     if case.state is CaseState.LOST:
@@ -198,7 +205,7 @@ def compare(history: History, night: Night, only: Collection[str] | None = None)
 def standing(
     name: str, tries: Sequence[Row], earlier: Sequence[Row], alarms: Mapping[str, float]
 ) -> Standing:
-    """The Standing of a case. A figure beyond its alarm makes it a failure."""
+    """Return the Standing of a case. A figure beyond its alarm makes it a failure."""
     if alarms and tries:
         last = max(tries, key=lambda row: row.attempt)
         *earlier, counted = with_alarms([*earlier, last], alarms)
@@ -207,8 +214,9 @@ def standing(
 
 
 def nights_before(history: History, night: Night) -> list[Night]:
-    """Those that it is compared with, the newest first: of its suite and branch, or of the branch
-    that it started from, up to there."""
+    """Return the nights that it is compared with, the newest first.
+
+    They are of its suite and branch, or of the branch that it started from, up to there."""
     last = history.night(night.base) if night.base else night
     if last is None:
         return []
@@ -227,8 +235,10 @@ def _today(name: str, names: Mapping[str, str]) -> str:
 
 
 def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[FailureGroup]:
-    """Puts every case in one group. New failures come first, among groups and in a group; then the
-    largest group. ``failing`` have a row."""
+    """Put every case in one group.
+
+    New failures come first, among groups and in a group; then the largest group. ``failing`` have a
+    row."""
     left = sorted(failing, key=lambda one: not one.state.is_new)
     found: list[FailureGroup] = []
     for together in (_by_model, _by_named_operator, _by_own_operator, _by_change, _by_kind):
@@ -241,8 +251,9 @@ def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[FailureG
 def _largest(
     left: Sequence[Standing], keys: Callable[[Standing], Sequence[_Key]], least: int = 1
 ) -> tuple[_Key, tuple[Standing, ...]] | None:
-    """The key that most failures have, the first of several, and those; None if fewer than
-    ``least`` have it."""
+    """Return the key that most failures have, and those; None if fewer than ``least``.
+
+    It is the first of several."""
     count = Counter(key for one in left for key in keys(one))
     if not count:
         return None
@@ -256,7 +267,7 @@ def _row(one: Standing) -> Row:
 
 
 def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
-    """A model whose file is another one since, on all its targets."""
+    """Return a model whose file is another one since, on all its targets."""
     found = _largest(left, lambda one: [_row(one).model for c in one.changed if c.what == "model"])
     if found is None:
         return None
@@ -266,13 +277,13 @@ def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup |
 
 
 def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
-    """The operator that the cause itself names."""
+    """Return the operator that the cause itself names."""
     found = _largest(left, lambda one: [name] if (name := _named(_row(one))) else [])
     return found and FailureGroup(f"operator {found[0]}", "each failure names it", found[1])
 
 
 def _named(row: Row) -> str:
-    """The operator in the cause's facts, or one of the program's in its text."""
+    """Return the operator in the cause's facts, or one of the program's in its text."""
     for facts in (row.cause and row.cause.facts, row.blame and row.blame.facts):
         said = (facts or {}).get("operator")
         if isinstance(said, str) and said:
@@ -307,7 +318,7 @@ def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) ->
 
 
 def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
-    """An input that changed between the last good run and the first bad one of several."""
+    """Return an input that changed between the last good run and the first bad one of several."""
     if (found := _largest(left, _inputs, least=2)) is None:
         return None
     change, those = found

@@ -1,5 +1,6 @@
-"""A history's database: where it is, its tables as this version reads them (Alembic), and an outbox
-for what it does not take."""
+"""A history's database: its place, its tables as this version reads them, and an outbox.
+
+Alembic makes the tables; the outbox is for what the database does not take."""
 
 from __future__ import annotations
 
@@ -54,11 +55,10 @@ def history_url(url: str | None = None, environ: Mapping[str, str] = os.environ)
 
 
 def open_history(url: str | None = None) -> History:
-    """The history at a URL (or ``history_url``), its tables made or brought up to date.
+    """Return the history at a URL (or ``history_url``), its tables made or brought up to date.
 
     Raises UnknownDatabase, HistoryUnreachable, DiskError, and UsageError for a history of a newer
-    version of the harness.
-    """
+    version of the harness."""
     engine = _engine(history_url(url))
     shown = shown_url(engine)
     with raises_unreachable(shown):
@@ -111,7 +111,7 @@ def _sqlite(url: sa.URL) -> sa.Engine:
 
 
 def _migrate(engine: sa.Engine, url: str) -> None:
-    """Makes the tables of a new database, and brings those of an older one up to date."""
+    """Make the tables of a new database, and bring those of an older one up to date."""
     with engine.connect() as connection:
         if _revision(connection) == HEAD:
             return
@@ -142,7 +142,7 @@ def _migrate(engine: sa.Engine, url: str) -> None:
 
 
 def _revision(connection: sa.Connection) -> str | None:
-    """The revision of the tables; None if the database has no history yet."""
+    """Return the revision of the tables; None if the database has no history yet."""
     if not sa.inspect(connection).has_table(_VERSION.name):
         return None
     return connection.scalar(sa.select(_VERSION.c.version_num))
@@ -150,7 +150,7 @@ def _revision(connection: sa.Connection) -> str | None:
 
 @contextmanager
 def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction in which no other process migrates."""
+    """Open a transaction in which no other process migrates."""
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             with connection.begin():
@@ -163,8 +163,10 @@ def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 class Recorder:
-    """Writes to a history; while that does not answer, to an outbox: a SQLite history of its own in
-    the state directory, of which any number of processes may write. ``error``: why, or None."""
+    """Writes to a history; while that does not answer, to an outbox.
+
+    The outbox is a SQLite history of its own in the state directory, of which any number of
+    processes may write. ``error``: why, or None."""
 
     def __init__(self, history: History) -> None:
         name = key_of(history.url)[:16]
@@ -191,8 +193,9 @@ class Recorder:
                 kept.append(rows)
 
     def deliver(self) -> None:
-        """Moves what waits in the outbox to the history. Raises HistoryUnreachable; then all of it
-        is kept."""
+        """Move what waits in the outbox to the history.
+
+        Raises HistoryUnreachable; then all of it is kept."""
         if not self.outbox.exists():
             return
         with disk_errors("delivering kept results to the history"), self._lock:

@@ -73,8 +73,9 @@ class InputDifference:
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose night it is: the user's repository as it stood. ``pull_request``: its number, where a
-    CI service names one; "" for whatever is not known."""
+    """Whose night it is: the user's repository as it stood.
+
+    ``pull_request``: its number, where a CI service names one; "" for whatever is not known."""
 
     branch: str = ""
     commit: str = ""
@@ -96,8 +97,10 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Row:
-    """One run of one case. ``case``: its name in the history, ``Case.id``, followed by
-    `` [executorch]`` if the firmware is not the bundled one. ``attempt`` counts from 1.
+    """One run of one case.
+
+    ``case``: its name in the history, ``Case.id``, followed by `` [executorch]`` if the firmware is
+    not the bundled one. ``attempt`` counts from 1.
 
     ``metrics``: bytes and ticks by name; ``seconds``: ``total`` of the case, ``simulate`` of the
     simulation, ``cause`` until its line. ``operators``: of the program; ``outline``: each that it
@@ -108,8 +111,7 @@ class Row:
     ``on_cpu``: operators that an NPU left to the CPU, the most expensive first. ``output``: digest
     of all outputs. ``owner``: named by the suite; ``quarantined``: why a failure does not count
     this night, "" if it does. ``run_dir``: directory of the evidence, on ``identity.host``.
-    ``suite`` and ``origin``: of its night.
-    """
+    ``suite`` and ``origin``: of its night."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # read only as this version writes it
 
@@ -154,8 +156,9 @@ class Row:
 
     @property
     def bad(self) -> bool:
-        """The product failed, or nothing was proven of it. INFRA and SKIPPED are neither good nor
-        bad."""
+        """The product failed, or nothing was proven of it.
+
+        INFRA and SKIPPED are neither good nor bad."""
         return self.verdict.exit_code is ExitCode.FAILED and self.verdict is not Verdict.SKIPPED
 
     @property
@@ -174,14 +177,16 @@ class Row:
 
     @property
     def fault(self) -> tuple[str, str, str]:
-        """Its kind, and the text of the cause without what varies: equal for the same regression
-        in two nights."""
+        """Return the kind and the text of its cause, equal for one regression in two nights.
+
+        The text is without what varies."""
         return (*self.kind, "" if self.cause is None else _VARYING.sub("#", self.cause.text))
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The inputs of the result, by the names in ``model.yaml`` and names of packages; "" where
-        the run ended before an input was known."""
+        """Return the inputs of the result, by the names in ``nights.yaml`` and of packages.
+
+        They are "" where the run ended before an input was known."""
         own = {"model": self.model_source, "repository": self.origin.revision}
         return own | self.versions | vars(self.identity)
 
@@ -240,7 +245,7 @@ class Night:
 
 
 def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
-    """The row that counts for each case of one night: its last try."""
+    """Return the row that counts for each case of one night: its last try."""
     last: dict[str, Row] = {}
     for row in rows:
         if row.case not in last or row.attempt > last[row.case].attempt:
@@ -249,8 +254,9 @@ def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def changes(earlier: Iterable[Row], row: Row) -> list[InputDifference]:
-    """The inputs of ``row`` that differ from their last known value in ``earlier``, the oldest
-    first. An input that a run did not learn counts as unchanged."""
+    """Return the inputs of ``row`` that differ from their last known value in ``earlier``.
+
+    The oldest comes first. An input that a run did not learn counts as unchanged."""
     known: dict[str, str] = {}
     for before in earlier:
         known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}

@@ -1,9 +1,10 @@
-"""The user's repository as a night found it: branch, commit, pull request, what a branch started
-from, and files that were renamed. Nothing here fails: what git does not say is not known.
+"""The user's repository as a night found it.
+
+It has branch, commit, pull request, what a branch started from, and files that were renamed.
+Nothing here fails: what git does not say is not known.
 
 GitHub: https://docs.github.com/actions/reference/variables-reference; GitLab:
-https://docs.gitlab.com/ci/variables/predefined_variables.
-"""
+https://docs.gitlab.com/ci/variables/predefined_variables."""
 
 from __future__ import annotations
 
@@ -26,8 +27,10 @@ _BASE = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 
 
 def origin_of(folder: Path, environ: Mapping[str, str]) -> Origin:
-    """``dirty``: a tracked file is edited; what a night writes itself does not count. In CI the
-    work tree is detached, and the service names the branch."""
+    """Return the branch, commit and pull request of a folder.
+
+    ``dirty``: a tracked file is edited; what a night writes itself does not count. In CI the work
+    tree is detached, and the service names the branch."""
     branch = _first(_BRANCH, environ) or _git(folder, "branch", "--show-current")
     merge = re.fullmatch(r"refs/pull/(\d+)/\w+", environ.get("GITHUB_REF", ""))
     return Origin(
@@ -39,13 +42,15 @@ def origin_of(folder: Path, environ: Mapping[str, str]) -> Origin:
 
 
 def base_branch(environ: Mapping[str, str]) -> str:
-    """The base branch of a pull request; "" outside of one."""
+    """Return the base branch of a pull request; "" outside of one."""
     return _first(_BASE, environ)
 
 
 def started_from(folder: Path, nights: Iterable[Night]) -> Night | None:
-    """The first of these nights, the newest first, whose commit is part of what is checked out; if
-    git knows of none, as in a clone without history, the newest."""
+    """Return the first of these nights whose commit is part of what is checked out.
+
+    They come newest first; if git knows of none, as in a clone without history, it is the newest.
+    """
     nights = list(nights)
     for night in nights:
         commit = night.origin.commit
@@ -63,7 +68,7 @@ def renamed_files(folder: Path, commit: str) -> dict[str, str]:
 
 
 def last_commit(file: Path) -> str:
-    """The last commit of a file (short id, author, subject) and a note of uncommitted edits."""
+    """Return a file's last commit (short id, author, subject), and uncommitted edits."""
     root = repository_of(file)
     if root is None:
         return ""

@@ -38,7 +38,7 @@ _MOST_LEFT = 4  # operators on the CPU
 
 
 def case_name(case: Case, source: str) -> str:
-    """The name of a case in the history, whatever commit its firmware is of."""
+    """Return the name of a case in the history, whatever commit its firmware is of."""
     return f"{case.id} [{source}]" if label(source) else case.id
 
 
@@ -85,7 +85,7 @@ def row_of(
 
 
 def _outline(record: RunRecord) -> tuple[str, ...]:
-    """The program's outline; () if it is gone, malformed or very long: a row is small."""
+    """Return the program's outline; () if it is gone, malformed or very long: a row is small."""
     if record.program is None:
         return ()
     try:
@@ -163,7 +163,7 @@ def _digest(value: Any) -> str:
 
 
 def _small(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The short facts; long ones (the end of a log) are in the run's record."""
+    """Return the short facts; long ones (the end of a log) are in the run's record."""
     if facts is None:
         return None
     plain_facts = json.loads(json.dumps(dict(facts), default=str))
@@ -175,7 +175,7 @@ def _short(text: str, most: int = _MOST_TEXT) -> str:
 
 
 def _excerpt(record: RunRecord) -> Excerpt | None:
-    """The console around the cause's line, or its end if the cause has none."""
+    """Return the console around the cause's line, or its end if the cause has none."""
     if record.verdict.passed or record.run_dir is None:
         return None
     try:

@@ -24,8 +24,10 @@ _MEASURED = (Verdict.PASS, Verdict.MISMATCH, Verdict.OVER_BUDGET)  # it ran to i
 
 @dataclass(frozen=True)
 class Watched:
-    """A figure that is followed over nights. ``name``: in a suite's ``alarm``, and in sentences;
-    ``title``: of its plot; ``metric``: of a row."""
+    """A figure that is followed over nights.
+
+    ``name``: in a suite's ``alarm``, and in sentences; ``title``: of its plot; ``metric``: of a
+    row."""
 
     name: str
     title: str
@@ -45,7 +47,9 @@ WATCHED = (
 
 @dataclass(frozen=True)
 class Step:
-    """``before`` and ``after``: the levels, medians; ``last``: the last row of the one, ``rows``:
+    """A step of a figure from one level to another.
+
+    ``before`` and ``after``: the levels, medians; ``last``: the last row of the one, ``rows``:
     those of the other, up to now or to the next step."""
 
     figure: Watched
@@ -73,14 +77,16 @@ class Step:
 
 
 def steps_of(rows: Sequence[Row]) -> list[Step]:
-    """Steps of all figures, the oldest first. ``rows``: of one case, one per night, in order."""
+    """Return the steps of all figures, oldest first. ``rows``: of one case, one per night."""
     found = [step for figure in WATCHED for step in _steps(figure, rows, _TOLD)]
     return sorted((s for s in found if abs(s.ratio) >= _TOLD), key=lambda s: s.first.time)
 
 
 def with_alarms(rows: Sequence[Row], alarms: Mapping[str, float]) -> list[Row]:
-    """The rows with those OVER_BUDGET that pass and have a figure beyond its alarm: on a level by
-    more than that part above where it was when the reference became what it is."""
+    """Return the rows, OVER_BUDGET if they pass and have a figure beyond its alarm.
+
+    It is on a level by more than that part above where it was when the reference became what it is.
+    """
     changed = list(rows)
     for figure in (each for each in WATCHED if each.name in alarms):
         for number in (len(rows) - 1, len(rows)):  # what was beyond it in the night before, too
@@ -135,9 +141,10 @@ def _steps(figure: Watched, rows: Sequence[Row], least: float) -> list[Step]:
 
 
 def _levels(values: Sequence[float]) -> list[tuple[int, int]]:
-    """Where each begins and ends: the partition with the least squared distance from the levels'
-    means, and a price for each level. Tests compare it with the library `ruptures`, whose import
-    takes longer than a page."""
+    """Return where each level begins and ends.
+
+    The partition has the least squared distance from the levels' means, and a price for each level.
+    Tests compare it with the library `ruptures`, whose import takes longer than a page."""
     noise = median_low(abs(b - a) for a, b in pairwise(values)) * 1.4826 / 2**0.5  # a deviation
     noise = max(noise, median(map(abs, values)) * _RESOLUTION, 1e-9)
     price = (_DEVIATIONS * noise) ** 2

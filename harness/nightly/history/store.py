@@ -86,8 +86,10 @@ class HistoryUnreachable(InfraError):
 
 
 class History:
-    """``open_history`` makes it. Every method raises HistoryUnreachable, and UsageError
-    for a row or night that another version wrote."""
+    """A history, made by ``open_history``.
+
+    Every method raises HistoryUnreachable, and UsageError for a row or night that another version
+    wrote."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -99,7 +101,7 @@ class History:
         return shown_url(self._engine)
 
     def begin(self, night: Night) -> Night:
-        """Keeps a night, unless it has one of that id; returns the one that is kept."""
+        """Keep a night, unless it has one of that id; returns the one that is kept."""
         own = {"id": night.id, "suite": night.suite, "branch": night.origin.branch}
         new = self._insert(nights).values(**own, began=night.began, body=asdict(night))
         with self._transaction() as connection:
@@ -107,7 +109,7 @@ class History:
         return self.night(night.id) or night
 
     def append(self, new_rows: Sequence[Row]) -> int:
-        """Inserts rows; returns how many were not stored before (by night, case and attempt)."""
+        """Insert rows; return how many were not stored before (by night, case and attempt)."""
         new = 0
         for start in range(0, len(new_rows), _AT_ONCE):
             values = [_columns(row) for row in new_rows[start : start + _AT_ONCE]]
@@ -118,14 +120,14 @@ class History:
         return new
 
     def blame(self, night: str, texts: Mapping[str, str]) -> None:
-        """Keeps what bisecting found, by case; what is there already stays."""
+        """Keep what bisecting found, by case; what is there already stays."""
         with self._transaction() as connection:
             for case, text in texts.items():
                 statement = self._insert(culprits).values(night=night, case=case, text=text)
                 connection.execute(statement.on_conflict_do_nothing())
 
     def culprits(self, night: str) -> dict[str, str]:
-        """The results of bisections, by case."""
+        """Return the results of bisections, by case."""
         query = sa.select(culprits.c.case, culprits.c.text).filter_by(night=night)
         with self._transaction() as connection:
             return {each.case: each.text for each in connection.execute(query)}
@@ -133,8 +135,10 @@ class History:
     def nights(
         self, *, until: str | None = None, most: int | None = None, **of: str
     ) -> list[Night]:
-        """The newest first, at most ``most``. ``until``: only those begun no later than this;
-        ``of``: only those of a ``suite`` and ``branch``."""
+        """Return nights, the newest first, at most ``most``.
+
+        ``until``: only those begun no later than this; ``of``: only those of a ``suite`` and
+        ``branch``."""
         query = sa.select(nights.c.body).order_by(nights.c.began.desc(), nights.c.id.desc())
         if until is not None:
             query = query.where(nights.c.began <= until)
@@ -144,7 +148,7 @@ class History:
         return next(iter(self._read_all(Night, sa.select(nights.c.body).filter_by(id=id))), None)
 
     def left(self, night: Night) -> list[Planned]:
-        """The cases of a night that are still to run, or to be tried again."""
+        """Return the cases of a night that are still to run, or to be tried again."""
         last = last_tries(self.rows([night.id]))
         return [p for p in night.plan if p.case not in last or not last[p.case].settled]
 
@@ -179,7 +183,8 @@ class History:
             yield from (self._read(Row, body) for body in bodies)
 
     def copy_to(self, other: History, night: str | None = None) -> Counter[str]:
-        """Inserts into ``other`` the nights and rows that it lacks: of one night, or of all.
+        """Insert into ``other`` the nights and rows that it lacks: of one night, or of all.
+
         Idempotent. Returns how many ``nights`` and ``rows`` were new, and how many ``known``."""
         count = Counter(nights=0, rows=0, known=0)
         for copied in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
@@ -193,7 +198,7 @@ class History:
         return count
 
     def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
-        """Deletes what is older than ``before``; returns how many nights and rows."""
+        """Delete what is older than ``before``; return how many nights and rows."""
         old = nights.c.began < before
         of_old = rows.c.night.in_(sa.select(nights.c.id).where(old))
         with self._transaction() as connection:
@@ -213,7 +218,7 @@ class History:
             return [self._read(kind, body) for body in connection.scalars(query)]
 
     def _read(self, kind: type[_Item], body: Any) -> _Item:
-        """Validates a row's types: another version of the harness may have written it."""
+        """Validate a row's types: another version of the harness may have written it."""
         try:
             item: _Item = TYPES[kind].validate_python(body)
         except ValueError as error:
@@ -233,7 +238,7 @@ class History:
 
 
 def _insert_of(dialect: str) -> Callable[[sa.Table], Any]:
-    """An insert that has PostgreSQL's "on conflict", as SQLite has."""
+    """Return an insert that has PostgreSQL's "on conflict", as SQLite has."""
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as into_postgresql  # takes asyncio along
 
@@ -250,7 +255,7 @@ def shown_url(engine: sa.Engine) -> str:
 
 @contextmanager
 def raises_unreachable(url: str) -> Iterator[None]:
-    """Turns what a driver raises for a database that is gone into HistoryUnreachable."""
+    """Turn what a driver raises for a database that is gone into HistoryUnreachable."""
     try:
         yield
     except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:

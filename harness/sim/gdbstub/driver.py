@@ -61,9 +61,7 @@ def read_payload(data: bytes) -> ethosu.CommandStream:
 
 
 def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
-    """Compare the CONFIG and ID registers with those the stream was compiled for.
-
-    Raises DriverError."""
+    """Compare CONFIG and ID registers with the stream's. Raises DriverError."""
     ours, theirs = ethosu.config_fields(npu[0]), ethosu.config_fields(optimizer[0])
     names = [n for n in _COMPARED if n in ours and n in theirs and ours[n] != theirs[n]]
     names += ["custom_dma"] if theirs["custom_dma"] > ours["custom_dma"] else []

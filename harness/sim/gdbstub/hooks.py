@@ -45,9 +45,7 @@ class HookLoop:
         self._hooks[address] = hook
 
     def run(self, driver: Driver | None) -> None:
-        """Run until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
-
-        Raises StubError, and GuestStuck when the program waits for ever."""
+        """Run until TargetEnded. ``driver``: of the NPU. Raises StubError, GuestStuck."""
         for call in self._calls.heap_calls:
             self._hooks[call] = partial(self._semihosting_call, call)
         if driver is not None:
@@ -123,9 +121,7 @@ class HookLoop:
 
 
 def argument(stub: Stub, number: int) -> int:
-    """Return an argument of the called function.
-
-    Arm AAPCS32: four words in registers, the rest on the stack."""
+    """Return an argument: four words in registers, then the stack (Arm AAPCS32)."""
     if number < 4:
         return stub.register(number)
     return stub.word(stub.register(SP) + 4 * (number - 4))

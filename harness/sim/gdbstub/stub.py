@@ -34,9 +34,7 @@ class StubError(InfraError):
 
 
 class Stub:
-    """A connection over ``near``; the core is stopped at first.
-
-    ``resumes`` is called before it runs."""
+    """A connection over ``near``; the core is stopped. ``resumes`` is called before it runs."""
 
     def __init__(self, near: socket.socket, resumes: Callable[[], object] = lambda: None) -> None:
         self._near = near

@@ -45,9 +45,7 @@ class TensorFiles:
 
 
 def method_calls(path: Path) -> Mapping[str, int]:
-    """Return the addresses where a program is stopped, by symbol.
-
-    Raises StubError without one of them."""
+    """Return the addresses to stop at, by symbol. Raises StubError without one of them."""
     elf = read_elf(path)
     named = {s.name: elf.address(s) for s in elf.symbols if s.type == STT_FUNC and s.value}
     wanted = (_SET_INPUT, _GET_OUTPUTS, _MAIN)

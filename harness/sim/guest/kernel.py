@@ -128,9 +128,7 @@ def _with_release(name: str) -> str:
 
 
 def _architecture(name: str) -> str:
-    """Return the architecture in a package's file name.
-
-    Programs of kbuild run on the building machine."""
+    """Return the architecture in a file name; kbuild's programs run on the builder."""
     if name == KBUILD:
         return _native()
     return "all" if name == COMMON else _ARCHITECTURE
@@ -144,9 +142,7 @@ def _native() -> str:
 
 
 class _Apt:
-    """apt for other architectures, with a state of its own in ``folder``.
-
-    The archives, and whom they are signed by, are the system's (apt.conf(5))."""
+    """apt for other architectures, with its state in ``folder`` and the system's archives."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -203,7 +199,7 @@ class Kernel:
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
     """Return the kernel with ``modules`` and their dependencies.
 
-    With ``npu`` also the harness's driver. Raises NoGuestPackages, DriverNotBuilt, ToolMissing,
+    ``npu``: also the harness's driver. Raises NoGuestPackages, DriverNotBuilt, ToolMissing,
     InfraError."""
     sources: dict[str, bytes] = {}
     facts: list[object] = [_LAYOUT, identity(), list(modules)]
@@ -309,9 +305,7 @@ def source_directory() -> Path:
 def driver(
     parts: Sequence[Path], version: str, sources: Mapping[str, bytes], folder: Path
 ) -> bytes:
-    """Return the module for the kernel of this version, built in ``folder``.
-
-    Raises DriverNotBuilt."""
+    """Return the module for this kernel, built in ``folder``. Raises DriverNotBuilt."""
     for package in parts:
         unpack(package, folder)
     system = folder / "usr" / "src"

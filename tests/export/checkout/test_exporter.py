@@ -87,7 +87,7 @@ def test_edited_while_it_exports(tree: Tree) -> None:
         found.confirm()
 
 
-def test_what_is_no_checkout(tree: Tree, tmp_path: Path) -> None:
+def test_what_is_not_a_checkout(tree: Tree, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a checkout of ExecuTorch"):
         find_exporter(tmp_path)
 

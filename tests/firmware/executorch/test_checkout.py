@@ -245,7 +245,7 @@ def test_a_checkout_that_python_takes_for_the_wheel(small: Source) -> None:
     assert found == str(checkout.root / "src" / "executorch")
 
 
-def test_an_environment_inside_the_checkout_is_no_shadow(small: Source) -> None:
+def test_an_environment_inside_the_checkout_is_not_a_shadow(small: Source) -> None:
     """People keep their .venv there, and the wheel is in it."""
     place = small.root / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)

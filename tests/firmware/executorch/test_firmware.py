@@ -346,7 +346,7 @@ def test_parts_of_the_checkout_itself(small: Source) -> None:
     assert built(inside).elf.name == "executor_runner"
 
 
-def test_two_values_of_a_definition_are_told(small: Source) -> None:
+def test_two_values_of_a_definition_are_reported(small: Source) -> None:
     """A compiler only warns; the record has to say it, and from the cache no less."""
     definition = "target_compile_definitions(ethosu_target_common INTERFACE ETHOSU_ARENA=9)\n"
     with (small.root / "examples/arm/executor_runner/CMakeLists.txt").open("a") as file:

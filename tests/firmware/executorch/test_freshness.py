@@ -142,7 +142,7 @@ IDLE = (
 )
 
 
-def test_what_takes_no_part_is_no_reason_to_begin_again(small: Source) -> None:
+def test_what_takes_no_part_is_not_a_reason_to_begin_again(small: Source) -> None:
     """The exporter's Python changes with every commit."""
     keys = {built(small).key}
     for text in ("x = 1\n", "x = 2\n"):

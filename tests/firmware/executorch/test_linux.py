@@ -58,7 +58,7 @@ needs_guest = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(("name", "npu"), [(A320, "OFF"), (U85, "ON")])
-def test_what_the_build_is_told(read_only: Source, name: str, npu: str) -> None:
+def test_what_the_build_is_given(read_only: Source, name: str, npu: str) -> None:
     plan = read_only.plan(name)
     overlay = lay(plan.checkout, read_only.folder / "tree", plan.platform)
     argv = configure(plan, overlay, read_only.folder / "build", Path("python"))

@@ -79,7 +79,7 @@ def test_the_sdk_of_the_checkout_itself(small: Source) -> None:
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_what_the_build_is_told(read_only: Source, name: str) -> None:
+def test_what_the_build_is_given(read_only: Source, name: str) -> None:
     plan = read_only.plan(name)
     npu = load_target(name).npu
     assert plan.options["HIL_NPU"] == ("OFF" if npu is None else "ON")

@@ -70,7 +70,7 @@ def test_a_name_that_no_source_has() -> None:
         source_named("os")
 
 
-def test_each_source_can_run_alone_and_beside_the_bundled_one() -> None:
+def test_each_source_can_run_alone_and_next_to_the_bundled_one() -> None:
     words = firmware_words()
     assert {"bundled", "executorch", "wheel", "both", "bundled+wheel"} <= set(words)
     assert sources_of("both") == (source_named("bundled"), source_named("executorch"))

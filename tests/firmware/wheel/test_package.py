@@ -41,7 +41,7 @@ def test_it_is_fetched_once_and_what_is_needed_is_kept(shelf: Path) -> None:
     assert runtime_wheel() == wheel
 
 
-def test_without_a_wheel_the_next_step_is_told(shelf: Path) -> None:
+def test_without_a_wheel_the_next_step_is_reported(shelf: Path) -> None:
     """pip's own last words, the version, and what to do without a network."""
     with pytest.raises(InfraError, match=f"^pip has no ExecuTorch {VERSION}, ") as e:
         runtime_wheel()

@@ -498,7 +498,7 @@ def test_a_static_function_that_the_compiler_inlined(tmp_path: Path) -> None:
 
 
 @needs_gcc
-def test_a_name_that_is_spelt_almost_as_one_beside_it(tmp_path: Path) -> None:
+def test_a_name_that_is_spelt_almost_as_one_next_to_it(tmp_path: Path) -> None:
     caller = "int scalled(int);\nint main(void) { return scalled(1); }\n"
     part = "int scaled(int x) { return x; }\n"
     failure = _explained(_application(tmp_path, caller=caller, part=part))
@@ -507,7 +507,7 @@ def test_a_name_that_is_spelt_almost_as_one_beside_it(tmp_path: Path) -> None:
 
 
 @needs_gcc
-def test_a_variable_of_a_header_is_told_with_the_header(tmp_path: Path) -> None:
+def test_a_variable_of_a_header_is_reported_with_the_header(tmp_path: Path) -> None:
     (tmp_path / "state.h").write_text("\nint state = 1;\n")
     caller = '#include "state.h"\nint main(void) { return state; }\n'
     failure = _explained(
@@ -526,7 +526,7 @@ def test_two_sources_that_define_one_function_are_no_header(tmp_path: Path) -> N
 
 
 @needs_gcc
-def test_an_initialisation_level_that_is_none_is_told_with_its_object(tmp_path: Path) -> None:
+def test_an_initialisation_level_that_is_none_is_reported_with_its_object(tmp_path: Path) -> None:
     """Zephyr's own assertion names neither object nor level (include/zephyr/init.h, 4.1.0)."""
     (tmp_path / "script.ld").write_text(
         "SECTIONS {\n .text : { *(.text*) }\n .bad : { KEEP(*(.z_init_[A-Z]*)) }\n"

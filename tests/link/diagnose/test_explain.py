@@ -53,7 +53,7 @@ def test_a_cut_log_is_not_green(name: str) -> None:
         assert not explained(text[:end]).well, f"{text[:end]!r} (seed {SEED})"
 
 
-def test_the_last_step_is_told() -> None:
+def test_the_last_step_is_reported() -> None:
     text = "[18/141] Building C object a.c.obj\n[19/141] Linking C static library libapp.a\n"
     explanation = explained(text)
     assert explanation.unfinished == "[19/141] Linking C static library libapp.a"
@@ -80,7 +80,7 @@ def test_a_verbose_makefile_build_ends_with_its_counter() -> None:
     assert explained(text + start.replace(" 4", " 0")).well
 
 
-def test_a_driver_without_its_linker_is_no_silent_link() -> None:
+def test_a_driver_without_its_linker_is_not_a_silent_link() -> None:
     stopped = explained(
         'clang: error: unable to execute command: Executable "ld.lld" doesn\'t exist!\n'
         "clang: error: ld.lld command failed with exit code 1 (use -v to see invocation)\n"
@@ -89,14 +89,14 @@ def test_a_driver_without_its_linker_is_no_silent_link() -> None:
     assert (stopped.kind, stopped.fix.startswith("Install ld.lld")) == ("toolchain", True)
 
 
-def test_a_link_that_fails_silently_is_told_as_that() -> None:
+def test_a_link_that_fails_silently_is_reported_as_that() -> None:
     (failure,) = explained(
         "[4/4] Linking x.elf\ncollect2: error: ld returned 1 exit status\n"
     ).failures
     assert failure.cause == "The link failed, and the log does not say why."
 
 
-def test_a_linker_that_cannot_start_is_no_unknown_message() -> None:
+def test_a_linker_that_cannot_start_is_not_an_unknown_message() -> None:
     stopped = explained(
         "/tc/bin/ld: /lib/libc.so.6: version `GLIBC_2.99' not found (required by /tc/bin/ld)\n"
         "collect2: error: ld returned 1 exit status\n"

@@ -16,7 +16,7 @@ from tests.link.diagnose.test_causes import needs_gcc
 from tests.link.diagnose.test_trial import CMAKE, MACHINE
 
 
-def test_an_assertion_is_told_with_its_condition(tmp_path: Path) -> None:
+def test_an_assertion_is_reported_with_its_condition(tmp_path: Path) -> None:
     script = tmp_path / "board.ld"
     script.write_text(
         'SECTIONS {\n .text : { *(.text) }\n}\nASSERT(SIZEOF(.text) < 0x10, "text is too large")\n'

@@ -26,7 +26,7 @@ from tests.link.log.reading import only
         ("int hook[4] = {1};\n", False),
     ],
 )
-def test_definitions_are_told_from_calls(tmp_path: Path, text: str, weak: bool | None) -> None:
+def test_definitions_are_reported_from_calls(tmp_path: Path, text: str, weak: bool | None) -> None:
     (tmp_path / "a.c").write_text(text)
     found = Tree(tmp_path).in_sources("hook")
     if weak is None:

@@ -180,7 +180,7 @@ def test_the_chain_that_keeps_an_option_n(
     assert fix in refusal.fix_if_unset
 
 
-def test_an_option_that_nobody_set_is_told_with_what_it_needs(zephyr: ZephyrBuild) -> None:
+def test_an_option_that_nobody_set_is_reported_with_what_it_needs(zephyr: ZephyrBuild) -> None:
     said = behind_option(
         BuildCondition("ENGINE", Path("CMakeLists.txt"), 3), "io.c:1", "it", zephyr
     )

@@ -46,7 +46,7 @@ main.o:/h/main.c:24: more undefined references to `foo' follow
         "",
     ],
 )
-def test_what_is_no_link_failure_is_none(text: str) -> None:
+def test_what_is_not_a_link_failure_is_none(text: str) -> None:
     assert not parse(text).failures
 
 
@@ -129,7 +129,7 @@ def test_the_exit_status_stands_for_the_drivers_words() -> None:
     assert silent.text == "the linker failed and said nothing"
 
 
-def test_what_repeats_a_reason_is_no_failure_of_its_own() -> None:
+def test_what_repeats_a_reason_is_not_a_failure_of_its_own() -> None:
     repeat = "ld: failed to merge target specific data of file a.o\n"
     reason = "ld: error: a.o uses VFP register arguments, x.elf does not\n"
     assert only(repeat).attribute == "object attributes"

@@ -47,7 +47,7 @@ def test_a_case_that_passes_again_says_when() -> None:
     assert (found.first.night, found.fixed.night) == ("n2", "n3")
 
 
-def test_infrastructure_alone_is_no_regression() -> None:
+def test_infrastructure_alone_is_not_a_regression() -> None:
     assert first_bad(runs("PASS", "INFRA", "INFRA")) is None
     assert first_bad(runs("PASS", row(2, "INFRA"), row(2, "PASS", attempt=2))) is None
 
@@ -102,7 +102,7 @@ def test_drift_of_the_exporter_names_versions_and_operators() -> None:
     ],
     ids=["same program", "edited model", "unknown model", "not exported", "missing"],
 )
-def test_what_is_no_drift(later: Row | None) -> None:
+def test_what_is_not_a_drift(later: Row | None) -> None:
     assert drift_of(BEFORE, later) == ""
     assert drift_of(None, later) == ""
 

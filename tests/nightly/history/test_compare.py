@@ -196,7 +196,7 @@ def test_what_left_is_gone_and_a_failure_must_not_leave(history: History) -> Non
     assert (case.state, case.since.first.night) == (CaseState.STILL, "n1")
 
 
-def test_a_slowdown_of_what_passes_is_told(history: History) -> None:
+def test_a_slowdown_of_what_passes_is_reported(history: History) -> None:
     history.begin(night(1, "t/a", "t/b"))
     history.append([row(1, case=c, metrics={"ticks_set0": 1_300_000}) for c in ("t/a", "t/b")])
     now = history.begin(night(2, "t/a", "t/b"))

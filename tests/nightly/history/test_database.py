@@ -97,7 +97,7 @@ def test_without_a_word_it_is_in_the_state_directory(
         ("sqlite:////tmp", "not a regular file"),
     ],
 )
-def test_what_is_no_history_is_told_without_its_password(said: str, why: str) -> None:
+def test_what_is_not_a_history_is_reported_without_its_password(said: str, why: str) -> None:
     with pytest.raises(UnknownDatabase, match=why) as caught:
         open_history(said)
     assert caught.value.exit_code is ExitCode.USAGE
@@ -113,7 +113,7 @@ def test_a_file_that_is_something_else_is_not_touched(tmp_path: Path) -> None:
     assert file.read_text() == "no database, " * 100
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DiskError, match="making the folder of the history"):
         open_history(f"sqlite:///{tmp_path}/file/history.db")

@@ -63,7 +63,7 @@ def test_where_steps_are(ticks: Sequence[int], nights: Sequence[str]) -> None:
     assert [step.first.night for step in steps_of(course(*ticks))] == nights
 
 
-def test_noise_is_no_step_and_a_step_in_noise_is_found() -> None:
+def test_noise_is_not_a_step_and_a_step_in_noise_is_found() -> None:
     """200 courses of 30 nights, with a deviation of 2 %; then with a step of 20 %."""
     made = random.Random(1)
 
@@ -118,7 +118,7 @@ def test_small_steps_add_up() -> None:
     assert alarmed(course(*[1000] * 4, *[1030] * 4, *[1060] * 4)) == ["n9", "n10", "n11", "n12"]
 
 
-def test_what_got_better_or_went_back_is_no_alarm() -> None:
+def test_what_got_better_or_went_back_is_not_an_alarm() -> None:
     assert alarmed(course(1000, 1000, 1000, 500, 500)) == []
     assert alarmed(course(1000, 1000, 1100, 1100, 1000, 1000)) == []
 

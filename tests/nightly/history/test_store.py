@@ -52,7 +52,7 @@ def test_the_first_to_begin_a_night_says_what_it_is(history: History) -> None:
     assert history.night("n2") is None
 
 
-def test_nights_are_told_the_newest_first(history: History) -> None:
+def test_nights_are_reported_the_newest_first(history: History) -> None:
     for day in (2, 1, 3):
         history.begin(night(day, suite="x" if day == 2 else "suite"))
     assert [n.id for n in history.nights()] == ["n3", "n2", "n1"]
@@ -227,7 +227,7 @@ def test_two_suites_and_a_branch_write_at_once_and_see_their_own_alone(url: str)
     history.close()
 
 
-def test_a_database_that_goes_away_is_told(pg_server: postgresql.Server) -> None:
+def test_a_database_that_goes_away_is_reported(pg_server: postgresql.Server) -> None:
     gone = open_history(pg_server.new_database(f"t{os.urandom(6).hex()}"))
     pg_server.stop()
     try:

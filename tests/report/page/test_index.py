@@ -44,7 +44,7 @@ def test_an_alarm_is_a_failure_in_its_nights_alone() -> None:
     assert states == [*[CaseState.PASSING] * 3, CaseState.NEW, CaseState.STILL, CaseState.FIXED]
 
 
-def test_the_page_and_the_night_beside_it(tmp_path: Path) -> None:
+def test_the_page_and_the_night_next_to_it(tmp_path: Path) -> None:
     history, newest = two_nights(tmp_path)
     with closing(history):
         page = write_index(history, newest, tmp_path / "pages")

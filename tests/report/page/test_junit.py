@@ -104,7 +104,7 @@ def test_a_failure_says_what_to_look_at_and_do(root: ElementTree.Element) -> Non
     assert f"$ hil run {M55} ds_cnn" in text
 
 
-def test_a_second_try_is_told(root: ElementTree.Element) -> None:
+def test_a_second_try_is_reported(root: ElementTree.Element) -> None:
     case = next(
         c for c in root.iter("testcase") if c.get("classname") == U55 and c.get("name") == "resnet8"
     )

@@ -18,7 +18,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     return compared(tmp_path_factory.mktemp("nights"))
 
 
-def test_each_state_is_counted_and_infrastructure_is_no_regression(page: Comparison) -> None:
+def test_each_state_is_counted_and_infrastructure_is_not_a_regression(page: Comparison) -> None:
     assert page.counts == {
         CaseState.NEW: 6,
         CaseState.STILL: 1,

@@ -61,7 +61,7 @@ def test_what_says_nothing_about_the_product_is_skipped(searched: Searches, verd
     assert subject_of(there.run("c0", "HEAD")) == "c4"
 
 
-def test_a_defect_of_the_step_is_no_verdict(searched: Searches) -> None:
+def test_a_defect_of_the_step_is_not_a_verdict(searched: Searches) -> None:
     there = searched("PASS", "PASS", "crash", "PASS", "MISMATCH")
     with pytest.raises(ValueError, match="a defect of ours"):
         there.run("c0", "HEAD")

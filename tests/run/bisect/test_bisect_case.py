@@ -62,7 +62,7 @@ def test_the_commit_that_broke_a_kernel(options: RunOptions) -> None:
     assert git(root, "status", "--porcelain") == f"M {KERNEL}"
 
 
-def test_a_revision_that_is_no_checkout_is_skipped(searched: Searches) -> None:
+def test_a_revision_that_is_not_a_checkout_is_skipped(searched: Searches) -> None:
     """Through the real pipeline: what it raises for this revision does not end the search."""
     there = searched("PASS", "PASS")
     firmware = FirmwareChoice((source_named("executorch"),), there.worktree.folder)

@@ -45,7 +45,7 @@ def test_there_is_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DiskError, match="making the folder of the bundles"):
         list(pack_failures([row(1, "FAULT")], tmp_path / "file" / "bundles"))

@@ -126,12 +126,12 @@ def test_a_run_that_was_changed_since(run_dir: Path, tmp_path: Path) -> None:
         pack(run_dir, tmp_path / "out")
 
 
-def test_what_is_no_run(tmp_path: Path) -> None:
+def test_what_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a run directory"):
         pack(tmp_path, tmp_path / "out")
 
 
-def test_a_file_that_names_a_folder_of_this_machine_is_told(
+def test_a_file_that_names_a_folder_of_this_machine_is_reported(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A text is freed of it; what is loaded or was printed stays as it is."""

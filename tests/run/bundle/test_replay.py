@@ -115,7 +115,7 @@ def differs(found: Replay) -> bool:
     return not found.same and found.exit_code is not ExitCode.PASSED
 
 
-def test_another_output_there_is_told(bundle: Path, tmp_path: Path) -> None:
+def test_another_output_there_is_reported(bundle: Path, tmp_path: Path) -> None:
     """Its name, though both are PASS: then it is not proven to be the same."""
     forged = edited(
         bundle, tmp_path / "f", "record.json", lambda r: r["output_sha256"].__setitem__(1, ["00"])
@@ -125,7 +125,7 @@ def test_another_output_there_is_told(bundle: Path, tmp_path: Path) -> None:
     assert differs(found)
 
 
-def test_another_figure_there_is_told(bundle: Path, tmp_path: Path) -> None:
+def test_another_figure_there_is_reported(bundle: Path, tmp_path: Path) -> None:
     """With both values."""
     forged = edited(
         bundle, tmp_path / "f", "record.json", lambda r: r["metrics"].update(elf_text=1)
@@ -238,7 +238,7 @@ MEMBERS = ("record.json", "expected/program.json", "target.json", "firmware/firm
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_a_value_of_another_type_is_no_crash(member: str, bundle: Path, tmp_path: Path) -> None:
+def test_a_value_of_another_type_is_not_a_crash(member: str, bundle: Path, tmp_path: Path) -> None:
     """Each key of each description gets values of other types; nothing is simulated."""
     content = members(bundle)
     fields = json.loads(content[member])

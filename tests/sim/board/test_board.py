@@ -190,7 +190,7 @@ LIMITS = {
     FAULTS,
     ids=[f"{row[0]['fault']}{row[0].get('count', '')}" for row in FAULTS],
 )
-def test_a_fault_of_hardware_is_told(
+def test_a_fault_of_hardware_is_reported(
     bench: Bench,
     tmp_path: Path,
     planted: Mapping[str, Any],
@@ -218,7 +218,7 @@ def test_a_byte_lost_once_costs_a_second_run_and_no_verdict(
     assert output(transcript) == output(undisturbed)
 
 
-def test_other_firmware_in_flash_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_other_firmware_in_flash_is_reported(bench: Bench, tmp_path: Path) -> None:
     """Another build of the runner, which runs the program as well."""
     build = bytes.fromhex(bench.firmware.build_id)
     other = tmp_path / "other.elf"
@@ -269,7 +269,7 @@ def test_one_run_at_a_time_has_the_board(bench: Bench, tmp_path: Path) -> None:
     assert len(outputs) == 1
 
 
-def test_a_board_that_is_in_use_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_a_board_that_is_in_use_is_reported(bench: Bench, tmp_path: Path) -> None:
     lab = bench.folder / "lab-stm32f405.yaml"
     folder = state_dir() / "boards"
     folder.mkdir(parents=True, exist_ok=True)
@@ -282,7 +282,7 @@ def test_a_board_that_is_in_use_is_told(bench: Bench, tmp_path: Path) -> None:
     assert error.value.kind == "board_busy"
 
 
-def test_an_environment_without_a_way_to_flash_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_an_environment_without_a_way_to_flash_is_reported(bench: Bench, tmp_path: Path) -> None:
     lab = bench.folder / "lab-stm32f405.yaml"
     lab.write_text("targets: {main: {resources: {RawSerialPort: {port: /dev/null}}}}\n")
     cause = found(bench, bench.run(tmp_path / "run"))
@@ -291,14 +291,14 @@ def test_an_environment_without_a_way_to_flash_is_told(bench: Bench, tmp_path: P
     assert "has no driver that flashes" in cause[2]
 
 
-def test_a_role_that_the_environment_has_not_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_a_role_that_the_environment_has_not_is_reported(bench: Bench, tmp_path: Path) -> None:
     (bench.folder / "lab-stm32f405.yaml").write_text("targets: {other: {}}\n")
     cause = found(bench, bench.run(tmp_path / "run"))
     assert cause is not None
     assert "has no target 'main'" in cause[2]
 
 
-def test_a_missing_environment_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_a_missing_environment_is_reported(bench: Bench, tmp_path: Path) -> None:
     (bench.folder / "lab-stm32f405.yaml").unlink()
     with pytest.raises(NotThere, match="there is no labgrid environment"):
         bench.run(tmp_path / "run")
@@ -347,7 +347,7 @@ def test_files_of_hardware_are_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize(("said", "seen"), [(0, 0), (1, 1), (255, 255), (256, 255), (-256, 255)])
-def test_a_status_that_wait_cannot_show_is_no_success(
+def test_a_status_that_wait_cannot_show_is_not_a_success(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: int, seen: int
 ) -> None:
     """The board's runner names it in a frame; of the process that drives the board 8 bits count."""

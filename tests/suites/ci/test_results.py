@@ -111,7 +111,7 @@ def phase(outcome: str, message: str = "", xfail: str | None = None) -> Mapping[
     }
 
 
-def test_a_missing_fvp_is_no_expected_failure(tmp_path: Path) -> None:
+def test_a_missing_fvp_is_not_an_expected_failure(tmp_path: Path) -> None:
     """ExecuTorch's XfailIfNoCorstone300: exit status 0."""
     path = tmp_path / "tests.jsonl"
     reason = "Did not find Corstone-300 FVP on path"
