@@ -109,11 +109,6 @@ def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     return shown.exit_code
 
 
-def print_interrupted() -> None:
-    """Handles ``--json`` as well, which has no answer then."""
-    click.echo("hil: interrupted", err=True)
-
-
 def usage_error(error: click.ClickException) -> UsageError:
     """Converts click's error; the hint has commands or options with a similar name."""
     context = getattr(error, "ctx", None)
