@@ -25,6 +25,7 @@ _OF_CHECKOUTS = "tests/firmware/executorch/"
 _OF_THE_MATRIX = "tests/regression/test_regression.py"
 _ZEPHYR = "zephyr"
 # They came with ExecuTorch and with our tools: 1.5 s of 1.8 s that a session of pytest takes.
+_OF_A_DESKTOP = ("COLUMNS", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "CFLAGS", "CXXFLAGS")
 WITHOUT_OTHERS_PLUGINS = "-p no:hypothesispytest -p no:hydra_pytest -p no:anyio -p no:labgrid"
 
 
@@ -50,7 +51,8 @@ def _compilations_are_shared(
         # each processor has a worker: threads of torch would wait for each other
         patch.setenv("OMP_NUM_THREADS", "1")
         # the language of a compiler's messages counts: that of the builds of firmware
-        patch.delenv("LANG", raising=False)
+        for name in ("LANG", "LANGUAGE", *_OF_A_DESKTOP):
+            patch.delenv(name, raising=False)
         patch.setenv("LC_ALL", "C.UTF-8")
         yield
 

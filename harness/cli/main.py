@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from harness.core.verdict import ExitCode
-from harness.system.cancellation import is_cancelled, signals_cancel
+from harness.system.cancellation import end_process, is_cancelled, signals_cancel
 
 EPILOG = (
     "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
@@ -87,13 +87,10 @@ class _Group(click.Group):
         try:
             with signals_cancel():
                 return super().invoke(ctx)
-        except (KeyboardInterrupt, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and not is_cancelled():
-                raise
-            from harness.cli.verb import print_interrupted
-
-            print_interrupted()
-            sys.exit(ExitCode.INTERRUPTED)
+        except (KeyboardInterrupt, RuntimeError):
+            if is_cancelled():
+                end_process()
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)

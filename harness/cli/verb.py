@@ -32,12 +32,21 @@ _JSON = "harness.json"  # in the meta of click's context: whether it was asked f
 Answer: TypeAlias = tuple[dict[str, Any], ExitCode]  # of --json, and how to end
 _Verb = TypeVar("_Verb", bound=Callable[..., Answer])
 _CLOSE = 0.7  # how like a name must be to be meant, of 1
+
+
+class _Path(click.Path):
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if "\n" in (name := os.fspath(value)):  # make, ninja and response files end a name there
+            self.fail(f"{name!r} has a line break in its name", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 # Types of arguments and options.
-PATH = click.Path(path_type=Path)
-EXISTING = click.Path(path_type=Path, exists=True)
-FILE = click.Path(path_type=Path, dir_okay=False)
-EXISTING_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
-FOLDER = click.Path(path_type=Path, file_okay=False)
+PATH = _Path(path_type=Path)
+EXISTING = _Path(path_type=Path, exists=True)
+FILE = _Path(path_type=Path, dir_okay=False)
+EXISTING_FILE = _Path(path_type=Path, dir_okay=False, exists=True)
+FOLDER = _Path(path_type=Path, file_okay=False)
 
 
 def verb(function: _Verb) -> _Verb:
@@ -105,11 +114,6 @@ def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     if shown.hint:
         click.echo(plain(f"hil: {shown.hint}"), err=True)
     return shown.exit_code
-
-
-def print_interrupted() -> None:
-    """Handle ``--json`` as well, which has no answer then."""
-    click.echo("hil: interrupted", err=True)
 
 
 def usage_error(error: click.ClickException) -> UsageError:

@@ -30,7 +30,7 @@ from harness.export.failures import ExporterUnusable, ImportFailed
 from harness.export.wire import Answers, Stopped, value_of
 from harness.system.cancellation import is_cancelled, raise_if_cancelled
 from harness.system.confine import ENVIRONMENT, ResourceLimits, confined
-from harness.system.paths import import_root
+from harness.system.paths import data_root, import_root
 from harness.system.process import tree_processes
 from harness.system.quota import Account, Quota
 from harness.system.settings import settings
@@ -348,7 +348,7 @@ def _how(returned: int) -> tuple[str, int]:
 
 
 def _readable(sandbox: Sandbox) -> Iterator[Path]:
-    yield from (import_root() / "harness", Path(sys.base_prefix) / "lib")
+    yield from (import_root() / "harness", data_root() / "targets", Path(sys.base_prefix) / "lib")
     libraries: Sequence[str | None] = [sysconfig.get_path(name) for name in _LIBRARIES]
     for place in filter(None, (*sys.path, *libraries)):
         if place.endswith(("-packages", "lib-dynload")) or "/python3" in place:

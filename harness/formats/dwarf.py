@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
@@ -30,6 +30,7 @@ _DAMAGE = (
     ArithmeticError,
     RuntimeError,
 )
+_MOST_TIMES = 100  # as large unpacked; DWARF is 2 to 10 times as large
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,23 @@ class Units:
         return self.spans[index][1] if index >= 0 and address < self.spans[index][0] else ""
 
 
+def _opened(file: BinaryIO) -> Any:
+    """Raises ELFError for compressed sections that would take much memory."""
+    elf = ELFFile(file)
+    for section in elf.iter_sections():
+        packed = section.header.sh_size
+        if section.name.startswith(".zdebug"):  # of before 2015; their size is not in a header
+            raise ELFError(f"{section.name}: compressed in GNU's old way")
+        if section.compressed and section.data_size > _MOST_TIMES * packed:
+            raise ELFError(f"{section.name}: {section.data_size} bytes in {packed}")
+    return elf
+
+
 def read_units(path: Path) -> tuple[Units, str | None]:
     """Return the units of ``.debug_aranges``, or none and why it is missing or unreadable."""
     try:
         with path.open("rb") as file:
-            elf = ELFFile(file)
+            elf = _opened(file)
             if not elf.has_dwarf_info():
                 return Units(), "no linker map and no DWARF: sources are those of symbols"
             dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
@@ -73,7 +86,7 @@ def source_line(path: Path, address: int) -> str | None:
     """Return "file.cpp:12" from the line program of an address's unit; None if unreadable."""
     try:
         with path.open("rb") as file:
-            elf = ELFFile(file)
+            elf = _opened(file)
             return _source_line(elf.get_dwarf_info(), address) if elf.has_dwarf_info() else None
     except _DAMAGE:
         return None
@@ -111,7 +124,7 @@ def structs(path: Path, ends: tuple[str, ...], names: Collection[str]) -> dict[s
     found: dict[str, Struct] = {}
     try:
         with path.open("rb") as file:
-            elf = ELFFile(file)
+            elf = _opened(file)
             units = elf.get_dwarf_info().iter_CUs() if elf.has_dwarf_info() else ()
             named = (u for u in units if _full_name(u).endswith(ends))
             for die in (die for unit in named for die in unit.iter_DIEs()):

@@ -192,7 +192,7 @@ def read_reference(path: Path) -> Reference:
         raise InfraError(f"cannot read {path}: {error.strerror}", path=path) from error
     except MALFORMED as error:
         raise UsageError(
-            f"{path} is not a reference: {error!r}",
+            f"{path} is not a reference: {repr(error)[:200]}",
             hint="restore it from version control, or accept the case again",
             path=path,
         ) from error

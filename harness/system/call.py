@@ -11,6 +11,8 @@ from pathlib import Path
 
 from harness.system.tied_process import TiedProcess
 
+# The language of what tools print. With C.UTF-8 gettext still follows LANGUAGE, which desktops set.
+ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 _NOT_STARTED = (126, 127)  # of the shell that would become the program
 
 
@@ -37,7 +39,7 @@ def call(
 
     Raises CallFailed when it ends with a status or does not end, OSError when it does not start.
     """
-    given = {**os.environ, "LC_ALL": "C.UTF-8"} if environment is None else environment
+    given = {**os.environ, **ENGLISH} if environment is None else environment
     program = str(words[0])
     if shutil.which(program, path=given.get("PATH")) is None:
         why = errno.EACCES if Path(program).is_file() else errno.ENOENT

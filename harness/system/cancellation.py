@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
 from harness.core.verdict import ExitCode
 
 _GRACE_S = 1.2  # for what is unwound; a user waits at most 2 s, on a busy machine too
 _CANCELLED = threading.Event()  # of the process, as signals are
+_ENDING = threading.Lock()
 
 
 def is_cancelled() -> bool:
@@ -50,14 +53,21 @@ def _cancel(_number: int, _frame: FrameType | None) -> None:
     if _CANCELLED.is_set():
         os._exit(ExitCode.INTERRUPTED)
     _CANCELLED.set()
-    timer = threading.Timer(_GRACE_S, _end)
+    timer = threading.Timer(_GRACE_S, end_process)
     timer.daemon = True
     timer.start()
     raise KeyboardInterrupt
 
 
-def _end() -> None:
-    os.write(2, b"hil: interrupted\n")
+def end_process() -> NoReturn:
+    """Ends a cancelled process at once: on a busy machine Python would take seconds to end its
+    threads and free its objects."""
+    with suppress(OSError):
+        if threading.current_thread() is threading.main_thread():
+            sys.stdout.flush()
+    _ENDING.acquire()  # one line, whoever is first
+    with suppress(OSError):
+        os.write(2, b"hil: interrupted\n")
     os._exit(ExitCode.INTERRUPTED)
 
 

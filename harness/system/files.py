@@ -191,6 +191,7 @@ def disk_errors(doing: str) -> Iterator[None]:
 # it and says which file it was.
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _MOST_BYTES = 256 << 20
+_MOST_VALUES = 1_500_000  # of a JSON text: Python takes some 80 bytes for each, however short
 
 
 class NotJson(ValueError):
@@ -212,6 +213,8 @@ def read_json(path: Path, *, finite: bool = True) -> Any:
 
 def parsed(text: str, *, finite: bool = True) -> Any:
     """Raises NotJson."""
+    if sum(map(text.count, ",[{")) > _MOST_VALUES:
+        raise NotJson(f"more than {_MOST_VALUES} values")
     try:
         value = json.loads(text, parse_constant=_refused if finite else None)
         if "\\ud" in text or "\\uD" in text:  # half a character cannot be written anywhere

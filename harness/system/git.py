@@ -21,6 +21,7 @@ from pathlib import Path
 from harness.core.errors import InfraError, UsageError
 from harness.system import toolchain
 from harness.system.artifact_cache import locked
+from harness.system.call import ENGLISH
 from harness.system.files import content_digest, disk_errors
 from harness.system.paths import state_dir
 from harness.system.progress import Progress, silent
@@ -101,7 +102,7 @@ def git(folder: Path, *arguments: str) -> str:
 def git_bytes(folder: Path, *arguments: str) -> bytes:
     # a user's GIT_DIR and the like would make it speak of another repository
     environment = {n: v for n, v in os.environ.items() if not n.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", **ENGLISH}
     try:
         done = subprocess.run(
             [toolchain.locate("git"), "-C", folder, *arguments],

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.verdict import Word
+from harness.system.call import ENGLISH
 
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
 _DEEPEST = 64  # folders in each other: no runner makes more, and their path has an end
@@ -169,7 +170,7 @@ def remove(path: Path) -> str:
     for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
         said = subprocess.run(
             [*command, "--", path],
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            env={**os.environ, **ENGLISH},
             stderr=subprocess.PIPE,
             text=True,
             check=False,

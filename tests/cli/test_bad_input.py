@@ -247,6 +247,13 @@ def test_a_full_disk_is_an_infrastructure_error(
     assert result.json["cause"]["kind"] == "disk_full"
 
 
+def test_a_line_break_in_a_path(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "a\nb.pte").touch()
+    result = hil("size", tmp_path / "a\nb.pte")
+    assert result.code == 2
+    assert "a\\nb.pte' has a line break in its name" in result.err
+
+
 def test_an_unwritable_state_directory(hil: Hil, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = hil("run", "host", "add", "--json", HIL_HOME=str(tmp_path / "file"))

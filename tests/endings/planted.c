@@ -9,7 +9,7 @@
 enum { PASSES, NULL_CALL, STACK_OVERFLOW, ENDLESS_LOOP, WFI_FOR_EVER, OPERATOR_MISSING,
        ALLOCATOR_TOO_SMALL, OUTPUT_NOT_WRITABLE, WRONG_BY_ONE, NO_OUTPUT, ABORT_AFTER_PASS,
        LOOKS_OUTSIDE, RUNS_COMMAND, LOCKS_UP, NO_END_MARKER, LEAVES_2, FORGES, SPOILS, LEAVES_256,
-       UNDECLARED_OUTPUT, REWRITES_INPUT, REWRITES_PROGRAM, SPEAKS, SPEAKS_LATE };
+       UNDECLARED_OUTPUT, REWRITES_INPUT, REWRITES_PROGRAM, SPEAKS, SPEAKS_LATE, ONE_LINE };
 
 #ifndef WORDS  /* of SPEAKS, which is the guest's first line, and its exit status */
 #define WORDS ""
@@ -129,6 +129,11 @@ __attribute__((noinline)) static void work(int ending) {
     case SPEAKS_LATE:
       say(WORDS);
       leave(STATUS);
+    case ONE_LINE: {
+      static char piece[65536];
+      memset(piece, 'x', sizeof(piece) - 1);
+      for (;;) say(piece);
+    }
     default: break;
   }
 }

@@ -109,6 +109,17 @@ def test_a_guest_cannot_blame_the_simulator(
     assert judge_again(Path(str(record.run_dir))).judgement == record.judgement
 
 
+@pytest.mark.thorough
+def test_a_line_without_an_end_is_cut(home: Path) -> None:
+    """It was a console of 257 MB, and 555 MB of memory."""
+    record = planted(home, "ONE_LINE", Limits(host=120.0, stall=30.0))
+    cause = cause_of(record)
+    assert (record.verdict.name, cause.kind) == ("FAULT", "output_limit")
+    assert "a line without an end" in cause.text
+    console = Path(str(record.run_dir)) / "console.log"
+    assert 32 << 20 < console.stat().st_size < 34 << 20
+
+
 def test_a_fault_names_the_function_that_called(home: Path) -> None:
     """The pc of a null call is 0; its caller is in lr, with symbol and source line."""
     facts = cause_of(planted(home, "NULL_CALL")).facts

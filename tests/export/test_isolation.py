@@ -100,6 +100,16 @@ def test_a_file_that_an_isolated_model_cannot_have_read_is_not_an_input(claimed:
 
 @needs_walls
 @pytest.mark.thorough
+@needs_walls
+def test_a_blank_in_the_path_of_the_state_directory(
+    user_model: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vela ended with status 2: ExecuTorch splits its command line at blanks."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "my files"))
+    (result,) = export_isolated([ExportRequest(user_model(GOOD), "ethos-u55-128")])
+    assert result.error is None, result.error
+
+
 def test_errors_are_those_of_an_ordinary_export(user_model: Write) -> None:
     error = failure(user_model("ModelInputs = ()\n"))
     assert isinstance(error, NamesMissing)

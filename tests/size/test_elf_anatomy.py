@@ -10,6 +10,7 @@ import pytest
 
 from harness.config.target import Region
 from harness.core.errors import MalformedFile, UsageError
+from harness.formats.dwarf import read_units
 from harness.formats.linker_map import read_map
 from harness.size.anatomy import Anatomy
 from harness.size.elf_anatomy import NO_REGION
@@ -179,3 +180,21 @@ def test_truncated(built: Built, tmp_path: Path, keep: int, says: str) -> None:
     with pytest.raises(MalformedFile, match=says) as caught:
         measure_file(file)
     assert "offset" in caught.value.facts
+
+
+@pytest.mark.parametrize("way", ["zlib-gabi", "zlib-gnu"])
+def test_a_section_that_unpacks_to_much_is_not_unpacked(
+    built: Built, tmp_path: Path, way: str
+) -> None:
+    """900 KB of an ELF took 1.8 GB."""
+    elf, plain = tmp_path / "packed.elf", tmp_path / "zeros"
+    plain.write_bytes(bytes(4 << 20))
+    for words in (
+        ["--strip-debug", "--add-section", f".debug_info={plain}", str(built.elf)],
+        [f"--compress-debug-sections={way}", str(elf)],
+    ):
+        subprocess.run(["arm-none-eabi-objcopy", *words, str(elf)], check=True)
+    units, note = read_units(elf)
+    assert not units.starts
+    assert note is not None
+    assert "debug_info: " in note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -167,6 +168,22 @@ def test_a_damaged_entry_is_not_used(
     store = ExportStore.of(SUITE.name, export_key(SUITE, None))
     assert store.recording(TEST) is None
     assert stored(tmp_path, tmp_path / "nothing").recording(TEST) is not None
+
+
+def test_a_flipped_byte_is_no_other_answer(package: Path, tmp_path: Path, simulated: Path) -> None:
+    """20 places of each file of a store: what it answers is what was stored, or nothing."""
+    store = stored(tmp_path, simulated)
+    whole, collected = store.recording(TEST), store.collected("add")
+    chance, files = random.Random(52), [p for p in store.folder.rglob("*") if p.is_file()]
+    assert len(files) == 6
+    for file in files:
+        content = file.read_bytes()
+        for at in chance.choices(range(len(content)), k=20):
+            flip = 1 << chance.randrange(8)
+            file.write_bytes(bytes([*content[:at], content[at] ^ flip, *content[at + 1 :]]))
+            assert store.recording(TEST) in (None, whole), f"{file}, byte {at} ^ {flip}"
+            assert store.collected("add") in (None, collected), f"{file}, byte {at} ^ {flip}"
+        file.write_bytes(content)
 
 
 @pytest.mark.parametrize("spoilt", ["refused", "killed", "not repeatable"])

@@ -10,8 +10,12 @@ from harness.system.call import CallFailed, call
 from tests.processes import ends
 
 
-def test_both_streams_in_order_and_nothing_on_stdin(tmp_path: Path) -> None:
-    said = call(["sh", "-c", "pwd; echo 2 >&2; cat; echo $LC_ALL"], 10, cwd=tmp_path)
+def test_both_streams_in_order_and_nothing_on_stdin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In English: Debian's desktops set LANGUAGE, which counts with LC_ALL=C.UTF-8."""
+    monkeypatch.setenv("LANGUAGE", "de")
+    said = call(["sh", "-c", "pwd; echo 2 >&2; cat; echo $LC_ALL$LANGUAGE"], 10, cwd=tmp_path)
     assert said == f"{tmp_path}\n2\nC.UTF-8\n"
     assert call(["/usr/bin/env"], 10, environment={"A": "1"}) == "A=1\n"
 
@@ -32,9 +36,9 @@ def test_a_failure_says_its_last_line(script: str, why: str, output: str | None)
 
 def test_nothing_that_it_started_outlives_it(tmp_path: Path) -> None:
     """As a package manager's downloads: the program that was called waits for another one."""
-    script = f"sleep 600 & echo $! > {tmp_path}/pid; wait"
+    script = "sleep 600 & echo $! > pid; wait"
     with pytest.raises(CallFailed, match="no end after"):
-        call(["sh", "-c", script], 0.5)
+        call(["sh", "-c", script], 0.5, cwd=tmp_path)
     assert ends(int((tmp_path / "pid").read_text()))
 
 

@@ -21,6 +21,7 @@ BAD = {
     "empty": (b"", "Expecting value"),
     "too many digits": (b"9" * 5000, "integer string conversion"),
     "twice": (b"{} {}", "Extra data"),
+    "many small things": (b"[" + b"[]," * 800_000 + b"0]", "more than 1500000 values"),
 }
 
 

@@ -21,7 +21,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(path: Path, version: str) -> Path:
-    path.write_text(f"#!/bin/sh\necho asked >> {path}.asked\necho cmake version {version}\n")
+    path.write_text(f"#!/bin/sh\necho asked >> '{path}.asked'\necho cmake version {version}\n")
     path.chmod(0o755)
     return path
 

@@ -36,10 +36,13 @@ def main(control: int, confined: bool, environment: str) -> None:
     come from, "" for the installed wheel."""
     harness = socket.socket(fileno=control)
     harness.set_inheritable(False)
+    # ExecuTorch splits Vela's command line, with names of temporary files, at each blank
     if confined:
-        temporary = Path.cwd() / TEMPORARY
-        temporary.mkdir()
-        os.environ["TMPDIR"] = str(temporary)
+        Path(TEMPORARY).mkdir()
+        here = "/proc/self/cwd" if " " in os.getcwd() else os.getcwd()
+        os.environ["TMPDIR"] = f"{here}/{TEMPORARY}"
+    elif " " in os.environ.get("TMPDIR", ""):
+        os.environ["TMPDIR"] = "/tmp"
     try:
         _import_exporter(environment)
     except HarnessError as error:

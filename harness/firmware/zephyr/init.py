@@ -19,6 +19,7 @@ from harness.core.errors import InfraError, UsageError
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
 from harness.system.artifact_cache import locked
+from harness.system.call import ENGLISH
 from harness.system.files import disk_errors, text_of, write_whole
 from harness.system.git import GitFailed, git, remove_locks
 from harness.system.process import Bounds, Stop, Watch, run
@@ -221,7 +222,7 @@ def _environment(url: str) -> dict[str, str]:
     the remote in Zephyr's manifest by ``url`` (git-config(1), insteadOf). Git never asks for a
     password."""
     kept = {n: v for n, v in os.environ.items() if n not in ("ZEPHYR_BASE", "GIT_DIR")}
-    kept |= {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0"}
+    kept |= {**ENGLISH, "GIT_TERMINAL_PROMPT": "0"}
     if url == UPSTREAM:
         return kept
     at = int(kept.get("GIT_CONFIG_COUNT", "0"))

@@ -17,6 +17,8 @@ from labgrid.driver import Driver
 from labgrid.factory import target_factory
 from labgrid.protocol import PowerProtocol
 
+from harness.system.tied_process import TiedProcess
+
 TEXT = attr.validators.instance_of(str)
 
 
@@ -34,7 +36,7 @@ class StandInDriver(Driver, PowerProtocol):  # type: ignore[misc]  # labgrid has
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self._model: subprocess.Popen[bytes] | None = None
+        self._model: TiedProcess | None = None
         self._near, self._far = os.openpty()
         tty.setraw(self._far)
 
@@ -52,10 +54,9 @@ class StandInDriver(Driver, PowerProtocol):  # type: ignore[misc]  # labgrid has
             "board.msd_mmc.p_mmc_file": self.card,
         }
         parameters = [word for name, value in words.items() for word in ("-C", f"{name}={value}")]
-        self._model = subprocess.Popen(
+        self._model = TiedProcess(
             [self.command, *parameters, "--data", f"board.flash0={self.flash}@0x68000000"],
             stdout=subprocess.PIPE,
-            start_new_session=True,
         )
         assert self._model.stdout is not None
         port = re.search(rb"on port (\d+)", self._model.stdout.readline())
@@ -65,8 +66,7 @@ class StandInDriver(Driver, PowerProtocol):  # type: ignore[misc]  # labgrid has
 
     def off(self) -> None:
         if self._model is not None:
-            os.killpg(self._model.pid, 9)
-            self._model.wait()
+            self._model.end()
             self._model = None
 
     def cycle(self) -> None:

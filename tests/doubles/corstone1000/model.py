@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from harness.config.fvp import models_file
 from harness.sim.companion import ModelledNpu
 from harness.sim.qemu_linux import served_npu
+from harness.system.tied_process import TiedProcess
 
 NAME, CONSOLE = "FVP_Corstone-1000-A320", "host_terminal_0"
 FIRST_PORT = 5000
@@ -76,11 +76,8 @@ def boot(flash: Path, values: dict[str, str]) -> int:
             *card(values.get("board.msd_mmc.p_mmc_file", "")),
             *runner.words,
         ]
-        qemu = subprocess.Popen(argv, pass_fds=(console.fileno(), *runner.descriptors))
-        try:
+        with TiedProcess(argv, (console.fileno(), *runner.descriptors)) as qemu:
             return qemu.wait()
-        finally:
-            qemu.kill()
 
 
 def listening() -> socket.socket:
