@@ -53,7 +53,7 @@ _REGISTER = re.compile(
     rb"[0-9a-fA-F]{8}\b)",
     re.I,
 )
-# Zephyr's program counter; up to 1.14 "Faulting instruction address = 0x1b6e".
+# Zephyr's program counter.
 _ADDRESS = re.compile(rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I)
 # Which fault of its kind it was: Zephyr's line below (arch/arm/core/cortex_m/fault.c).
 _REASON = re.compile(
@@ -122,7 +122,7 @@ class Matches:
         self.dropped = 0
         self.registers_until = 0  # the last line where registers of the last fault may stand
         self.final = False  # nothing worth waiting for follows
-        self._doubted: list[tuple[Event, Doubt]] = []
+        self._doubted: list[Event] = []
         self._dump = -REGISTER_LINES  # the last line that a fault handler logged
         self._early: Event | None = None  # registers that stand before their fault
         self._said = (-REGISTER_LINES, b"")  # what the fault handler said before, its first line
@@ -175,7 +175,7 @@ class Matches:
             if len(self.suspects) < MOST or self._is_first_failed_job(kind):
                 self.suspects.append(Event(kind, number, text(line.strip())))
         elif doubt is not None:
-            self._doubt(Event(kind, number, text(line.strip()), dict(facts)), doubt)
+            self._doubt(Event(kind, number, text(line.strip()), dict(facts)))
         elif self.full:
             self.dropped += 1
         else:
@@ -186,21 +186,20 @@ class Matches:
         """It decides the verdict on a log, however many suspects there are."""
         return kind is Kind.JOB_FAILED and all(s.kind is not kind for s in self.suspects)
 
-    def _doubt(self, event: Event, doubt: Doubt) -> None:
-        if doubt is Doubt.SUCCESS:  # the line speaks of the error right before it
-            before = (Kind.RUNNER_ERROR, event.line - 1)
-            while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
-                self._doubted.append((self.failures.pop(), doubt))
+    def _doubt(self, event: Event) -> None:
+        """The line speaks of the error right before it."""
+        before = (Kind.RUNNER_ERROR, event.line - 1)
+        while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
+            self._doubted.append(self.failures.pop())
         if len(self._doubted) < MOST:
-            self._doubted.append((event, doubt))
+            self._doubted.append(event)
 
-    def settle(self, success: int, jobs_ended_well: bool) -> None:
+    def settle(self, success: int) -> None:
         """At the end. ``success``: the last line that reports a success, else 0."""
         if self._early is not None:
             self.failures.append(self._early)
-        for event, doubt in self._doubted:
-            well = success > event.line if doubt is Doubt.SUCCESS else jobs_ended_well
-            (self.suspects if well else self.failures).append(event)
+        for event in self._doubted:
+            (self.suspects if success > event.line else self.failures).append(event)
         self._doubted, self._early = [], None
         self.failures.sort(key=lambda event: event.line)
         self.suspects.sort(key=lambda event: event.line)
