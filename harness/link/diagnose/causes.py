@@ -302,8 +302,8 @@ def explain_overflow(
             cause_kind=LinkCause.ORPHAN_SECTION,
             cause=f"{failure.cause} Section {big.section} ({big.bytes} bytes{where}) is not placed "
             f"by the linker script, so the linker put it there{copy}.",
-            fix=f"Add an output section for {big.section} to the linker script, in a region that "
-            "has room for it.",
+            fix=f"Add an output section for {big.section} to the linker script (in Zephyr by "
+            "zephyr_linker_sources(SECTIONS FILE)), in a region that has room for it.",
         )
     if largest:
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])

@@ -15,8 +15,8 @@ from harness.link.command import LinkerCall
 from harness.link.diagnose.causes import from_message
 from harness.link.diagnose.trial import Edit, Trial, told
 from harness.link.diagnose.zephyr import zephyr_build
-from harness.link.failure import Failure, FailureKind, archive_of, file_name
-from harness.link.index import LinkIndex
+from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
+from harness.link.index import LinkIndex, units_of
 from harness.system.files import text_of
 
 _GC = "--gc-sections"
@@ -115,11 +115,9 @@ def explain_registry(
 def lost_constructors(call: LinkerCall) -> Failure | None:
     """Static constructors that a link which succeeds throws away: what they register, such as the
     kernels of ExecuTorch, is missing when the program runs."""
-    if _GC not in call.argv:
-        return None
-    lost = _dropped(call)
+    lost = _dropped(call) if _GC in call.argv else []
     if not lost:
-        return None
+        return _unloaded_registration(call)
     section, file = lost[0]
     about = [each for *_, each in unkept(call.scripts) if each.takes(section)]
     also = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
@@ -136,16 +134,58 @@ def lost_constructors(call: LinkerCall) -> Failure | None:
     return _succeeds(section, file, f"{cause}: {why}.", fix)
 
 
+def _unloaded_registration(call: LinkerCall) -> Failure | None:
+    """For an archive's member that registers kernels or a backend of ExecuTorch, and that nothing
+    in the program refers to."""
+    for each in call.inputs:
+        path = each.path
+        if path is None or path.suffix != ".a" or each.whole or not _registers(path.read_bytes()):
+            continue
+        whole = ("--whole-archive", each.word, "--no-whole-archive")
+        argv = (*call.argv[: each.index], *whole, *call.argv[each.index + 1 :])
+        for unit in units_of(path, each.word):
+            sections = (
+                s.name for s in unit.sections if s.name.startswith((".init_array", ".ctors"))
+            )
+            section, name = next(sections, None), unit.name
+            needs = any(_registers(s.name.encode()) for s in unit.globals if not s.defined)
+            if section is None or not needs or _loads(call, name):
+                continue
+            words = " ".join(f"-Wl,{w}" if w.startswith("--") else w for w in whole)
+            cause = f"{name} registers kernels or a backend of ExecuTorch, nothing refers to that "
+            fix = f"Link {file_name(each.word)} whole: {words}, in CMake "
+            fix += "executorch_target_link_options_shared_lib(TARGET)."
+            if _loads(replace(call, argv=argv), name):
+                fix += " Tried: the program has it then."
+            return _succeeds(section, name, f"{cause}member, and so the program lacks it.", fix)
+    return None
+
+
+def _registers(content: bytes) -> bool:
+    return b"register_kernels" in content or b"register_backend" in content
+
+
+def _loads(call: LinkerCall, member: str) -> bool:
+    """Whether a link loads this member of an archive: GNU ld writes (ARCHIVE)MEMBER."""
+    text = _linked(call, "--trace", "--trace")
+    return member in text or f"({archive_of(member)}){member_of(member)}" in text
+
+
+def _linked(call: LinkerCall, *options: str) -> str:
+    """What the linker writes when it links once more, with these options."""
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        again = call.with_output(Path(scratch) / "x.elf")
+        return replace(again, argv=(*again.argv, *options)).run()[0]
+
+
 def _succeeds(section: str, file: str, cause: str, fix: str) -> Failure:
-    text = f"removing unused section '{section}' in file '{file}'"
+    text = f"{section} of {file} is not in the program"
     kind = FailureKind.DISCARDED_SECTION
     return Failure(kind, "gnu", 0, text, sections=(section,), files=(file,), cause=cause, fix=fix)
 
 
 def _dropped(call: LinkerCall) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-        again = call.with_output(Path(scratch) / "x.elf")
-        text, _ = replace(again, argv=(*again.argv, "--print-gc-sections")).run()
+    text = _linked(call, "--print-gc-sections")
     found = ((m["section"], m["file"]) for m in _CONSTRUCTORS.finditer(text))
     return [(section, file) for section, file in found if not _START_FILES.search(file)]
 

@@ -22,6 +22,8 @@ _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
 _HAS_NODE = re.compile(r"DT_HAS_(?P<name>\w+)_ENABLED")
 _ALONE = re.compile(r"\(?\s*!?\s*[A-Z][A-Z0-9_]+(?:\s*\|\|\s*[A-Z][A-Z0-9_]+)*\s*\)?")
+_NODE = re.compile(r"^\s*(?:(?P<label>\w+): )?(?P<name>[\w@,-]+) \{", re.MULTILINE)
+_REG = re.compile(r"\breg = [^;]*;(?:\s*/\* in (?P<place>\S+) \*/)?")
 _WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modules")
 
 
@@ -174,20 +176,22 @@ class ZephyrBuild:
         return around
 
     def memory_node(self, region: str) -> str | None:
-        """The devicetree node whose ``reg`` is this region of the linker script: a chosen one, or
-        that of the region's name (cmake/linker_script, include/zephyr/linker/devicetree_regions.h).
-        """
+        """The devicetree node whose ``reg`` is this region of the linker script, with the place
+        that sets it, which zephyr.dts has since 4.2: a chosen node, or that of the region's name
+        (cmake/linker_script, include/zephyr/linker/devicetree_regions.h)."""
         text = text_of(self.build / "zephyr" / "zephyr.dts")
         chosen = {"RAM": "zephyr,sram", "FLASH": "zephyr,(?:code-partition|flash)"}.get(region)
-        if chosen and (label := re.search(rf"^\s*{chosen} = (?P<node>&\w+)", text, re.MULTILINE)):
-            return label["node"]
+        label = re.search(rf"^\s*{chosen} = &(\w+)", text, re.MULTILINE) if chosen else None
         named = re.search(rf'zephyr,memory-region = "{re.escape(region)}"', text)
-        nodes = (
-            re.findall(r"^\s*(?:(\w+): )?([\w@,-]+) \{", text[: named.start()], re.M)
-            if named
-            else []
-        )
-        return f"&{nodes[-1][0]}" if nodes and nodes[-1][0] else nodes[-1][1] if nodes else None
+        node = None
+        for head in _NODE.finditer(text):
+            if head["label"] == label[1] if label else named and head.end() < named.start():
+                node = head
+        if node is None:
+            return None
+        name = f"&{node['label']}" if node["label"] else node["name"]
+        reg = _REG.search(text, node.end())
+        return f"{name} ({reg['place']})" if reg and reg["place"] else name
 
     def device(self, symbol: str) -> DeviceNode | None:
         """The node of the device ``__device_dts_ord_42``."""
