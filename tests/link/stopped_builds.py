@@ -356,12 +356,32 @@ STOPPED_BUILDS = {
         "devicetree",
         "write `&npu0 { ... };`",
     ),
-    "a variable in a Kconfig file that is not set": (
+    "a module whose Kconfig this Zephyr does not have": (
         "/z/scripts/kconfig/kconfig.py: build/Kconfig.modules:134: Could not open '/z/' "
         "(in 'osource "
         '"$(ZEPHYR_NN_KCONFIG)"\') (EISDIR: Is a directory)\n',
+        "module",
+        "or take the project of NN out of the manifest",
+    ),
+    "a variable in a Kconfig file that is not set": (
+        "/z/scripts/kconfig/kconfig.py: app/Kconfig:3: Could not open '/z/Kconfig.io' "
+        "(in 'source \"$(IO_DIR)/Kconfig.io\"')\n",
         "kconfig",
-        "Set ZEPHYR_NN_KCONFIG",
+        "Set IO_DIR",
+    ),
+    "a folder that a checkout of Zephyr lacks": (
+        "/z/scripts/kconfig/kconfig.py: drivers/i2c/Kconfig:119: 'drivers/i2c/target/Kconfig' not "
+        "found (in 'source \"drivers/i2c/target/Kconfig\"'). Check that environment variables\n",
+        "workspace",
+        "may leave drivers/i2c/target/Kconfig out",
+    ),
+    "a module that is newer than Zephyr": (
+        "CMake Error at /z/cmake/zephyr_module.cmake:66 (message):\n"
+        '  ERROR: Malformed "build" section in file:\n  /m/hal/zephyr/module.yml\n\n'
+        "  <SchemaError: error code 2: Schema validation failed:\n\n"
+        "   - Key 'name' was not defined.  Path: ''.: Path: '/'>\n",
+        "module",
+        "or a newer Zephyr; else correct name in /m/hal/zephyr/module.yml",
     ),
     "Kconfig's warnings that are not in the log": (
         "error: Aborting due to Kconfig warnings\n",

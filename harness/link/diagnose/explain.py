@@ -235,11 +235,7 @@ def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
     library = next((p for p in tree.built.files if p.name == name), None)
     if library is None:
         return failure
-    return replace(
-        failure,
-        cause=f"{failure.cause} {library} exists.",
-        fix=f"Add -L{library.parent}, or link {library} by its path.",
-    )
+    return causes.explained(failure, "built elsewhere", library=library, folder=library.parent)
 
 
 def _map_of(index: LinkIndex) -> LinkMap | None:
@@ -257,18 +253,6 @@ def _map_of(index: LinkIndex) -> LinkMap | None:
 _NUMBERED = re.compile(r"^\[\s*(?P<step>\d+)/(?P<steps>\d+)\] ")  # ninja, west
 _PERCENT = re.compile(r"^\[\s*(?P<percent>\d+)%\] ")  # CMake's Makefiles
 _BUILT = "[100%] Built target "
-# Said when everything was done, by whoever says it.
-_ENDED = re.compile(
-    r"^ninja: no work to do|: Nothing to be done for |: [`'].+' is up to date\.|- 0 Error\(s\)"
-    r"|Finished: \d+ information, \d+ warning(?:, 0 error)? and 0 (?:fatal )?error messages"
-    r"|^Total number of errors: 0$"
-)
-_COMPILES = re.compile(
-    r"^\s*(?:CC|CXX|AS)\s+\S|(?:^|[/-])(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|armclang)\S* .*-c "
-)
-_BELONGS_TO_LINK = re.compile(
-    r"\b(?:ld|collect2)\S*: |: warning: |^\s+(?!\s|[A-Z]+\s)|^Memory region\s"
-)
 
 
 def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
@@ -284,7 +268,7 @@ def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
     last = (last_step or last_percent or [line.text for line in lines[-1:]] or [""])[0]
     if cut:
         return last
-    if any(_ENDED.search(line.text) for line in lines[-1:]):
+    if any(signs()["done"].search(line.text) for line in lines[-1:]):
         return None
     counted = [line.text for _, line in lines.having(("cmake_progress_start",))]
     if counted and not counted[-1].endswith(" 0"):  # CMake's Makefiles end with it, if verbose
@@ -312,6 +296,5 @@ def _all_counted(lines: Lines) -> bool:
 def _goes_on_after_link(lines: Lines) -> bool:
     links = [found.index for found in signs()["linked"].found_in(lines)]
     after = [line.text for line in lines[links[-1] + 1 :]] if links else []
-    return any(not _BELONGS_TO_LINK.search(text) for text in after) and not any(
-        _COMPILES.search(text) for text in after
-    )
+    others = [text for text in after if not signs()["of_a_link"].search(text)]
+    return bool(others) and not any(signs()["compiles"].search(text) for text in after)

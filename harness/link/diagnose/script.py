@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.link.command import LinkerCall
-from harness.link.diagnose.causes import from_message
-from harness.link.diagnose.trial import Edit, Trial, told
+from harness.link.diagnose.causes import explained, from_message
+from harness.link.diagnose.trial import Edit, Trial
 from harness.link.diagnose.zephyr import zephyr_build
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, units_of
@@ -95,20 +95,11 @@ def explain_registry(
         is_lazy = unit.is_member and not unit.input.whole
         for change in ((), whole) if is_lazy else ((),):
             result = trial.result(failure, change, statement.kept)
-            if result is None:
-                continue
-            why = "nothing refers to it, and the script has it without KEEP"
-            fix = f"Write KEEP({statement.statement}) at {statement.place}"
-            if change:
-                archive = file_name(unit.input.word)
-                why = f"nothing refers to that member of {archive}, so it is not loaded; {why}"
-                fix += f", and link {archive} whole ({' '.join(change)})"
-            return replace(
-                failure,
-                cause=f"{failure.cause} {unit.name} has {section_name}, and the program loses it: "
-                f"{why}.",
-                fix=told(f"{fix}.", result),
-            )
+            if result is not None:
+                about = {"unit": unit.name, "section": section_name, "place": statement.place}
+                about |= {"archive": file_name(unit.input.word), "whole": " ".join(change)}
+                reason = "registry in an archive" if change else "registry lost"
+                return explained(failure, reason, result, statement=statement.statement, **about)
     return None
 
 
@@ -119,19 +110,17 @@ def lost_constructors(call: LinkerCall) -> Failure | None:
     if not lost:
         return _unloaded_registration(call)
     section, file = lost[0]
-    about = [each for *_, each in unkept(call.scripts) if each.takes(section)]
-    also = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
-    cause = f"{_GC} throws away the static constructors ({section}) of {file}{also}"
-    if not about:
-        fix = f"Add KEEP(*(SORT_BY_INIT_PRIORITY({section}.*) {section}*)) to the linker script."
-        return _succeeds(section, file, f"{cause}: no linker script has a place for them.", fix)
-    fix = f"Write KEEP({about[0].statement}) at {about[0].place}."
+    others = f"{file} and of {len(lost) - 1} more" if len(lost) > 1 else file
+    failure = _succeeds(section, file)
+    kept = next((each for *_, each in unkept(call.scripts) if each.takes(section)), None)
+    if kept is None:
+        return explained(failure, "constructors without a place", section=section, file=others)
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-        argv = about[0].kept.words(call.argv, call.directory, Path(scratch) / "kept.ld")
-        if not _dropped(replace(call, argv=tuple(argv))):
-            fix += " Tried: none is thrown away then."
-    why = f"{about[0].place} has them without KEEP, and nothing refers to them"
-    return _succeeds(section, file, f"{cause}: {why}.", fix)
+        argv = kept.kept.words(call.argv, call.directory, Path(scratch) / "kept.ld")
+        helps = not _dropped(replace(call, argv=tuple(argv)))
+    result = "Tried: none is thrown away then." if helps else None
+    about = {"file": others, "place": kept.place, "statement": kept.statement}
+    return explained(failure, "constructors not kept", result, section=section, **about)
 
 
 def _unloaded_registration(call: LinkerCall) -> Failure | None:
@@ -151,13 +140,11 @@ def _unloaded_registration(call: LinkerCall) -> Failure | None:
             needs = any(_registers(s.name.encode()) for s in unit.globals if not s.defined)
             if section is None or not needs or _loads(call, name):
                 continue
+            helps = _loads(replace(call, argv=argv), name)
+            result = "Tried: the program has it then." if helps else None
             words = " ".join(f"-Wl,{w}" if w.startswith("--") else w for w in whole)
-            cause = f"{name} registers kernels or a backend of ExecuTorch, nothing refers to that "
-            fix = f"Link {file_name(each.word)} whole: {words}, in CMake "
-            fix += "executorch_target_link_options_shared_lib(TARGET)."
-            if _loads(replace(call, argv=argv), name):
-                fix += " Tried: the program has it then."
-            return _succeeds(section, name, f"{cause}member, and so the program lacks it.", fix)
+            about = {"unit": name, "archive": file_name(each.word), "whole": words}
+            return explained(_succeeds(section, name), "registration not loaded", result, **about)
     return None
 
 
@@ -178,10 +165,10 @@ def _linked(call: LinkerCall, *options: str) -> str:
         return replace(again, argv=(*again.argv, *options)).run()[0]
 
 
-def _succeeds(section: str, file: str, cause: str, fix: str) -> Failure:
+def _succeeds(section: str, file: str) -> Failure:
     text = f"{section} of {file} is not in the program"
     kind = FailureKind.DISCARDED_SECTION
-    return Failure(kind, "gnu", 0, text, sections=(section,), files=(file,), cause=cause, fix=fix)
+    return Failure(kind, "gnu", 0, text, sections=(section,), files=(file,))
 
 
 def _dropped(call: LinkerCall) -> list[tuple[str, str]]:
@@ -203,15 +190,8 @@ def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
         found = (m["given"] for s in unit.object.sections if (m := _INIT.match(s.name)))
         given = next((name for name in found if not _LEVEL.fullmatch(name)), None)
         if given is not None:
-            return replace(
-                failure,
-                kind=FailureKind.ASSERTION,
-                cause=f"{unit.name} has a SYS_INIT or a device with level and priority {given}, "
-                "which are no level of Zephyr and a number behind it.",
-                fix=f"Correct level and priority ({given}) of the SYS_INIT or DEVICE_DT_DEFINE in "
-                f"{unit.name}: EARLY, PRE_KERNEL_1, PRE_KERNEL_2, POST_KERNEL or APPLICATION, and "
-                "a number or a macro that is defined as one (CONFIG_..._INIT_PRIORITY).",
-            )
+            failure = replace(failure, kind=FailureKind.ASSERTION)
+            return explained(failure, "bad level", unit=unit.name, given=given)
     return None
 
 
@@ -230,14 +210,8 @@ def explain_assertion(failure: Failure, index: LinkIndex, trial: Trial | None = 
                     script, text, assertion.start()
                 )
                 failure = from_message(replace(failure, kind=FailureKind.ASSERTION))
-                holds = f"{failure.cause} {place} asserts `{condition}`, which does not hold."
-                failure = replace(failure, cause=holds)
-                lost = explain_registry(failure, condition, index, trial)
-                return lost or replace(
-                    failure,
-                    fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
-                    f"correct the assertion in {place}.",
-                )
+                failure = explained(failure, "assertion", place=place, condition=condition)
+                return explain_registry(failure, condition, index, trial) or failure
     return failure
 
 
@@ -275,16 +249,8 @@ def explain_discarded(failure: Failure, index: LinkIndex, trial: Trial | None) -
                     edited = " ".join((*parts, _NOTHING, text[at + len(pattern[0]) :]))
                     edit = Edit(script, edited, own)
                     result = trial.result(failure, (), edit) if trial is not None else None
-                    return replace(
-                        failure,
-                        cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
-                        f"linker script throws away ({place}).",
-                        fix=told(
-                            f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the "
-                            f"section: KEEP(*({section})) in an output section.",
-                            result,
-                        ),
-                    )
+                    about = {"section": section, "place": place, "pattern": pattern[0]}
+                    return explained(failure, "thrown away", result, **about)
     return failure
 
 

@@ -325,7 +325,8 @@ def _in_sources(
     where = f"{best.path}:{best.line}"
     gate = tree.zephyr.gate(best.path) if tree.zephyr and not best.compiled else None
     if tree.zephyr is not None and gate is not None:
-        return replace(behind_option(gate, where, what, tree.zephyr), definitions=place)
+        cause = known or behind_option(gate, where, what, tree.zephyr)
+        return replace(cause, definitions=place)
     if not best.compiled:
         archive = _archive(uses)
         target = tree.target_of(archive) if archive else None
