@@ -37,7 +37,7 @@ from harness.link.diagnose.undefined import explain_undefined
 from harness.link.diagnose.zephyr import cache_entries
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
-from harness.link.log.lines import Lines, read_lines
+from harness.link.log.lines import Lines, lines_of, read_lines
 from harness.link.log.messages import signs
 from harness.link.log.parse import parse, parse_lines
 from harness.link.log.statements import statements_of
@@ -153,6 +153,8 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
         )
     link_commands(build)  # raises if it is not a build directory
     pending = pending_steps(build)
+    if pending.refused:  # nothing is built, and what a link would lack follows from it
+        return explain_lines(lines_of(pending.refused), build, progress)
     progress(f"linking again what fails in {build.name}")
     again = failing_link(build, pending.feeds)
     if again is None:
@@ -167,10 +169,10 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
     """For a build that has finished or stops before a link."""
     if pending.compiles:
         progress(f"compiling again what is not up to date in {build.name}")
-    text = pending.refused or pending.compiler_errors()
-    stopped = build_failure(text, [" ".join(step.argv) for step in pending.compiles])
+    calls = [" ".join(step.argv) for step in pending.compiles]
+    stopped = build_failure(pending.compiler_errors(), calls)
     missing = _MISSING.search(stopped.text) if stopped is not None else None
-    if missing and pending.generates and not pending.refused:
+    if missing and pending.generates:
         rules = build / "build.ninja"  # names every file that the build generates
         made = re.compile(rf"[\s/]{re.escape(missing['file'])}[\s:|]")
         if not rules.is_file() or made.search(text_of(rules)):
