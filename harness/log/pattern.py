@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from harness.core.safe_text import plain
+from harness.core.tables import read_table
 from harness.core.verdict import Word
 from harness.log.events import Doubt, Item, Kind, Stage, StopReason
 
@@ -80,6 +81,12 @@ def only_row(kind: Item) -> Pattern:
     """The row of a kind that one row has, such as a prefix."""
     (row,) = (row for section in sections().values() for row in section if row.kind is kind)
     return row
+
+
+@cache
+def expression(module: str, name: str) -> re.Pattern[bytes]:
+    """One of the ``expressions`` in the table of a module (``read_table``)."""
+    return re.compile(read_table(module)["expressions"][name].encode())
 
 
 _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
