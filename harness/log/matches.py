@@ -176,8 +176,9 @@ class Matches:
         found = table("faults").first(line)
         if found is None:
             return False
-        row, match = found
-        self._fault(number, Kind(row.kind), line, named_groups(match))
+        row, facts = found[0], named_groups(found[1])
+        kind = next((kind for value, kind in row.kinds if value in facts.values()), row.kind)
+        self._fault(number, Kind(kind), line, facts)
         return True
 
     def registers(self, number: int, line: bytes) -> bool:

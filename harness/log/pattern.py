@@ -39,6 +39,7 @@ class Pattern:
     source: str
     doubt: Doubt | None = None
     codes: str = ""
+    kinds: tuple[tuple[str, Word], ...] = ()
 
     @cached_property
     def compiled(self) -> re.Pattern[bytes]:
@@ -68,6 +69,7 @@ def _pattern(row: Mapping[str, Any], sources: Mapping[str, str]) -> Pattern:
         source=sources.get(row["source"], row["source"]),
         doubt=Doubt(row["doubt"]) if "doubt" in row else None,
         codes=row.get("codes", ""),
+        kinds=tuple((value, _WORDS[kind]) for value, kind in row.get("kinds", {}).items()),
     )
 
 
