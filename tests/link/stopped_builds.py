@@ -339,11 +339,6 @@ STOPPED_BUILDS = {
         "isr_table",
         "IRQ_DIRECT_CONNECT for interrupt 85",
     ),
-    "initialisation priorities, as older releases say it": (
-        "10:11:12,457 INFO  - ERROR: /soc/spi@1 POST_KERNEL 42 83 < /soc/dma@2 POST_KERNEL 75 70\n",
-        "init_priority",
-        "later priority than POST_KERNEL 75 70",
-    ),
     "a brace that is not closed": (
         "devicetree error: /z/misc/empty_file.c:1 (column 1): parse error: expected node "
         "name, property "
@@ -747,11 +742,6 @@ STOPPED_BUILDS = {
         "ben\u00f6tigt von \u201eall\u201c, zu erstellen.\n",
         "make",
         "Correct rom.bin",
-    ),
-    "an extension command of an old west": (
-        "west: error: argument <command>: invalid choice: 'build' (choose from 'init', 'update')\n",
-        "workspace",
-        "Run west inside a workspace",
     ),
     "a tool for a newer system": (
         "./arm-none-eabi-gcc: /lib/libc.so.6: version `GLIBC_2.99' not found (required by "
