@@ -159,7 +159,7 @@ def _loads(call: LinkerCall, member: str) -> bool:
 
 
 def _linked(call: LinkerCall, *options: str) -> str:
-    """What the linker writes when it links once more, with these options."""
+    """Links once more with these options; returns what the linker writes."""
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
         again = call.with_output(Path(scratch) / "x.elf")
         return replace(again, argv=(*again.argv, *options)).run()[0]
