@@ -224,7 +224,7 @@ MORE_PLANTS = (
     ),
     _plant(
         "newlibs_errno",
-        "no_definition",
+        "option_not_set",
         "__errno",
         ("newlib, with whose headers",),
         ("C library of this build",),

@@ -325,8 +325,10 @@ def _in_sources(
     where = f"{best.path}:{best.line}"
     gate = tree.zephyr.gate(best.path) if tree.zephyr and not best.compiled else None
     if tree.zephyr is not None and gate is not None:
-        cause = known or behind_option(gate, where, what, tree.zephyr)
-        return replace(cause, definitions=place)
+        cause = replace(behind_option(gate, where, what, tree.zephyr), definitions=place)
+        if known is not None:
+            return replace(cause, cause=f"{known.cause} {cause.cause}", fix=known.fix)
+        return cause
     if not best.compiled:
         archive = _archive(uses)
         target = tree.target_of(archive) if archive else None

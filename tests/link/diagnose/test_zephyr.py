@@ -249,6 +249,19 @@ def test_a_heap_without_a_size_is_not_told_by_its_condition(zephyr: ZephyrBuild)
     assert said.fix.startswith("Set CONFIG_HEAP_MEM_POOL_SIZE=4096")
 
 
+def test_newlibs_names_in_a_build_with_another_c_library(zephyr: ZephyrBuild) -> None:
+    """Zephyr has them in a file for newlib alone; the option is not the first thing to set."""
+    hooks = zephyr.base / "lib" / "net" / "src" / "io.c"
+    hooks.parent.mkdir()
+    hooks.write_text("int *__errno(void)\n{\n}\n")
+    failure = Failure(FailureKind.UNDEFINED_SYMBOL, "gnu", 1, "", symbol="__errno")
+    no_files = LinkIndex(LinkerCall(("ld",), zephyr.build), ())
+    said = explain_undefined(failure, no_files, Tree(zephyr.build))
+    assert "newlib, with whose headers something was compiled" in said.cause
+    assert "lib/net/CMakeLists.txt:3 compiles it only with CONFIG_IO" in said.cause
+    assert said.fix.startswith("Compile what needs it with the C library of this build")
+
+
 @pytest.mark.parametrize(
     ("condition", "why", "fix"),
     [
