@@ -219,7 +219,7 @@ MORE_PLANTS = (
                 "void *ethosu_reserve_driver(void);", "return ethosu_reserve_driver() != 0;"
             )
         },
-        {"prj.conf": CONF + "CONFIG_ARM_ETHOS_U=y\n"},
+        {"prj.conf": CONF + "CONFIG_ARM_ETHOS_U=y\nCONFIG_HEAP_MEM_POOL_SIZE=4096\n"},
         conf=True,
     ),
     _plant(
