@@ -401,6 +401,13 @@ def _fix_for_header(header: str, where: str, file: str, calls: Iterable[str]) ->
     if any((folder / _ZEPHYR / header).is_file() for folder in folders):
         return f"Write #include <{_ZEPHYR}/{header}> in {where}, in place of {header}."
     lists = next((f / _LISTS for f in source.parents if (f / _LISTS).is_file()), None)
+    made = _generated(header, lists)
+    if made is not None:
+        return (
+            f"Add {header}, which {made} generates, to the sources of the target that includes it "
+            f"(target_sources(TARGET PRIVATE ...) with its whole path): nothing asks for it before "
+            f"{where} is compiled."
+        )
     own = [f for f in folders if lists is not None and f.is_relative_to(lists.parent)]
     names = {name: folder for folder in (*own, source.parent) for name in _headers(folder)}
     if alike := get_close_matches(header, names, 1, _ALIKE):
@@ -413,6 +420,13 @@ def _fix_for_header(header: str, where: str, file: str, calls: Iterable[str]) ->
         f"Add the folder {folder}, which has {header}, to the target's include folders in {lists}: "
         f"target_include_directories(TARGET PRIVATE {folder}), in Zephyr with app for TARGET."
     )
+
+
+def _generated(header: str, lists: Path | None) -> str | None:
+    """The line of a CMakeLists.txt whose custom command writes the header."""
+    text = text_of(lists) if lists is not None else ""
+    made = re.search(rf"\bOUTPUT\s[^()]*{re.escape(header)}\b", text)
+    return None if made is None else f"{lists}:{text.count(chr(10), 0, made.start()) + 1}"
 
 
 def _headers(folder: Path) -> list[str]:

@@ -132,7 +132,6 @@ class Item(Word):
     BUNDLE_PASS = "bundle_pass"
     OUTPUT_FILE = "output_file"
     OUTPUT_COUNT = "output_count"
-    JOB = "job"
     VERSION = "version"
     # outputs as text
     PRINTED_ELEMENT = "printed_element"  # in a runner's message
@@ -148,7 +147,6 @@ class Doubt(Word):
 
     ALWAYS = "always"
     SUCCESS = "success"  # the run goes on and succeeds
-    JOBS = "jobs"  # every job for the NPUs ends well
 
 
 @dataclass(frozen=True)

@@ -18,29 +18,6 @@ _MAX_STAGES: Final = 1000
 _VERDICT_KINDS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
 
 
-class NpuInferences:
-    """Inferences that tasks send to NPUs. Each is answered with a status."""
-
-    def __init__(self) -> None:
-        self._open: set[bytes] = set()
-        self._failed = False
-        self._last_answer_line: int | None = None
-
-    def add(self, number: int, job: bytes, status: bytes | None) -> None:
-        """``status`` of an answer; None when a job is only sent or taken."""
-        if status is not None:
-            self._open.discard(job)
-            self._last_answer_line = number
-            self._failed = self._failed or bool(status.strip(b"0"))
-        elif len(self._open) < _MAX_NAMES:
-            self._open.add(job)
-
-    @property
-    def all_succeeded_line(self) -> int | None:
-        """The last answer, when every job has one and none failed."""
-        return None if self._open or self._failed else self._last_answer_line
-
-
 class Figures:
     """Collects what the console reports besides faults."""
 
@@ -57,7 +34,6 @@ class Figures:
         self.output_count: int | None = None
         self.stop: SimulatorStop | None = None
         self.versions: dict[str, str] = {}
-        self.jobs = NpuInferences()
         self._tensors = tensors
 
     def message(self, number: int, message: bytes, *, quoted: bool = False) -> int:
@@ -110,10 +86,6 @@ class Figures:
         if kind is Item.OUTPUT_FILE:
             _add(self.output_files, text(match[1]))
             self.reached(Stage.OUTPUT, number, line)
-        elif kind is Item.JOB:
-            for each in match.re.finditer(line):  # two senders may share a line
-                self.jobs.add(number, each[1], each[2])
-            self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, line)
         elif kind is Stage.COMPLETE:
             self.complete_line = number
             self.reached(kind, number, match[1])

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from harness.core.tables import read_table
-from harness.log.pattern import rows, sections, table
+from harness.log.pattern import expression, rows, sections, table
 
 
 def job_lines() -> tuple[Mapping[str, str], ...]:
@@ -57,19 +57,10 @@ def says_failure(line: bytes) -> bool:
     )
 
 
-# Control sequences, as ``core.plain`` has them for text.
-_ANSI = re.compile(
-    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-)
 # What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
 # brackets, GitLab the stream after it.
 TIMESTAMP = re.compile(
     rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? (?:[0-9a-f]{2}[OE]\+? ?)?"
-)
-# What tools put before every line of a program: ctest -V, docker compose, buildkit, Twister.
-_TOOL = re.compile(
-    rb"(?:\d{1,4}: |[\w.-]{1,60} {0,20}\|(?: |$)|#\d+ \d+\.\d+ |\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? "
-    rb"|(?:DEBUG|INFO) +- (?:DEVICE: )?)*"
 )
 _QUOTES = b"\"'`"
 _QUOTED = re.compile(rb"[+-]{1,2}|[\w./-]+[:-](?:\d+[:-])?")
@@ -82,7 +73,7 @@ def without_decoration(number: int, line: bytes) -> bytes:
     """A line without colours, its end, and a CI system's time stamp."""
     line = line.rstrip(b"\r")
     if b"\x1b" in line:
-        line = b"" if _SCRIPT.match(line) else _ANSI.sub(b"", line)
+        line = b"" if _SCRIPT.match(line) else expression(__file__, "control").sub(b"", line)
     if number == 1:
         line = line.removeprefix(_BOM)
     if line.startswith((b"20", b"[20")) and (stamp := TIMESTAMP.match(line)):
@@ -92,7 +83,7 @@ def without_decoration(number: int, line: bytes) -> bytes:
 
 def without_tool(line: bytes) -> bytes:
     """A line without what a tool puts before it."""
-    match = _TOOL.match(line)
+    match = expression(__file__, "tool").match(line)
     return line if match is None else line[match.end() :]
 
 

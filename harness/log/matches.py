@@ -9,7 +9,7 @@ from typing import Final
 
 from harness.core.tables import read_table
 from harness.log.events import CPU_FAULTS, FINAL, Doubt, Event, Kind
-from harness.log.pattern import Match, Pattern, named_groups, table, text
+from harness.log.pattern import Match, Pattern, expression, named_groups, table, text
 
 # What a code means: in the message of a step, in any error message, in that of a step that loads.
 STEP_CODES: Final = {
@@ -20,19 +20,11 @@ STEP_CODES: Final = {
 ERROR_CODES: Final = {**STEP_CODES, 0x23: Kind.BAD_PROGRAM, 0x24: Kind.BAD_PROGRAM}
 LOADING_CODES: Final = {**ERROR_CODES, 0x20: Kind.BACKEND_MISSING}
 
-# "status 0x14", "error code 20", "Error Code 32", "failed @ 0x..: 0x23", "error:0x21",
-# "failed: 0x2"; hexadecimal as the runner prints it, decimal as others do.
-_CODE = re.compile(
-    rb"(?:\bstatus|\berror(?: code)?|\bfailed(?: @ \S+)?|\bfor(?: \w+){1,2}|\binputs|\bERROR)"
-    rb"(?:\s*[:=]\s*|\s+)\(?(0x[0-9a-fA-F]+|\d+)\b",
-    re.I,
-)
-
 
 def named_code(message: bytes) -> int | None:
     """The ExecuTorch error a message carries, by number in either notation or by name."""
     names: dict[int, str] = read_table(__file__)["errors"]
-    for match in _CODE.finditer(message):
+    for match in expression(__file__, "code").finditer(message):
         value = int(match[1], 16 if match[1][:2].lower() == b"0x" else 10)
         if value in names:
             return value
@@ -45,45 +37,20 @@ def code_facts(code: int) -> dict[str, str]:
 
 
 REGISTER_LINES: Final = 40  # lines below a fault in which its registers may stand
-_REGISTER = re.compile(
-    rb"\b(irq|xpsr|psr|ctrl|ipsr|apsr|msp|psp|primask|basepri|faultmask|control|exc_return|"
-    rb"[cmhbua]fsr|bfar|mmfar|sfsr|sfar|pc|lr|sp|(?:elr|esr|far)(?:_el\w)?|"
-    rb"r\d{1,2}(?:/(?:pc|lr|sp|ip|a\d))?)(?: Address)?"
-    rb"\s*(?:\)\s*)?[:=]\s*(0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}\b|-?\d+\b(?![a-zA-Z])|"
-    rb"[0-9a-fA-F]{8}\b)",
-    re.I,
-)
-# Zephyr's program counter; up to 1.14 "Faulting instruction address = 0x1b6e".
-_ADDRESS = re.compile(rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I)
-# Which fault of its kind it was: Zephyr's line below (arch/arm/core/cortex_m/fault.c).
-_REASON = re.compile(
-    rb"(?:^|E: |<err> os: )\s*(Division by zero|Unaligned memory access|"
-    rb"No coprocessor instructions|"
-    rb"Illegal load of EXC_RETURN into PC|Illegal use of the EPSR|"
-    rb"Attempt to execute undefined instruction|Bus fault on vector table read|"
-    rb"(?:Precise|Imprecise) data bus error|Instruction bus error|"
-    rb"(?:Data|Instruction) Access Violation)\s*$"
-)
-# The registers that Zephyr logs, before its last message of the fault.
-_DUMPED = re.compile(
-    rb"\s*(?:r\d{1,2}/\w\w: |xpsr: |fpscr: |s\[ ?\d+\]: |EXC_RETURN: |Faulting instruction address)"
-)
-# Linux prints a place as a symbol: "pc : ethosu_probe+0x24/0x180 [ethosu]".
-_KERNEL_PLACE = re.compile(rb"\b(pc|lr) : ([A-Za-z_][\w.]{0,100}\+0x[0-9a-f]{1,8})/0x")
 
 
 def registers(line: bytes) -> dict[str, str]:
     """The registers on a line below a fault, by name; a kernel's place as ``pc_symbol``."""
     found = {}
-    for value in _ADDRESS.findall(line):
+    for value in expression(__file__, "address").findall(line):
         found["pc"] = value.decode()
-    for name, value in _REGISTER.findall(line):
+    for name, value in expression(__file__, "register").findall(line):
         key = name.decode().lower()
         shown = value.decode()
         if not shown.startswith(("0x", "-")) and len(shown) in (8, 16):
             shown = f"0x{shown}"
         found[read_table(__file__)["registers"].get(key, key.split("/")[0])] = shown
-    for name, place in _KERNEL_PLACE.findall(line):
+    for name, place in expression(__file__, "kernel_place").findall(line):
         found[f"{name.decode()}_symbol"] = place.decode()
     return found
 
@@ -122,7 +89,7 @@ class Matches:
         self.dropped = 0
         self.registers_until = 0  # the last line where registers of the last fault may stand
         self.final = False  # nothing worth waiting for follows
-        self._doubted: list[tuple[Event, Doubt]] = []
+        self._doubted: list[Event] = []
         self._dump = -REGISTER_LINES  # the last line that a fault handler logged
         self._early: Event | None = None  # registers that stand before their fault
         self._said = (-REGISTER_LINES, b"")  # what the fault handler said before, its first line
@@ -175,7 +142,7 @@ class Matches:
             if len(self.suspects) < MOST or self._is_first_failed_job(kind):
                 self.suspects.append(Event(kind, number, text(line.strip())))
         elif doubt is not None:
-            self._doubt(Event(kind, number, text(line.strip()), dict(facts)), doubt)
+            self._doubt(Event(kind, number, text(line.strip()), dict(facts)))
         elif self.full:
             self.dropped += 1
         else:
@@ -186,21 +153,20 @@ class Matches:
         """It decides the verdict on a log, however many suspects there are."""
         return kind is Kind.JOB_FAILED and all(s.kind is not kind for s in self.suspects)
 
-    def _doubt(self, event: Event, doubt: Doubt) -> None:
-        if doubt is Doubt.SUCCESS:  # the line speaks of the error right before it
-            before = (Kind.RUNNER_ERROR, event.line - 1)
-            while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
-                self._doubted.append((self.failures.pop(), doubt))
+    def _doubt(self, event: Event) -> None:
+        """The line speaks of the error right before it."""
+        before = (Kind.RUNNER_ERROR, event.line - 1)
+        while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
+            self._doubted.append(self.failures.pop())
         if len(self._doubted) < MOST:
-            self._doubted.append((event, doubt))
+            self._doubted.append(event)
 
-    def settle(self, success: int, jobs_ended_well: bool) -> None:
+    def settle(self, success: int) -> None:
         """At the end. ``success``: the last line that reports a success, else 0."""
         if self._early is not None:
             self.failures.append(self._early)
-        for event, doubt in self._doubted:
-            well = success > event.line if doubt is Doubt.SUCCESS else jobs_ended_well
-            (self.suspects if well else self.failures).append(event)
+        for event in self._doubted:
+            (self.suspects if success > event.line else self.failures).append(event)
         self._doubted, self._early = [], None
         self.failures.sort(key=lambda event: event.line)
         self.suspects.sort(key=lambda event: event.line)
@@ -210,8 +176,9 @@ class Matches:
         found = table("faults").first(line)
         if found is None:
             return False
-        row, match = found
-        self._fault(number, Kind(row.kind), line, named_groups(match))
+        row, facts = found[0], named_groups(found[1])
+        kind = next((kind for value, kind in row.kinds if value in facts.values()), row.kind)
+        self._fault(number, Kind(kind), line, facts)
         return True
 
     def registers(self, number: int, line: bytes) -> bool:
@@ -220,7 +187,7 @@ class Matches:
             return False
         known = self.failures[-1].facts
         before = len(known)
-        if reason := _REASON.search(line):
+        if reason := expression(__file__, "reason").search(line):
             known.setdefault("which", text(reason[1]))
         _collect(known, line)
         if len(known) == before:
@@ -237,7 +204,7 @@ class Matches:
             if self._early is not None:
                 _collect(self._early.facts, message)
             return True
-        if not _DUMPED.match(message):
+        if not expression(__file__, "dumped").match(message):
             self._said = self._said if above else (number, message)
             return False
         self._dump = number

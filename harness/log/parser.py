@@ -204,14 +204,9 @@ class LogParser:
         return min((*runner, *steps, *guest), default=None)
 
     def _settle(self) -> None:
-        """What only the end shows: whether all jobs went well, and which failures mattered."""
-        figures = self._figures
-        if (line := figures.jobs.all_succeeded_line) is not None:
-            figures.ended_line = max(line, figures.ended_line or 0)
-            figures.progress.append(Progress(Stage.ENDED, line, "every job ended with status 0"))
-            figures.progress.sort(key=lambda step: step.line)
-        well = [step.line for step in figures.progress if step.stage in _SUCCESS]
-        self._matches.settle(max(well, default=0), figures.jobs.all_succeeded_line is not None)
+        """What only the end shows: which failures mattered."""
+        well = (step.line for step in self._figures.progress if step.stage in _SUCCESS)
+        self._matches.settle(max(well, default=0))
 
     # From bytes to lines
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from harness.core.safe_text import plain
+from harness.core.tables import read_table
 from harness.core.verdict import Word
 from harness.log.events import Doubt, Item, Kind, Stage, StopReason
 
@@ -38,6 +39,7 @@ class Pattern:
     source: str
     doubt: Doubt | None = None
     codes: str = ""
+    kinds: tuple[tuple[str, Word], ...] = ()
 
     @cached_property
     def compiled(self) -> re.Pattern[bytes]:
@@ -67,6 +69,7 @@ def _pattern(row: Mapping[str, Any], sources: Mapping[str, str]) -> Pattern:
         source=sources.get(row["source"], row["source"]),
         doubt=Doubt(row["doubt"]) if "doubt" in row else None,
         codes=row.get("codes", ""),
+        kinds=tuple((value, _WORDS[kind]) for value, kind in row.get("kinds", {}).items()),
     )
 
 
@@ -80,6 +83,12 @@ def only_row(kind: Item) -> Pattern:
     """The row of a kind that one row has, such as a prefix."""
     (row,) = (row for section in sections().values() for row in section if row.kind is kind)
     return row
+
+
+@cache
+def expression(module: str, name: str) -> re.Pattern[bytes]:
+    """One of the ``expressions`` in the table of a module (``read_table``)."""
+    return re.compile(read_table(module)["expressions"][name].encode())
 
 
 _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")

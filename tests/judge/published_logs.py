@@ -40,16 +40,6 @@ ESCALATED = (
     b"[00:00:00.010,000] <err> os:   Precise data bus error\n"
     b"[00:00:00.010,000] <err> os:   BFAR Address: 0x24060000\n"
 )
-# The NPU sample of Zephyr: two tasks, one NPU; and of a board with two NPUs.
-JOBS = (
-    b"sender 0: Sending inference. job=0x205d340, name=keyword_spotting_cnn_small_int8\n"
-    b"runner 0: Received inference job. job=0x205d340\n"
-    b"sender 0: Serunner 0: Sending inference response. job=0x205d340\n"
-    b"nding inference. job=0x205d38c, name=keyword_spotting_cnn_small_int8\n"
-    b"runner 0: Received inference job. job=0x205d38c\n"
-    b"sender 0: Received job response. job=0x205d340, status=0\n"
-    b"sender 1: Received job response. job=0x205d38c, status=0\nexit\n"
-)
 NO_SECOND = (
     b"E: Failed to switch security state and privilege level (ethosu_device_u55_u65.c:244)\n\n"
     b"E: Failed to initialize Ethos-U device (ethosu_driver.c:418)\n\n"
@@ -105,13 +95,6 @@ PUBLISHED: dict[str, Row] = {
     ),
     "Zephyr stack guard, registers first": (ZEPHYR + GUARDED, "FAULT", "stack_overflow", 6),
     "Zephyr 1.12": (b"***** Booting Zephyr OS v1.12.0 *****\n" + OLD, "FAULT", "mpu_fault", 2),
-    "Zephyr 1.12, canary": (
-        b"Starts alternate_thread\n***** Stack Check Fail! *****\nCurrent thread ID = 0xa8000400\n",
-        "FAULT",
-        "stack_overflow",
-        2,
-    ),
-    "Zephyr 1.12, oops": (b"***** Kernel OOPS! *****\n", "FAULT", "zephyr_fatal", 1),
     "Zephyr, a hard fault that was a bus fault": (ZEPHYR + ESCALATED, "FAULT", "bus_fault", 2),
     "Zephyr minimal log, MPU fault": (
         ZEPHYR + b"E: ***** MPU FAULT *****\nE:   Data Access Violation\nE:   MMFAR Address: 0x4\n"
@@ -126,32 +109,8 @@ PUBLISHED: dict[str, Row] = {
         "cpu_exception",
         2,
     ),
-    # SEGGER and Alif boards with the sample tflm_ethosu; zephyr pull request 42580
-    "every job ends well": (ZEPHYR + JOBS, "COMPLETED", "nothing_compared", 8),
-    "one NPU of two does not start, every job ends well": (
-        NO_SECOND + ZEPHYR + JOBS,
-        "COMPLETED",
-        "nothing_compared",
-        12,
-    ),
-    "the only NPU does not start": (
-        NO_SECOND + ZEPHYR + JOBS.partition(b"sender 0: Received")[0],
-        "FAULT",
-        "npu_driver_error",
-        1,
-    ),
-    "one NPU of two does not start, and a job fails": (
-        NO_SECOND + JOBS.replace(b"38c, status=0", b"38c, status=1"),
-        "FAULT",
-        "npu_driver_error",
-        1,
-    ),
-    "a job fails": (
-        ZEPHYR + JOBS.replace(b"38c, status=0", b"38c, status=1"),
-        "FAULT",
-        "runner_error",
-        8,
-    ),
+    # SEGGER and Alif boards
+    "an NPU does not start": (NO_SECOND + ZEPHYR, "FAULT", "npu_driver_error", 1),
     "an NPU that stops before the end of its commands": (
         RUNS + b"W: Failure: IRQ received but qread (128) not at end of stream (512).\n",
         "FAULT",

@@ -339,11 +339,6 @@ STOPPED_BUILDS = {
         "isr_table",
         "IRQ_DIRECT_CONNECT for interrupt 85",
     ),
-    "initialisation priorities, as older releases say it": (
-        "10:11:12,457 INFO  - ERROR: /soc/spi@1 POST_KERNEL 42 83 < /soc/dma@2 POST_KERNEL 75 70\n",
-        "init_priority",
-        "later priority than POST_KERNEL 75 70",
-    ),
     "a brace that is not closed": (
         "devicetree error: /z/misc/empty_file.c:1 (column 1): parse error: expected node "
         "name, property "
@@ -356,12 +351,32 @@ STOPPED_BUILDS = {
         "devicetree",
         "write `&npu0 { ... };`",
     ),
-    "a variable in a Kconfig file that is not set": (
+    "a module whose Kconfig this Zephyr does not have": (
         "/z/scripts/kconfig/kconfig.py: build/Kconfig.modules:134: Could not open '/z/' "
         "(in 'osource "
         '"$(ZEPHYR_NN_KCONFIG)"\') (EISDIR: Is a directory)\n',
+        "module",
+        "or take the project of NN out of the manifest",
+    ),
+    "a variable in a Kconfig file that is not set": (
+        "/z/scripts/kconfig/kconfig.py: app/Kconfig:3: Could not open '/z/Kconfig.io' "
+        "(in 'source \"$(IO_DIR)/Kconfig.io\"')\n",
         "kconfig",
-        "Set ZEPHYR_NN_KCONFIG",
+        "Set IO_DIR",
+    ),
+    "a folder that a checkout of Zephyr lacks": (
+        "/z/scripts/kconfig/kconfig.py: drivers/i2c/Kconfig:119: 'drivers/i2c/target/Kconfig' not "
+        "found (in 'source \"drivers/i2c/target/Kconfig\"'). Check that environment variables\n",
+        "workspace",
+        "may leave drivers/i2c/target/Kconfig out",
+    ),
+    "a module that is newer than Zephyr": (
+        "CMake Error at /z/cmake/zephyr_module.cmake:66 (message):\n"
+        '  ERROR: Malformed "build" section in file:\n  /m/hal/zephyr/module.yml\n\n'
+        "  <SchemaError: error code 2: Schema validation failed:\n\n"
+        "   - Key 'name' was not defined.  Path: ''.: Path: '/'>\n",
+        "module",
+        "or a newer Zephyr; else correct name in /m/hal/zephyr/module.yml",
     ),
     "Kconfig's warnings that are not in the log": (
         "error: Aborting due to Kconfig warnings\n",
@@ -727,11 +742,6 @@ STOPPED_BUILDS = {
         "ben\u00f6tigt von \u201eall\u201c, zu erstellen.\n",
         "make",
         "Correct rom.bin",
-    ),
-    "an extension command of an old west": (
-        "west: error: argument <command>: invalid choice: 'build' (choose from 'init', 'update')\n",
-        "workspace",
-        "Run west inside a workspace",
     ),
     "a tool for a newer system": (
         "./arm-none-eabi-gcc: /lib/libc.so.6: version `GLIBC_2.99' not found (required by "

@@ -223,6 +223,15 @@ def test_a_folder_of_the_application_that_is_not_an_include_folder(application: 
     assert fix.startswith("Add the folder that has proto.h")  # which of the two is not known
 
 
+def test_a_header_that_a_custom_command_writes(application: Path) -> None:
+    """CMake keeps no rule for what no target of that folder has among its sources."""
+    (application / "CMakeLists.txt").write_text(
+        "\nadd_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/model_pte.h COMMAND x)\n"
+    )
+    fix = _fix(application, "model_pte.h")
+    assert f"which {application}/CMakeLists.txt:2 generates, to the sources of the target" in fix
+
+
 def test_a_header_that_is_nowhere(application: Path) -> None:
     assert _fix(application, "vendor/sdk.h").startswith("Add the folder that has vendor/sdk.h")
 

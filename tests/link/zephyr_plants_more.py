@@ -71,6 +71,8 @@ _REGISTRY = """\
 struct op { int (*run)(int); };
 static int twice(int a) { return 2 * a; }
 STRUCT_SECTION_ITERABLE(op, op_twice) = {twice};"""
+_LOG = "#include <zephyr/logging/log.h>\nLOG_MODULE_{}(probe);"
+_ERRNO = "#include <errno.h>\nint scale(int a);\nint scale(int a) { errno = a; return a * 3; }\n"
 _WALK = "int n = 0; STRUCT_SECTION_FOREACH(op, o) { n += o->run(n); } return n;"
 
 MORE_PLANTS = (
@@ -193,6 +195,47 @@ MORE_PLANTS = (
             "ITERABLE_SECTION_RAM(op, 4)\n",
             "CMakeLists.txt": LISTS + SOURCES + "zephyr_linker_sources(DATA_SECTIONS src/ops.ld)\n",
         },
+    ),
+    _plant(
+        "log_module_not_registered",
+        "no_definition",
+        "log_const_probe",
+        ("declares the log module probe",),
+        ("LOG_MODULE_REGISTER(probe)",),
+        {
+            "prj.conf": CONF + "CONFIG_LOG=y\n",
+            "src/main.c": calling(_LOG.format("DECLARE"), 'LOG_INF("probe");'),
+        },
+        {"src/main.c": calling(_LOG.format("REGISTER"), 'LOG_INF("probe");')},
+    ),
+    _plant(
+        "ethos_u_driver",
+        "option_not_set",
+        "ethosu_reserve_driver",
+        ("the Ethos-U core driver",),
+        ("CONFIG_ARM_ETHOS_U=y",),
+        {
+            "src/main.c": calling(
+                "void *ethosu_reserve_driver(void);", "return ethosu_reserve_driver() != 0;"
+            )
+        },
+        {"prj.conf": CONF + "CONFIG_ARM_ETHOS_U=y\nCONFIG_HEAP_MEM_POOL_SIZE=4096\n"},
+        conf=True,
+    ),
+    _plant(
+        "newlibs_errno",
+        "option_not_set",
+        "__errno",
+        ("newlib, with whose headers",),
+        ("C library of this build",),
+        {
+            **_two("int scale(int);", "return scale(2);", "", "src/main.c"),
+            "CMakeLists.txt": LISTS
+            + SOURCES
+            + "target_link_libraries(app PUBLIC ${CMAKE_SOURCE_DIR}/scale.o)\n",
+            "scale.c": "/* -mfloat-abi=hard */\n" + _ERRNO,
+        },
+        _two("int scale(int);", "return scale(2);", _ERRNO),
     ),
     _plant(
         "thread_local",

@@ -123,7 +123,7 @@ def test_every_exception_has_its_own_kind(line: str) -> None:
 
 
 def test_an_exception_without_a_name_may_get_one_from_a_line_below() -> None:
-    zephyr = b"***** Hardware exception *****\n***** USAGE FAULT *****\nR0: 20001234\n"
+    zephyr = b"***** Reserved Exception ( 0x1) *****\n***** USAGE FAULT *****\nR0: 20001234\n"
     (fault,) = parse_console(zephyr).failures
     assert (fault.kind, fault.line) == (Kind.USAGE_FAULT, 1)
     (named,) = parse_console(b"***** BUS FAULT *****\n>>> ZEPHYR FATAL ERROR 19: x\n").failures

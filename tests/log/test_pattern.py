@@ -54,7 +54,6 @@ ALSO = {
     },
     b"E: something broke (ethosu_driver.c:411)": {"runner_error"},
     b"[00:00:00.010,000] <err> app: out of luck": {"suspected runner_error"},
-    b"runner 0: Received inference job. job=0x205d340": {"executing"},
 }
 NOTHING = (Item.NOISE, Item.NO_TENSOR, Item.SCRIPT, Item.FILE)
 # What a row adds to an observation, where that is not an event of its own name.
@@ -110,7 +109,7 @@ def expected(row: Pattern) -> set[str]:
         return set()
     if isinstance(row.kind, StopReason):
         return {"stop"}
-    word = FIELDS.get(row.kind) or ("executing" if row.kind is Item.JOB else row.kind.value)
+    word = FIELDS.get(row.kind) or row.kind.value
     return {f"suspected {word}" if row.doubt is Doubt.ALWAYS else word}
 
 

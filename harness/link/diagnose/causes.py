@@ -14,6 +14,7 @@ from harness.core.errors import MalformedFile
 from harness.formats.demangle import mangled_base
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
+from harness.link.diagnose.symbols import reasons
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.trial import Trial, told
 from harness.link.diagnose.zephyr import ZephyrBuild
@@ -59,6 +60,20 @@ def from_message(failure: Failure, trial: Trial | None = None) -> Failure:
         cause_kind=failure.cause_kind or row.cause_kind,
         cause=_filled(row.cause, words),
         fix=told(_filled(row.fix, words), _tried(row, failure, trial)),
+    )
+
+
+def explained(
+    failure: Failure, name: str, result: str | None = None, /, **words: object
+) -> Failure:
+    """Adds a reason of ``reasons.yaml``. ``result``: of its fix, where that was tried."""
+    reason = reasons()[name]
+    words = {"cause": failure.cause, "symbol": failure.symbol, **words}
+    return replace(
+        failure,
+        cause_kind=reason.kind or failure.cause_kind,
+        cause=reason.cause.format(**words),
+        fix=told(reason.fix.format(**words), result),
     )
 
 
@@ -175,29 +190,15 @@ def _in_a_header(failure: Failure, tree: Tree | None) -> Failure:
         source, line = (str(found[0].path), found[0].line) if len(found) == 1 else (None, None)
     if len(lines) != 1 or len(failure.places) < 2 or not source or not _HEADER.search(source):
         return failure
-    where = f"{source}:{line}"
-    return replace(
-        failure,
-        cause=f"{failure.cause} Both have it from the header {where}.",
-        fix=f"In {where} only declare {failure.symbol} (a variable with extern, a function without "
-        "its body), and define it in one source file; or write static inline before a function.",
-    )
+    return explained(failure, "in both from a header", where=f"{source}:{line}")
 
 
 def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
     """For an object that is on the link line more than once."""
     place, file = strong[0].place(), strong[0].unit.input.word
     whole = " under --whole-archive" if strong[0].unit.input.whole else ""
-    return replace(
-        failure,
-        definitions=tuple(d.place() for d in strong[:4]),
-        cause_kind=LinkCause.LINKED_TWICE,
-        cause=f"{failure.symbol} is defined once, by {place}, and {file} is on the link line twice"
-        f"{whole}.",
-        fix=f"Link {file} once: take out the second place that names it (in CMake a target or a "
-        "path in target_link_libraries; Zephyr links the libraries that zephyr_library() makes "
-        "under --whole-archive by itself).",
-    )
+    failure = replace(failure, definitions=tuple(d.place() for d in strong[:4]))
+    return explained(failure, "linked twice", place=place, file=file, whole=whole)
 
 
 def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None) -> Failure:
@@ -247,12 +248,8 @@ def _of_the_link(failure: Failure, built: Mapping[str, str], trial: Trial | None
     if result is None:
         return failure
     machine = ", ".join(value for value in built.values() if not value.isdigit())
-    return replace(
-        failure,
-        cause=f"{failure.cause} All objects of the program are compiled for {machine}; the link "
-        "is not called so.",
-        fix=told(f"Give the link the options of the compiler: {' '.join(words)}.", result),
-    )
+    about = {"machine": machine, "options": " ".join(words)}
+    return explained(failure, "link for another machine", result, **about)
 
 
 def _with_attribute(failure: Failure, name: str, units: Sequence[LinkedObject]) -> Failure:
@@ -295,20 +292,14 @@ def explain_overflow(
     failure = from_message(replace(failure, contributors=largest, orphans=stray))
     big = next((o for o in stray if o.bytes * 2 >= (failure.bytes or 0)), None)
     if big is not None:
-        where = f" from {', '.join(big.files[:2])}" if big.files else ""
+        files = f" from {', '.join(big.files[:2])}" if big.files else ""
         copy = " and its copy in RAM" if big.load_region not in (None, big.region) else ""
-        return replace(
-            failure,
-            cause_kind=LinkCause.ORPHAN_SECTION,
-            cause=f"{failure.cause} Section {big.section} ({big.bytes} bytes{where}) is not placed "
-            f"by the linker script, so the linker put it there{copy}.",
-            fix=f"Add an output section for {big.section} to the linker script, in a region that "
-            "has room for it.",
-        )
+        about = {"section": big.section, "bytes": big.bytes, "files": files, "copy": copy}
+        return explained(failure, "section not placed", **about)
     if largest:
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
-        cause = f"{failure.cause} The largest pieces are {most}."
-        failure = replace(failure, cause=cause, fix=_room_for(failure, link_map) or failure.fix)
+        failure = replace(failure, cause=f"{failure.cause} The largest pieces are {most}.")
+        failure = _room_for(failure, link_map)
     node = zephyr.memory_node(failure.region or "") if zephyr is not None else None
     if node is not None:
         length = re.compile(rf"(?:the|its) LENGTH(?: of {failure.region})? larger")
@@ -317,9 +308,9 @@ def explain_overflow(
     return failure
 
 
-def _room_for(failure: Failure, link_map: LinkMap) -> str:
-    """The pieces that make enough room if they move or shrink, and the regions that can take them;
-    "" if the largest pieces are not enough."""
+def _room_for(failure: Failure, link_map: LinkMap) -> Failure:
+    """Adds the pieces that make enough room if they move or shrink, and the regions that can take
+    them, unless the largest pieces are not enough."""
     missing = failure.bytes or 0
     chosen: list[Contributor] = []
     for piece in failure.contributors:
@@ -328,16 +319,18 @@ def _room_for(failure: Failure, link_map: LinkMap) -> str:
             break
     moved = sum(piece.bytes for piece in chosen)
     if moved < missing:
-        return ""
+        return failure
     what = ", ".join(f"{p.section} of {p.file}" for p in chosen)
     larger = f"or the LENGTH of {failure.region} larger where the hardware has more."
     beside = link_map.room_beside(failure.region or "")
-    room = [f"{region.name} has {free} bytes free" for region, free in beside if free >= moved][:3]
+    room = {
+        region.name: f"{region.name} has {free} bytes free"
+        for region, free in beside
+        if free >= moved
+    }
     if not room:
-        return f"Make {what} ({moved} bytes) smaller by {missing} bytes, {larger}"
-    return (
-        f"Move {what} ({moved} bytes) to another region: {'; '.join(room)}. A variable goes by "
-        "its section, which the linker script must place there (in Zephyr the region's name: "
-        f'__attribute__((section("{room[0].split()[0]}"))), or zephyr_code_relocate()). Or make it '
-        f"smaller, {larger}"
-    )
+        return replace(
+            failure, fix=f"Make {what} ({moved} bytes) smaller by {missing} bytes, {larger}"
+        )
+    about = {"what": what, "moved": moved, "larger": larger, "first": next(iter(room))}
+    return explained(failure, "room elsewhere", room="; ".join([*room.values()][:3]), **about)

@@ -37,7 +37,7 @@ from harness.link.diagnose.zephyr import cache_entries
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
 from harness.link.kconfig import RefusedOption, refused_options
-from harness.link.log.lines import Lines, read_lines
+from harness.link.log.lines import Lines, lines_of, read_lines
 from harness.link.log.messages import signs
 from harness.link.log.parse import parse, parse_lines
 from harness.link.log.statements import statements_of
@@ -153,6 +153,8 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
         )
     link_commands(build)  # raises if it is not a build directory
     pending = pending_steps(build)
+    if pending.refused:  # nothing is built, and what a link would lack follows from it
+        return explain_lines(lines_of(pending.refused), build, progress)
     progress(f"linking again what fails in {build.name}")
     again = failing_link(build, pending.feeds)
     if again is None:
@@ -167,10 +169,10 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
     """For a build that has finished or stops before a link."""
     if pending.compiles:
         progress(f"compiling again what is not up to date in {build.name}")
-    text = pending.refused or pending.compiler_errors()
-    stopped = build_failure(text, [" ".join(step.argv) for step in pending.compiles])
+    calls = [" ".join(step.argv) for step in pending.compiles]
+    stopped = build_failure(pending.compiler_errors(), calls)
     missing = _MISSING.search(stopped.text) if stopped is not None else None
-    if missing and pending.generates and not pending.refused:
+    if missing and pending.generates:
         rules = build / "build.ninja"  # names every file that the build generates
         made = re.compile(rf"[\s/]{re.escape(missing['file'])}[\s:|]")
         if not rules.is_file() or made.search(text_of(rules)):
@@ -235,11 +237,7 @@ def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
     library = next((p for p in tree.built.files if p.name == name), None)
     if library is None:
         return failure
-    return replace(
-        failure,
-        cause=f"{failure.cause} {library} exists.",
-        fix=f"Add -L{library.parent}, or link {library} by its path.",
-    )
+    return causes.explained(failure, "built elsewhere", library=library, folder=library.parent)
 
 
 def _map_of(index: LinkIndex) -> LinkMap | None:
@@ -257,18 +255,6 @@ def _map_of(index: LinkIndex) -> LinkMap | None:
 _NUMBERED = re.compile(r"^\[\s*(?P<step>\d+)/(?P<steps>\d+)\] ")  # ninja, west
 _PERCENT = re.compile(r"^\[\s*(?P<percent>\d+)%\] ")  # CMake's Makefiles
 _BUILT = "[100%] Built target "
-# Said when everything was done, by whoever says it.
-_ENDED = re.compile(
-    r"^ninja: no work to do|: Nothing to be done for |: [`'].+' is up to date\.|- 0 Error\(s\)"
-    r"|Finished: \d+ information, \d+ warning(?:, 0 error)? and 0 (?:fatal )?error messages"
-    r"|^Total number of errors: 0$"
-)
-_COMPILES = re.compile(
-    r"^\s*(?:CC|CXX|AS)\s+\S|(?:^|[/-])(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|armclang)\S* .*-c "
-)
-_BELONGS_TO_LINK = re.compile(
-    r"\b(?:ld|collect2)\S*: |: warning: |^\s+(?!\s|[A-Z]+\s)|^Memory region\s"
-)
 
 
 def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
@@ -284,7 +270,7 @@ def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
     last = (last_step or last_percent or [line.text for line in lines[-1:]] or [""])[0]
     if cut:
         return last
-    if any(_ENDED.search(line.text) for line in lines[-1:]):
+    if any(signs()["done"].search(line.text) for line in lines[-1:]):
         return None
     counted = [line.text for _, line in lines.having(("cmake_progress_start",))]
     if counted and not counted[-1].endswith(" 0"):  # CMake's Makefiles end with it, if verbose
@@ -312,6 +298,5 @@ def _all_counted(lines: Lines) -> bool:
 def _goes_on_after_link(lines: Lines) -> bool:
     links = [found.index for found in signs()["linked"].found_in(lines)]
     after = [line.text for line in lines[links[-1] + 1 :]] if links else []
-    return any(not _BELONGS_TO_LINK.search(text) for text in after) and not any(
-        _COMPILES.search(text) for text in after
-    )
+    others = [text for text in after if not signs()["of_a_link"].search(text)]
+    return bool(others) and not any(signs()["compiles"].search(text) for text in after)

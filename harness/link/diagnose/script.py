@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.link.command import LinkerCall
-from harness.link.diagnose.causes import from_message
-from harness.link.diagnose.trial import Edit, Trial, told
+from harness.link.diagnose.causes import explained, from_message
+from harness.link.diagnose.trial import Edit, Trial
 from harness.link.diagnose.zephyr import zephyr_build
-from harness.link.failure import Failure, FailureKind, archive_of, file_name
-from harness.link.index import LinkIndex
+from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
+from harness.link.index import LinkIndex, units_of
 from harness.system.files import text_of
 
 _GC = "--gc-sections"
@@ -95,57 +95,84 @@ def explain_registry(
         is_lazy = unit.is_member and not unit.input.whole
         for change in ((), whole) if is_lazy else ((),):
             result = trial.result(failure, change, statement.kept)
-            if result is None:
-                continue
-            why = "nothing refers to it, and the script has it without KEEP"
-            fix = f"Write KEEP({statement.statement}) at {statement.place}"
-            if change:
-                archive = file_name(unit.input.word)
-                why = f"nothing refers to that member of {archive}, so it is not loaded; {why}"
-                fix += f", and link {archive} whole ({' '.join(change)})"
-            return replace(
-                failure,
-                cause=f"{failure.cause} {unit.name} has {section_name}, and the program loses it: "
-                f"{why}.",
-                fix=told(f"{fix}.", result),
-            )
+            if result is not None:
+                about = {"unit": unit.name, "section": section_name, "place": statement.place}
+                about |= {"archive": file_name(unit.input.word), "whole": " ".join(change)}
+                reason = "registry in an archive" if change else "registry lost"
+                return explained(failure, reason, result, statement=statement.statement, **about)
     return None
 
 
 def lost_constructors(call: LinkerCall) -> Failure | None:
     """Static constructors that a link which succeeds throws away: what they register, such as the
     kernels of ExecuTorch, is missing when the program runs."""
-    if _GC not in call.argv:
-        return None
-    lost = _dropped(call)
+    lost = _dropped(call) if _GC in call.argv else []
     if not lost:
-        return None
+        return _unloaded_registration(call)
     section, file = lost[0]
-    about = [each for *_, each in unkept(call.scripts) if each.takes(section)]
-    also = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
-    cause = f"{_GC} throws away the static constructors ({section}) of {file}{also}"
-    if not about:
-        fix = f"Add KEEP(*(SORT_BY_INIT_PRIORITY({section}.*) {section}*)) to the linker script."
-        return _succeeds(section, file, f"{cause}: no linker script has a place for them.", fix)
-    fix = f"Write KEEP({about[0].statement}) at {about[0].place}."
+    others = f"{file} and of {len(lost) - 1} more" if len(lost) > 1 else file
+    failure = _succeeds(section, file)
+    kept = next((each for *_, each in unkept(call.scripts) if each.takes(section)), None)
+    if kept is None:
+        return explained(failure, "constructors without a place", section=section, file=others)
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-        argv = about[0].kept.words(call.argv, call.directory, Path(scratch) / "kept.ld")
-        if not _dropped(replace(call, argv=tuple(argv))):
-            fix += " Tried: none is thrown away then."
-    why = f"{about[0].place} has them without KEEP, and nothing refers to them"
-    return _succeeds(section, file, f"{cause}: {why}.", fix)
+        argv = kept.kept.words(call.argv, call.directory, Path(scratch) / "kept.ld")
+        helps = not _dropped(replace(call, argv=tuple(argv)))
+    result = "Tried: none is thrown away then." if helps else None
+    about = {"file": others, "place": kept.place, "statement": kept.statement}
+    return explained(failure, "constructors not kept", result, section=section, **about)
 
 
-def _succeeds(section: str, file: str, cause: str, fix: str) -> Failure:
-    text = f"removing unused section '{section}' in file '{file}'"
+def _unloaded_registration(call: LinkerCall) -> Failure | None:
+    """For an archive's member that registers kernels or a backend of ExecuTorch, and that nothing
+    in the program refers to."""
+    for each in call.inputs:
+        path = each.path
+        if path is None or path.suffix != ".a" or each.whole or not _registers(path.read_bytes()):
+            continue
+        whole = ("--whole-archive", each.word, "--no-whole-archive")
+        argv = (*call.argv[: each.index], *whole, *call.argv[each.index + 1 :])
+        for unit in units_of(path, each.word):
+            sections = (
+                s.name for s in unit.sections if s.name.startswith((".init_array", ".ctors"))
+            )
+            section, name = next(sections, None), unit.name
+            needs = any(_registers(s.name.encode()) for s in unit.globals if not s.defined)
+            if section is None or not needs or _loads(call, name):
+                continue
+            helps = _loads(replace(call, argv=argv), name)
+            result = "Tried: the program has it then." if helps else None
+            words = " ".join(f"-Wl,{w}" if w.startswith("--") else w for w in whole)
+            about = {"unit": name, "archive": file_name(each.word), "whole": words}
+            return explained(_succeeds(section, name), "registration not loaded", result, **about)
+    return None
+
+
+def _registers(content: bytes) -> bool:
+    return b"register_kernels" in content or b"register_backend" in content
+
+
+def _loads(call: LinkerCall, member: str) -> bool:
+    """Whether a link loads this member of an archive: GNU ld writes (ARCHIVE)MEMBER."""
+    text = _linked(call, "--trace", "--trace")
+    return member in text or f"({archive_of(member)}){member_of(member)}" in text
+
+
+def _linked(call: LinkerCall, *options: str) -> str:
+    """Links once more with these options; returns what the linker writes."""
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        again = call.with_output(Path(scratch) / "x.elf")
+        return replace(again, argv=(*again.argv, *options)).run()[0]
+
+
+def _succeeds(section: str, file: str) -> Failure:
+    text = f"{section} of {file} is not in the program"
     kind = FailureKind.DISCARDED_SECTION
-    return Failure(kind, "gnu", 0, text, sections=(section,), files=(file,), cause=cause, fix=fix)
+    return Failure(kind, "gnu", 0, text, sections=(section,), files=(file,))
 
 
 def _dropped(call: LinkerCall) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-        again = call.with_output(Path(scratch) / "x.elf")
-        text, _ = replace(again, argv=(*again.argv, "--print-gc-sections")).run()
+    text = _linked(call, "--print-gc-sections")
     found = ((m["section"], m["file"]) for m in _CONSTRUCTORS.finditer(text))
     return [(section, file) for section, file in found if not _START_FILES.search(file)]
 
@@ -163,15 +190,8 @@ def _bad_level(failure: Failure, index: LinkIndex) -> Failure | None:
         found = (m["given"] for s in unit.object.sections if (m := _INIT.match(s.name)))
         given = next((name for name in found if not _LEVEL.fullmatch(name)), None)
         if given is not None:
-            return replace(
-                failure,
-                kind=FailureKind.ASSERTION,
-                cause=f"{unit.name} has a SYS_INIT or a device with level and priority {given}, "
-                "which are no level of Zephyr and a number behind it.",
-                fix=f"Correct level and priority ({given}) of the SYS_INIT or DEVICE_DT_DEFINE in "
-                f"{unit.name}: EARLY, PRE_KERNEL_1, PRE_KERNEL_2, POST_KERNEL or APPLICATION, and "
-                "a number or a macro that is defined as one (CONFIG_..._INIT_PRIORITY).",
-            )
+            failure = replace(failure, kind=FailureKind.ASSERTION)
+            return explained(failure, "bad level", unit=unit.name, given=given)
     return None
 
 
@@ -190,14 +210,8 @@ def explain_assertion(failure: Failure, index: LinkIndex, trial: Trial | None = 
                     script, text, assertion.start()
                 )
                 failure = from_message(replace(failure, kind=FailureKind.ASSERTION))
-                holds = f"{failure.cause} {place} asserts `{condition}`, which does not hold."
-                failure = replace(failure, cause=holds)
-                lost = explain_registry(failure, condition, index, trial)
-                return lost or replace(
-                    failure,
-                    fix=f"Change what `{condition}` depends on (the sizes and addresses in it), or "
-                    f"correct the assertion in {place}.",
-                )
+                failure = explained(failure, "assertion", place=place, condition=condition)
+                return explain_registry(failure, condition, index, trial) or failure
     return failure
 
 
@@ -235,16 +249,8 @@ def explain_discarded(failure: Failure, index: LinkIndex, trial: Trial | None) -
                     edited = " ".join((*parts, _NOTHING, text[at + len(pattern[0]) :]))
                     edit = Edit(script, edited, own)
                     result = trial.result(failure, (), edit) if trial is not None else None
-                    return replace(
-                        failure,
-                        cause=f"{failure.symbol} is in section {section}, which /DISCARD/ in the "
-                        f"linker script throws away ({place}).",
-                        fix=told(
-                            f"Take {pattern[0]} out of /DISCARD/ at {place}, and place the "
-                            f"section: KEEP(*({section})) in an output section.",
-                            result,
-                        ),
-                    )
+                    about = {"section": section, "place": place, "pattern": pattern[0]}
+                    return explained(failure, "thrown away", result, **about)
     return failure
 
 

@@ -33,26 +33,25 @@ class Undefined:
 
 
 @dataclass(frozen=True)
-class _Reason(Data):
-    """A row of ``undefined.yaml``."""
+class Reason(Data):
+    """A row of ``reasons.yaml``."""
 
     name: str
-    kind: LinkCause
     cause: str
     fix: str
+    kind: LinkCause | None = None
 
 
 @cache
-def _reasons() -> dict[str, _Reason]:
-    rows = read_facts(_Reason, Path(__file__).with_name("undefined.yaml"))
-    return {row.name: row for row in rows}
+def reasons() -> dict[str, Reason]:
+    return {row.name: row for row in read_facts(Reason, Path(__file__).with_name("reasons.yaml"))}
 
 
 def because(name: str, definitions: tuple[CodePlace, ...] = (), /, **words: object) -> Undefined:
     """The reason of that name, with these words filled in."""
-    reason = _reasons()[name]
+    reason = reasons()[name]
     cause, fix = reason.cause.format(**words), reason.fix.format(**words)
-    return Undefined(reason.kind, cause, fix, definitions)
+    return Undefined(reason.kind or LinkCause.NO_DEFINITION, cause, fix, definitions)
 
 
 @dataclass(frozen=True)

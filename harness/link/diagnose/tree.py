@@ -120,6 +120,13 @@ class Tree:
         return self._search([self.build], _OBJECTS)
 
     @cached_property
+    def _prebuilt(self) -> list[Path]:
+        """Archives that came with the sources; what other build directories have does not count."""
+        archives = self._search([self.source] if self.source else [], {".a"}).files
+        cache = "CMakeCache.txt"
+        return [p for p in archives if not any((f / cache).is_file() for f in p.parents)]
+
+    @cached_property
     def sources(self) -> FileSearch:
         """The compiled sources, and the files next to them and below the source directory."""
         roots = [] if self.source is None else [self.source]
@@ -165,7 +172,7 @@ class Tree:
         """Archives and objects that define the name and are not on the link line."""
         used = {path.resolve() for path in on_line}
         definitions: list[ObjectDefinition] = []
-        for path in self.built.files:
+        for path in (*self.built.files, *self._prebuilt):
             if path.resolve() not in used and not self._is_left_over(path):
                 definitions += defining(path, name)
         inside = {d.path for d in definitions if d.path.suffix == ".a"}

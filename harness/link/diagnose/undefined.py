@@ -248,7 +248,7 @@ def _in_the_tree(
                 users=f" ({', '.join(users[:3])} of the same build has it)" if users else "",
                 library=best.path.name,
                 program=_program(tree, index),
-                target=tree.target_of(best.path.name) or _library_name(best.path),
+                target=tree.target_of(best.path.name) or _library_name(near),
             )
         yield replace(cause, tries=((str(best.path),),))
 
@@ -259,8 +259,9 @@ def _program(tree: Tree, index: LinkIndex) -> str:
     return "app" if tree.zephyr else next(filter(None, targets), "<program>")
 
 
-def _library_name(archive: Path) -> str:
-    return re.sub(r"^lib|\.a$", "", archive.name)
+def _library_name(archive: str) -> str:
+    """The name by which CMake's target or -l knows an archive; its path outside of the build."""
+    return archive if Path(archive).is_absolute() else re.sub(r"^lib|\.a$", "", Path(archive).name)
 
 
 def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
@@ -324,7 +325,10 @@ def _in_sources(
     where = f"{best.path}:{best.line}"
     gate = tree.zephyr.gate(best.path) if tree.zephyr and not best.compiled else None
     if tree.zephyr is not None and gate is not None:
-        return replace(behind_option(gate, where, what, tree.zephyr), definitions=place)
+        cause = replace(behind_option(gate, where, what, tree.zephyr), definitions=place)
+        if known is not None:
+            return replace(cause, cause=f"{known.cause} {cause.cause}", fix=known.fix)
+        return cause
     if not best.compiled:
         archive = _archive(uses)
         target = tree.target_of(archive) if archive else None
@@ -400,7 +404,7 @@ def _left_out(
 def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Iterator[Undefined]:
     used = [i.path for i in index.call.inputs if i.path]
     for path in toolchain_archives(index.call.search, used, symbol)[:_MOST_DEFINERS]:
-        option = f"-l{_library_name(path)}"
+        option = f"-l{_library_name(path.name)}"
         cause = because(
             "toolchain", (CodePlace(object=path.name),), library=path.name, option=option
         )

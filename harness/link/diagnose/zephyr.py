@@ -22,6 +22,9 @@ _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
 _HAS_NODE = re.compile(r"DT_HAS_(?P<name>\w+)_ENABLED")
 _ALONE = re.compile(r"\(?\s*!?\s*[A-Z][A-Z0-9_]+(?:\s*\|\|\s*[A-Z][A-Z0-9_]+)*\s*\)?")
+_CONFIG = re.compile(r"^[ \t]*(?:menu)?config[ \t]+(\w+)", re.MULTILINE)
+_NODE = re.compile(r"^\s*(?:(?P<label>\w+): )?(?P<name>[\w@,-]+) \{", re.MULTILINE)
+_REG = re.compile(r"\breg = [^;]*;(?:\s*/\* in (?P<place>\S+) \*/)?")
 _WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modules")
 
 
@@ -139,7 +142,13 @@ class ZephyrBuild:
     def _instead(self, option: str, where: str) -> str:
         """The advice for an option without a prompt."""
         if not (named := _HAS_NODE.fullmatch(option)):
-            return f"Have CONFIG_{option} selected by another option: it has no prompt ({where})."
+            selecting = self._options_with(rf"^\s+select {option}\b")
+            if not selecting:
+                return (
+                    f"Have CONFIG_{option} selected by another option: it has no prompt ({where})."
+                )
+            names = " or ".join(f"CONFIG_{name}=y" for name in selecting[:3])
+            return f"Set {names} in prj.conf, which selects CONFIG_{option}."
         named_node = re.compile(rf"^DT_COMPAT_{named['name']} := (\S+)$", re.MULTILINE)
         known = next((m for _, text in self._kconfig if (m := named_node.search(text))), None)
         node = f'compatible = "{known[1] if known else named["name"].lower()}"'
@@ -174,20 +183,22 @@ class ZephyrBuild:
         return around
 
     def memory_node(self, region: str) -> str | None:
-        """The devicetree node whose ``reg`` is this region of the linker script: a chosen one, or
-        that of the region's name (cmake/linker_script, include/zephyr/linker/devicetree_regions.h).
-        """
+        """The devicetree node whose ``reg`` is this region of the linker script, with the place
+        that sets it, which zephyr.dts has since 4.2: a chosen node, or that of the region's name
+        (cmake/linker_script, include/zephyr/linker/devicetree_regions.h)."""
         text = text_of(self.build / "zephyr" / "zephyr.dts")
         chosen = {"RAM": "zephyr,sram", "FLASH": "zephyr,(?:code-partition|flash)"}.get(region)
-        if chosen and (label := re.search(rf"^\s*{chosen} = (?P<node>&\w+)", text, re.MULTILINE)):
-            return label["node"]
+        label = re.search(rf"^\s*{chosen} = &(\w+)", text, re.MULTILINE) if chosen else None
         named = re.search(rf'zephyr,memory-region = "{re.escape(region)}"', text)
-        nodes = (
-            re.findall(r"^\s*(?:(\w+): )?([\w@,-]+) \{", text[: named.start()], re.M)
-            if named
-            else []
-        )
-        return f"&{nodes[-1][0]}" if nodes and nodes[-1][0] else nodes[-1][1] if nodes else None
+        node = None
+        for head in _NODE.finditer(text):
+            if head["label"] == label[1] if label else named and head.end() < named.start():
+                node = head
+        if node is None:
+            return None
+        name = f"&{node['label']}" if node["label"] else node["name"]
+        reg = _REG.search(text, node.end())
+        return f"{name} ({reg['place']})" if reg and reg["place"] else name
 
     def device(self, symbol: str) -> DeviceNode | None:
         """The node of the device ``__device_dts_ord_42``."""
@@ -209,11 +220,14 @@ class ZephyrBuild:
 
     def _drivers(self, compatible: str) -> tuple[str, ...]:
         has = "DT_HAS_" + re.sub(r"\W", "_", compatible).upper() + "_ENABLED"
+        return self._options_with(rf"(?<!config ){has}\b")  # Kconfig.dts defines it
+
+    def _options_with(self, pattern: str) -> tuple[str, ...]:
+        """The options that have such a line in their definition."""
         options = []
-        for file, text in self._kconfig:
-            if has in text and file.name != "Kconfig.dts":  # Kconfig.dts defines it
-                before = text[: text.index(has)]
-                options += re.findall(r"^[ \t]*(?:menu)?config[ \t]+(\w+)", before, re.M)[-1:]
+        for _, text in self._kconfig:
+            for line in re.finditer(pattern, text, re.MULTILINE):
+                options += _CONFIG.findall(text, 0, line.start())[-1:]
         return tuple(dict.fromkeys(options))
 
 

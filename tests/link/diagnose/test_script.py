@@ -95,3 +95,31 @@ def test_constructors_that_a_link_throws_away(kept: bool, tmp_path: Path) -> Non
     assert "throws away the static constructors (.init_array) of " in failure.cause
     assert "k.cpp.obj" in failure.cause
     assert f"Write KEEP({taken}) at {source}/app.ld:2. Tried: none is thrown" in failure.fix
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_registration_that_nothing_pulls_into_the_program(whole: bool, tmp_path: Path) -> None:
+    """ExecuTorch's kernels in an archive that is not linked whole: the link succeeds."""
+    source, build = tmp_path / "source", tmp_path / "source" / "build"
+    source.mkdir()
+    libraries = "-Wl,--whole-archive ops -Wl,--no-whole-archive" if whole else "ops"
+    files = {
+        "core.cpp": "int count;\nint register_kernels(int n) { return count += n; }\n",
+        "ops.cpp": "int register_kernels(int);\nstatic int done = register_kernels(1);\n",
+        "main.cpp": "extern int count;\nint main() { return count; }\n",
+        "CMakeLists.txt": "cmake_minimum_required(VERSION 3.20)\nproject(p CXX)\n"
+        "add_library(core STATIC core.cpp)\nadd_library(ops STATIC ops.cpp)\n"
+        f"add_executable(app main.cpp)\ntarget_link_libraries(app {libraries} core)\n",
+    }
+    for name, content in files.items():
+        (source / name).write_text(content)
+    configure = ["cmake", "-G", "Ninja", "-S", source, "-B", build]
+    subprocess.run(configure, check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], capture_output=True, check=True)
+    explanation = explain(build, lambda _: None)
+    assert explanation.well == whole
+    if not whole:
+        (failure,) = explanation.failures
+        assert "libops.a(ops.cpp.o) registers kernels" in failure.cause
+        assert "Link libops.a whole" in failure.fix
+        assert "Tried: the program has it then." in failure.fix

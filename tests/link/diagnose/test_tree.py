@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.formats import archive as ar
 from harness.link.command import LinkerCall
 from harness.link.diagnose.tree import SourceDefinition, Tree, conditions_around
 from harness.link.diagnose.undefined import explain_undefined
@@ -97,6 +98,20 @@ def test_an_object_whose_source_was_taken_out_is_not_part_of_the_build(tmp_path:
     assert [f.path.name for f in tree.definers("kept", ())] == ["kept.c.o"]
     assert tree.definers("left", ()) == []
     assert [f.compiled for f in tree.in_sources("left")] == [False]
+
+
+def test_an_archive_that_came_with_the_sources(tmp_path: Path) -> None:
+    """Not that of another build directory next to them."""
+    made = write_object([NewSymbol("scale", "def", function=True)])
+    for folder in ("vendor", "other", "build"):
+        (tmp_path / folder).mkdir()
+    for folder in ("vendor", "other"):
+        ar.write_archive(tmp_path / folder / "libscale.a", [("scale.o", made, ["scale"])])
+    (tmp_path / "other" / "CMakeCache.txt").write_text("")
+    cache = tmp_path / "build" / "CMakeCache.txt"
+    cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}\n")
+    (found,) = Tree(tmp_path / "build").definers("scale", ())
+    assert found.path == tmp_path / "vendor" / "libscale.a"
 
 
 def test_a_search_that_was_cut_says_so(tmp_path: Path) -> None:

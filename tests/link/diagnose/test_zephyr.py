@@ -71,6 +71,11 @@ menuconfig GPIO
 config GPIO_SBCON
 \tbool "GPIO driver"
 \tdepends on GPIO
+config ALONE
+\tbool
+config USES_ALONE
+\tbool "Uses it"
+\tdepends on ALONE
 """
 _FILES = {
     "build/CMakeCache.txt": "CMAKE_HOME_DIRECTORY:INTERNAL={root}/app\n"
@@ -163,8 +168,13 @@ def test_why_what_was_set_is_n(zephyr: ZephyrBuild) -> None:
         (
             "USES_HIDDEN",
             "it depends on HIDDEN, which is n",
-            "Have CONFIG_HIDDEN selected by another option: it has no prompt (Kconfig.chain:19). "
+            "Set CONFIG_SELECTS=y in prj.conf, which selects CONFIG_HIDDEN. "
             "Set CONFIG_USES_HIDDEN=y in prj.conf.",
+        ),
+        (
+            "USES_ALONE",
+            "it depends on ALONE, which is n",
+            "Have CONFIG_ALONE selected by another option: it has no prompt (Kconfig.chain:",
         ),
         ("NESTED", "it depends on SHELL, which is n", "Set CONFIG_SHELL=y in prj.conf."),
         # Each family of SoCs gives GPIO a default in a definition of its own, without a prompt.
@@ -207,6 +217,22 @@ def test_a_device_without_a_driver(zephyr: ZephyrBuild) -> None:
     assert of_device("main", tree) is None
 
 
+@pytest.mark.parametrize(
+    ("region", "node"),
+    [("RAM", "&dtcm (app.overlay:3)"), ("DDR4", "memory@60000000"), ("ROM", None)],
+)
+def test_the_node_of_a_memory_region(zephyr: ZephyrBuild, region: str, node: str | None) -> None:
+    """With the line that sets its size, where Zephyr says it."""
+    (zephyr.build / "zephyr" / "zephyr.dts").write_text(
+        "/ {\n\tchosen {\n\t\tzephyr,sram = &dtcm;\n\t};\n\tdtcm: dtcm@30000000 {\n"
+        '\t\tcompatible = "zephyr,memory-region";\n'
+        "\t\treg = < 0x30000000 0x1000 >;   /* in app.overlay:3 */\n\t};\n"
+        "\tmemory@60000000 {\n\t\treg = < 0x60000000 0x10 >;\n"
+        '\t\tzephyr,memory-region = "DDR4";\n\t};\n};\n'
+    )
+    assert zephyr.memory_node(region) == node
+
+
 def test_another_build_directory_is_not_zephyrs(tmp_path: Path) -> None:
     assert zephyr_build(tmp_path) is None
     (tmp_path / "zephyr").mkdir()
@@ -223,6 +249,19 @@ def test_a_heap_without_a_size_is_not_told_by_its_condition(zephyr: ZephyrBuild)
     no_files = LinkIndex(LinkerCall(("ld",), zephyr.build), ())
     said = explain_undefined(failure, no_files, Tree(zephyr.build))
     assert said.fix.startswith("Set CONFIG_HEAP_MEM_POOL_SIZE=4096")
+
+
+def test_newlibs_names_in_a_build_with_another_c_library(zephyr: ZephyrBuild) -> None:
+    """Zephyr has them in a file for newlib alone; the option is not the first thing to set."""
+    hooks = zephyr.base / "lib" / "net" / "src" / "io.c"
+    hooks.parent.mkdir()
+    hooks.write_text("int *__errno(void)\n{\n}\n")
+    failure = Failure(FailureKind.UNDEFINED_SYMBOL, "gnu", 1, "", symbol="__errno")
+    no_files = LinkIndex(LinkerCall(("ld",), zephyr.build), ())
+    said = explain_undefined(failure, no_files, Tree(zephyr.build))
+    assert "newlib, with whose headers something was compiled" in said.cause
+    assert "lib/net/CMakeLists.txt:3 compiles it only with CONFIG_IO" in said.cause
+    assert said.fix.startswith("Compile what needs it with the C library of this build")
 
 
 @pytest.mark.parametrize(
