@@ -115,8 +115,6 @@ class SamplePlan:
                 **({self.npu: "y"} if self.npu else {}),
                 **sample_options(self.workspace, overlay.checkout, overlay.sdk),
                 "ET_PTE_FILE_PATH": str(program),
-                # kernels that the program does not call are not compiled
-                **dict.fromkeys(_INCLUDES, str(_module().parent / "runner.cmake")),
                 "CMSIS_NN_LOCAL_PATH": str(overlay.sdk / "core_software" / "cmsis-nn"),
                 "PYTHON_EXECUTABLE": sys.executable,
                 **({"FLATC_EXECUTABLE": str(flatc)} if flatc else {}),
@@ -180,6 +178,8 @@ def sample_options(workspace: Workspace, root: Path, sdk: Path) -> dict[str, str
         "EXTRA_ZEPHYR_MODULES": ";".join(map(str, modules)),
         "EXECUTORCH_ROOT": str(root),
         "ETHOS_SDK_PATH": str(sdk),
+        # kernels that the program does not call are not compiled
+        **dict.fromkeys(_INCLUDES, str(_module().parent / "runner.cmake")),
         **({"EXTRA_DTC_OVERLAY_FILE": str(overlay)} if overlay else {}),
     }
 
