@@ -161,7 +161,11 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
         workspace,
         name,
         request.program,
-        {**WITHOUT_LIBRARIES, "FETCH_ETHOS_U_CONTENT": "OFF"},
+        {
+            **WITHOUT_LIBRARIES,
+            "FETCH_ETHOS_U_CONTENT": "OFF",
+            **{n: v for n, v in target.cmake.items() if n.startswith("CONFIG_")},
+        },
         npu,
         {} if request.program is None else _pools(request.program, target),
     )

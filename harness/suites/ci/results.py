@@ -130,8 +130,9 @@ def doubts(
         for number, call in enumerate(calls, 1)
         if not call.proven
     ]
-    refused = text_of(record / REFUSED).splitlines()
-    found += [f"the stand-in refused a program: {text}" for text in refused]
+    if (record / REFUSED).exists():
+        reasons = text_of(record / REFUSED).splitlines() or ["the reason was not kept"]
+        found += [f"the stand-in refused a program: {reason}" for reason in reasons]
     if missing := [test for test in tests if test.cause.startswith(NO_STANDIN)]:
         found.append(f"{counted(len(missing), 'test')} expected to fail for want of an FVP or ELF")
     if tests and not any(test.result == "passed" for test in tests):
