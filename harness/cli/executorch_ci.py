@@ -60,7 +60,7 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
             results = tuple(run_jobs(chosen, jobs.environment, options, progress))
         verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}
         code = ExitCode.PASSED if verdicts == {JobVerdict.PASSED} else ExitCode.FAILED
-        if words["url"] or "HIL_HISTORY" in os.environ:
+        if results and (words["url"] or "HIL_HISTORY" in os.environ):
             keep(words["url"], results)
     print_jobs(terminal(), results)
     commands = {job.name: job.commands for job in chosen}
@@ -78,38 +78,23 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
 
 
 def keep(url: str | None, results: Sequence[JobResult]) -> None:
-    """Keeps the results in a history, as a night of their own with a row for each job. Raises what
-    ``opened`` does."""
+    """Keeps the results in a history: a night with a row for each job. Raises as ``opened``."""
     names = [result.name for result in results]
-    night = Night(
-        id=f"{NAME}-{uuid.uuid4().hex[:12]}",
-        suite=NAME,
-        suite_sha256=key_of(names),
-        began=now(),
-        harness=exact_harness_revision(),
-        host=host(),
-        plan=tuple(map(Planned, names)),
-        origin=Origin(commit=results[0].commit if results else ""),
-    )
+    id, origin = f"{NAME}-{uuid.uuid4().hex[:12]}", Origin(commit=results[0].commit)
+    made = (exact_harness_revision(), host())
+    night = Night(id, NAME, key_of(names), now(), *made, tuple(map(Planned, names)), origin=origin)
     with opened(url) as history:
         history.begin(night)
         history.append([_row(night, result) for result in results])
 
 
 def _row(night: Night, result: JobResult) -> Row:
-    verdict = _verdict(result)
-    text = "; ".join(result.reasons)[:800]
+    text, verdict = "; ".join(result.reasons)[:800], _verdict(result)
+    case = (night.id, result.name, night.began, NAME, result.name, "executorch", verdict)
     return Row(
-        night=night.id,
-        case=result.name,
-        time=night.began,
-        target=NAME,
-        model=result.name,
-        source="executorch",
-        verdict=verdict,
+        *case,
         verdict_text=str(verdict),
         cause=Cause(str(result.verdict), text) if text else None,
-        metrics={"tests": sum(result.tests.values()), "simulations": len(result.calls)},
         seconds={"total": result.seconds},
         identity=Identity(sources=result.commit, harness=night.harness, host=night.host),
         run_dir=result.log or None,
@@ -120,11 +105,10 @@ def _row(night: Night, result: JobResult) -> Row:
 
 def _verdict(result: JobResult) -> Verdict:
     """A failed job has the verdict of its simulation, or of its tests; else it built nothing."""
-    if result.verdict is JobVerdict.FAILED:
-        of_tests = Verdict.MISMATCH if result.tests.get("failed") else Verdict.BUILD_ERROR
-        return next((Verdict[c.verdict] for c in result.calls if not c.proven), of_tests)
-    return {
-        JobVerdict.PASSED: Verdict.PASS,
-        JobVerdict.UNPROVEN: Verdict.NO_VERDICT,
-        JobVerdict.NOT_RUN: Verdict.SKIPPED,
-    }[result.verdict]
+    if result.verdict is JobVerdict.PASSED:
+        return Verdict.PASS
+    if result.verdict is not JobVerdict.FAILED:
+        skipped = result.verdict is JobVerdict.NOT_RUN
+        return Verdict.SKIPPED if skipped else Verdict.NO_VERDICT
+    of_tests = Verdict.MISMATCH if result.tests.get("failed") else Verdict.BUILD_ERROR
+    return next((Verdict[c.verdict] for c in result.calls if not c.proven), of_tests)

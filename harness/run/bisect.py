@@ -1,5 +1,4 @@
-"""`hil bisect`: the first commit of a checkout at which a case fails, found by `git bisect`; or
-the one that fixed it.
+"""`hil bisect`: the first commit of a checkout at which a case fails, or is fixed again.
 
 git chooses the commits, in a worktree of the harness with bisect refs of its own (git-worktree(1),
 "Refs"), and checks nothing out. Each step puts the worktree at the commit, runs the case there and
@@ -185,11 +184,10 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
     """The first commit of ``bad`` that is not in ``good`` and fails, or with ``step.fixed`` the
     first of ``good`` that passes; the worktree then stands there. Raises UsageError, InfraError."""
     folder = step.worktree.folder
-    of_git = {Mark.BAD: Mark.BAD, Mark.GOOD: Mark.GOOD, Mark.SKIP: Mark.SKIP}
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
     if step.fixed:
-        of_git |= {Mark.BAD: Mark.GOOD, Mark.GOOD: Mark.BAD}
-        ends = {Mark.GOOD: ends[Mark.GOOD], Mark.BAD: ends[Mark.BAD]}  # the newer first
+        ends = dict(reversed(ends.items()))  # the newer first
+    of_git = {**dict(zip(ends, (Mark.BAD, Mark.GOOD), strict=True)), Mark.SKIP: Mark.SKIP}
     git(folder, "-c", "core.hooksPath=/dev/null", "bisect", "reset", "HEAD")
     try:
         git(folder, "bisect", "start", "--no-checkout", *(end.sha for end in ends.values()))

@@ -106,10 +106,11 @@ def lay_workspace(
         write_whole(place / "site" / "sitecustomize.py", _SITE)
         _write_cmake(commands / "cmake", checkout, root, west)
     install(commands)
+    environment = _environment(root, commands, exporter)
     if west is not None:
         _lay_zephyr(root)
-    own = {} if west is None else west.environment
-    return CiWorkspace(root, commands, {**_environment(root, commands, exporter), **own})
+        environment |= west.environment
+    return CiWorkspace(root, commands, environment)
 
 
 def _workspace_of(target: str) -> Workspace:
