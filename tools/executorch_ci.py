@@ -108,7 +108,8 @@ def main(clone: Path, parts: tuple[str, ...], names: tuple[str, ...]) -> None:
         click.echo(f"{name}: {rows[name]}")
         KEPT.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
     _hil("suite", "executorch-ci", "--list", "--report", str(PAGE), *named)
-    PAGE.write_text(PAGE.read_text().rstrip("\n") + "\n" + section(faults, rows))
+    planted_ones = section(faults, rows) if rows else ""
+    PAGE.write_text(PAGE.read_text().rstrip("\n") + "\n" + planted_ones)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,8 @@ sys.meta_path.insert(0, Finder())
 PROVIDED = (
     "Arm's FVPs: the stand-in (QEMU mps3-an547 and a functional model of the NPU)",
     "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
+    "Zephyr and its SDK: the workspace and compiler of ZEPHYR_BASE; another devicetree overlay "
+    "links for QEMU's memory instead of a Corstone-320's",
     "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
     "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
     "torchvision's operators: their schemas alone, next to a torch for the CPU",
