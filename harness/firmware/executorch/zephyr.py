@@ -172,8 +172,8 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
 
 
 def sample_options(workspace: Workspace, root: Path, sdk: Path) -> dict[str, str]:
-    """What CMake has to know to build ExecuTorch's samples of the checkout ``root`` in a workspace
-    that has no ExecuTorch of its own. ``sdk``: the Ethos-U SDK."""
+    """CMake's definitions that build ExecuTorch's samples of the checkout ``root`` in a workspace
+    without an ExecuTorch of its own. ``sdk``: the Ethos-U SDK."""
     modules = [root, *([_module()] if _has_old_names(workspace) else [])]
     overlay = own_overlay(workspace.board)
     return {
