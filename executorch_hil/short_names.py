@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from harness.config.case import Case
     from harness.config.target import Target
     from harness.export.program import Program
-    from harness.firmware.firmware import Firmware
-    from harness.firmware.source import FirmwareSource
+    from harness.firmware.source import Firmware, FirmwareSource
     from harness.judge.reference import Reference
     from harness.run.record import RunRecord
 

@@ -118,7 +118,7 @@ def bench(
 
                 found: Any = measure_own(only, word, jobs or 1, resume, progress)
             else:
-                from harness.firmware.source import choose
+                from harness.firmware.choice import choose
                 from tools.bench.mutant_ground import measure_mutants
 
                 firmware = choose("executorch", checkout, parts)

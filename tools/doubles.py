@@ -21,7 +21,8 @@ from harness.core.errors import InfraError
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict
 from harness.export.program import InputSet, Program, TensorSpec
-from harness.firmware.source import BUNDLED, Arithmetic, CheckoutFacts, FirmwareSource, source_named
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import Arithmetic, CheckoutFacts, FirmwareSource, source_named
 from harness.sim.run_files import output_base, output_name
 from harness.system import toolchain
 from harness.system.confine import why_not

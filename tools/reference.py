@@ -139,7 +139,7 @@ Only PASS is proven good. `hil why` says this of the last run.
 """
 _CAUSES = """
 A wrong option, target file or model file ends with 2, whatever else is there. `COMPLETED` of
-`hil judge` is 0 without `--strict`.
+`hil judge` is 1 with `--strict`.
 
 ## Causes
 
@@ -213,13 +213,13 @@ its NPU. [A board of your own](../how-to/own-board.md) says how to add one.
 def _pytest() -> str:
     options = ((f"`{one.flag}`", f"`{one.ini}`", one.help) for one in OPTIONS)
     found = (
-        (f"`{name}`", (value.__doc__ or "").partition("\n\n")[0])
+        (f"`{name}`", " ".join((value.__doc__ or "").split()))
         for name, value in vars(fixtures).items()
         if name.startswith("hil_")
     )
     return "\n".join((
         _PYTEST, *_table(("option", "in the ini file", "what it does"), options),
-        "\n## Fixtures\n", *_table(("fixture", "what it is"), found), _MARKERS,
+        "\n## Fixtures\n", *_table(("fixture", "what it does"), found), _MARKERS,
     ))  # fmt: skip
 
 

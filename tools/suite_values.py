@@ -31,8 +31,8 @@ from harness.core.simulator_name import SimulatorName
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import run_program
 from harness.export.child.source import torchvision_schemas
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BUNDLED, BuildRequest, source_named
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.formats.pte_cut import CuttableProgram, Instruction
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulation import simulate

@@ -15,8 +15,8 @@ from harness.core.errors import UsageError
 from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.checkout import find_exporter
-from harness.firmware.source import FirmwareChoice
-from harness.nightly.history.model import Identity, Night, Origin, Planned, Row
+from harness.firmware.choice import FirmwareChoice
+from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.nightly.suite import parse_shard
 from harness.report.executorch_ci import print_jobs, write_page
 from harness.run.record import exact_harness_revision, host
@@ -78,7 +78,7 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
 
 
 def keep(url: str | None, results: Sequence[JobResult]) -> None:
-    """Keeps the results in a history: a night with a row for each job. Raises as ``opened``."""
+    """Keep the results in a history: a night with a row for each job. Raises as ``opened``."""
     names = [result.name for result in results]
     id, origin = f"{NAME}-{uuid.uuid4().hex[:12]}", Origin(commit=results[0].commit)
     made = (exact_harness_revision(), host())
@@ -104,7 +104,7 @@ def _row(night: Night, result: JobResult) -> Row:
 
 
 def _verdict(result: JobResult) -> Verdict:
-    """A failed job has the verdict of its simulation, or of its tests; else it built nothing."""
+    """Return a failed job's verdict from its simulation or its tests; else it built nothing."""
     if result.verdict is JobVerdict.PASSED:
         return Verdict.PASS
     if result.verdict is not JobVerdict.FAILED:

@@ -29,7 +29,7 @@ from harness.report.summary import STEP_SUMMARY, append_to_step_summary
 from harness.system.paths import install_command
 
 if TYPE_CHECKING:
-    from harness.nightly.history.model import Night
+    from harness.nightly.history.nights import Night
     from harness.nightly.history.store import History
 
 history_option = click.option(
@@ -53,7 +53,7 @@ junit_option = click.option(
 
 @contextmanager
 def packages_of(user: str) -> Iterator[None]:
-    """Raises ToolMissing for a Python package that ``user`` needs and the block does not find."""
+    """Raise ToolMissing for a Python package that ``user`` needs and the block does not find."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -67,7 +67,9 @@ def packages_of(user: str) -> Iterator[None]:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[History]:
-    """The history, after delivering what waited for it. Raises what ``open_history`` does."""
+    """Return the history, after delivering what waited for it.
+
+    Raises what ``open_history`` does."""
     with packages_of("the history"):
         from harness.nightly.history.database import Recorder, open_history
     history = open_history(url)
@@ -79,8 +81,9 @@ def opened(url: str | None) -> Iterator[History]:
 
 
 def known_night(history: History, id: str | None) -> Night:
-    """The one of that id, or the newest. Raises UsageError for a history without nights, Unknown
-    for an id of none."""
+    """Return the one of that id, or the newest.
+
+    Raises UsageError for a history without nights, Unknown for an id of none."""
     newest = history.nights(most=20)
     if not newest:
         raise UsageError(
@@ -106,8 +109,10 @@ def show_night(
     *,
     only: Collection[str] | None = None,
 ) -> Answer:
-    """The night printed, or as data, and in its files; on GitHub also as annotations and in the
-    summary of the step. ``only``: the cases of a shard. Raises DiskError."""
+    """Print a night, or return it as data, and write its files.
+
+    On GitHub also as annotations and in the summary of the step. ``only``: the cases of a shard.
+    Raises DiskError."""
     comparison = compare(history, night, only)
     for file, template in ((html, "night.html"), (junit, "night.xml")):
         if file is not None:
@@ -135,8 +140,7 @@ class DefaultGroup(click.Group):
 
 @click.group(cls=DefaultGroup, default="show")
 def history() -> None:
-    """Results of past nights: the runs of a case, since when it fails and what changed, what is
-    flaky.
+    """Show past nights: the runs of a case, since when it fails, what changed, what is flaky.
 
     \b
     Examples:
@@ -174,7 +178,9 @@ def show_(
     url: str | None,
     **place: str | None,
 ) -> Answer:
-    """The runs of a case; or without one, the flaky cases. `hil history CASE` is the same.
+    """Show the runs of a case; without one, the flaky cases.
+
+    `hil history CASE` is the same.
 
     If the case fails, or failed once, also the run since which, the last good run before it, and
     what differs; INFRA and SKIPPED are neither good nor bad. Exits with 1 while the case fails.
@@ -182,8 +188,7 @@ def show_(
     Flaky are cases with different results though program, firmware, toolchain, simulator, target
     and reference were the same. Exits with 1 when there are any.
 
-    A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]".
-    """
+    A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]"."""
     if case is None:
         return _flaky(most, url)
     with opened(url) as database:
@@ -244,5 +249,5 @@ def copy_(source: str | None, destination: str | None, night: str | None) -> Ans
 
 
 def _url(text: str | None) -> str | None:
-    """A database's URL; None: the default one."""
+    """Return a database's URL; None: the default one."""
     return text if text is None or "://" in text else f"sqlite:///{Path(text).absolute()}"

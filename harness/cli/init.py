@@ -78,7 +78,7 @@ def init(folder: Path, zephyr_: bool) -> Answer:
 
 
 def _example(zephyr_: bool) -> Iterator[tuple[str, str]]:
-    """Yields path and text of each file. The settings get a file apart from the project's."""
+    """Yield path and text of each file. The settings get a file apart from the project's."""
     example = data_root() / "examples" / "repository"
     files = {name: example / name for name in _FILES}
     if zephyr_:
@@ -95,7 +95,7 @@ DEFAULT_VERSION = "4.1.0"
 
 @click.group()
 def zephyr() -> None:
-    """A Zephyr workspace for the zephyr-* targets; `hil doctor` examines one.
+    """Make a Zephyr workspace for the zephyr-* targets; `hil doctor` examines one.
 
     \b
     Examples:

@@ -13,7 +13,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.export.estimates import NpuCost
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
 from harness.judge.accuracy import describe, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
@@ -68,7 +68,8 @@ def judge_(
     if run_dir.is_file():
         log = judge_file(run_dir, elf, prefix)
         echo(judged_log_text(log, verbose))
-        return log.summary(), log.exit_code(strict)
+        verdict = log.judgement.verdict
+        return log.summary(), verdict.strict_exit_code if strict else verdict.exit_code
     record = judge_again(run_dir)
     print_records(terminal(), [record])
     return record.summary(), record.verdict.exit_code
@@ -210,7 +211,7 @@ def _npu_lines(cost: NpuCost) -> Iterator[str]:
 
 
 def again(record: RunRecord) -> str:
-    """The command that repeats a run, with its simulator, firmware, exporter and options."""
+    """Return the command that repeats a run, with its simulator, firmware, exporter and options."""
     exporter = record.program and record.program.exporter
     checkout = (record.firmware and record.firmware.checkout) or exporter
     words = ["hil", "run", record.case.target, record.case.model]
@@ -226,7 +227,7 @@ def again(record: RunRecord) -> str:
 
 
 def _console(record: RunRecord) -> Iterator[str]:
-    """The lines around the one that the cause names, with their numbers."""
+    """Yield the lines around the one that the cause names, with their numbers."""
     if record.cause is None or record.cause.line is None or record.run_dir is None:
         return
     try:

@@ -12,7 +12,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import PATH, Answer, echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
 from harness.link.build_failure import BuildFailure
 from harness.link.check import check, require_no_overlap
 from harness.link.diagnose.explain import Explanation, explain
@@ -91,8 +91,10 @@ def reduce_(build: Path, out: Path | None, firmware: FirmwareChoice) -> Answer:
 @verb
 @firmware_options
 def check_(elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice) -> Answer:
-    """Check that no two sections of a program lie over each other when it runs, and with
-    --overridable that a weak hook can be overridden, in every program of a build directory.
+    """Check that no two sections of a program lie over each other when it runs.
+
+    With --overridable also check that a weak hook can be overridden, in every program of a build
+    directory.
 
     GNU ld does not look for overlaps when two sections begin at one address: two memory regions
     over one memory link without a word, and the program clears its own code when it starts.
@@ -152,7 +154,7 @@ def _print_answer(do: str, place: str, cause: str) -> None:
 
 
 def _print_message(source: str, line: int, text: str, told: str) -> None:
-    """Prints the place of the message, and its text unless fix and cause already have it."""
+    """Print the place of the message, and its text unless fix and cause already have it."""
     said = _IN_FRONT.sub("", text)
     repeats = "".join(filter(str.isalnum, said)) in "".join(filter(str.isalnum, told))
     echo(f"  message   {source}:{line}" + ("" if repeats else f": {text[:_WIDEST]}"))

@@ -67,8 +67,9 @@ _OF_A_CLONE = ("test", "bench")
 
 
 class _Group(click.Group):
-    """Lists its verbs by what they are for. An error ends as in a verb, whoever found it: click, or
-    the import of a verb's module."""
+    """Lists its verbs by what they are for.
+
+    An error ends as in a verb, whoever found it: click, or the import of a verb's module."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         words = sys.argv[1:] if args is None else list(args)
@@ -84,7 +85,7 @@ class _Group(click.Group):
         sys.exit(code if isinstance(code, int) else ExitCode.PASSED)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """A signal is obeyed from here on: a command's module may take a second to import."""
+        """Obey signals from here on: a command's module may take a second to import."""
         try:
             with signals_cancel():
                 return super().invoke(ctx)

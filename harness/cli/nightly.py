@@ -26,11 +26,13 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_failure, verb
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
-from harness.firmware.source import FirmwareChoice, choose, firmware_words, named_root, source_named
+from harness.firmware.choice import FirmwareChoice, choose, named_root
+from harness.firmware.names import firmware_words
+from harness.firmware.source import source_named
 from harness.nightly.history.compare import compare
+from harness.nightly.history.repository import base_branch, origin_of
 from harness.nightly.pool import LocalPool, Pool
-from harness.nightly.repository import base_branch, origin_of
-from harness.nightly.suite import FollowUp, Suite, default_suite, load_suite, parse_shard
+from harness.nightly.suite import FollowUp, NightSuite, default_suite, load_suite, parse_shard
 from harness.report.notify import announce
 from harness.report.page.render import write_index
 from harness.run.pipeline import RunOptions
@@ -39,7 +41,7 @@ from harness.system.settings import place, settings
 
 if TYPE_CHECKING:
     from harness.nightly.history.database import Recorder
-    from harness.nightly.history.model import Night, Row
+    from harness.nightly.history.nights import Night, Row
     from harness.nightly.history.store import History
 
 
@@ -92,7 +94,7 @@ class NightOptions:
     limit_factor: float | None
 
     def validate(self) -> None:
-        """Raises UsageError for options that contradict each other, before any work."""
+        """Raise UsageError for options that contradict each other, before any work."""
         if self.suite is not None and self.firmware is not None:
             raise UsageError("--firmware is for the default matrix; the suite names its own")
         if self.resume and self.night is not None:
@@ -112,8 +114,8 @@ class NightOptions:
         """``--store``, else that of the settings; a folder by its absolute path."""
         return settings().store if self.store is None else place(Path.cwd(), self.store)
 
-    def run_options(self, suite: Suite) -> RunOptions:
-        """Finds the checkout that the suite's cases need, before any work starts."""
+    def run_options(self, suite: NightSuite) -> RunOptions:
+        """Find the checkout that the suite's cases need, before any work starts."""
         choice = FirmwareChoice()
         names = {name for job in suite.jobs for name in job.sources}
         if any(source_named(name).needs_checkout for name in names):
@@ -121,8 +123,8 @@ class NightOptions:
             choice.checkout()
         return RunOptions(limit_factor=self.limit_factor, firmware=choice)
 
-    def pool(self, suite: Suite, progress: Progress) -> Pool:
-        """The workers, after a look at the store. Raises what is wrong with either."""
+    def pool(self, suite: NightSuite, progress: Progress) -> Pool:
+        """Return the workers, after a look at the store. Raises what is wrong with either."""
         store = self.shared_store()
         if store is not None:
             from harness.nightly.store import Store
@@ -273,8 +275,9 @@ def _find_commits(
 
 
 def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode) -> ExitCode:
-    """One message, and GitHub's issues: of a night that has ended, and of no pull request. Where
-    they do not arrive, a night in which all passed is not green."""
+    """One message, and GitHub's issues: of a night that has ended, and of no pull request.
+
+    Where they do not arrive, a night in which all passed is not green."""
     comparison = compare(history, night)
     if night.origin.pull_request or not comparison.ended or not follow_up.tells:
         return code
@@ -314,7 +317,7 @@ def _print_row(rows: list[Row], row: Row, done: int, total: int) -> None:
 
 
 def _undelivered(night: Night, recorder: Recorder, rows: list[Row]) -> Answer:
-    """The database was gone at the end: nothing is lost, and nothing can be compared."""
+    """Warn that the database was gone at the end: nothing is lost, and nothing can be compared."""
     assert recorder.error is not None
     echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
     echo(

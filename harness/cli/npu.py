@@ -22,7 +22,7 @@ from harness.judge.pte_contents import npu_streams
 from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
-from harness.run.subjects import Reduced, program_of, reduce_program
+from harness.run.subjects import ReducedProgram, program_of, reduce_program
 
 
 @click.group()
@@ -115,7 +115,7 @@ def stats(subject: Path, target: str | None, cycles: bool) -> Answer:
 
 
 def _estimates(program: Program) -> list[dict[str, Any]]:
-    """Raises UsageError."""
+    """Print and return Vela's estimates. Raises UsageError."""
     if (cost := program.npu_cost) is None:
         raise UsageError(
             f"there is no estimate for {program.pte_path}",
@@ -176,7 +176,7 @@ def reduce(subject: Path, target: str | None, base: str, tries: int, newest: boo
     return {"reduced": {**place, **asdict(reduced.smallest)}}, ExitCode.FAILED
 
 
-def _print_reduced(reduced: Reduced) -> None:
+def _print_reduced(reduced: ReducedProgram) -> None:
     smallest = reduced.smallest
     echo(f"delegate {reduced.delegate}, input set {reduced.input_set}: {smallest.trouble}")
     echo(

@@ -14,14 +14,15 @@ from harness.config.known import require_known_defect
 from harness.config.loading import limit_factor
 from harness.core.errors import UsageError
 from harness.export.exporter import ExporterSource, choose_exporter
-from harness.firmware.source import choose, firmware_words
+from harness.firmware.choice import choose
+from harness.firmware.names import firmware_words
 from harness.sim.simulator import AUTO
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
 def read_by(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback of an option whose value ``read`` takes or refuses."""
+    """Return the callback of an option whose value ``read`` takes or refuses."""
 
     def callback(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
         try:
@@ -99,7 +100,7 @@ _firmware_option = click.option(
 
 
 def firmware_options(function: _Verb) -> _Verb:
-    """The function gets ``firmware``, a FirmwareChoice."""
+    """Give a command the options of the firmware, as ``firmware``, a FirmwareChoice."""
 
     @functools.wraps(function)
     def wrapped(
@@ -111,8 +112,9 @@ def firmware_options(function: _Verb) -> _Verb:
 
 
 def exporter_option(function: _Verb) -> _Verb:
-    """The function gets ``exporter``, an ExporterChoice. Stands above ``firmware_options``, whose
-    ``--executorch`` it looks at."""
+    """Give a command the option of the exporter, as ``exporter``, an ExporterChoice.
+
+    Stands above ``firmware_options``, whose ``--executorch`` it looks at."""
 
     @click.option(
         "--exporter",

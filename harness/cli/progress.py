@@ -22,7 +22,7 @@ _DONE = ("exported", "simulated", "built")  # ends of a subject, at which nobody
 
 @contextmanager
 def progress_shown() -> Iterator[Progress]:
-    """A Progress for the length of a command; with ``--json`` it shows nothing."""
+    """Return a Progress for the length of a command; with ``--json`` it shows nothing."""
     if wants_json():
         yield silent
     elif sys.stderr.isatty():
@@ -37,8 +37,9 @@ def progress_shown() -> Iterator[Progress]:
 def status_line(
     console: Console, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Progress]:
-    """The step, the time so far and, when messages carry a count (``3/45``), the time left:
-    ``suite 30/120 0:00:12 0:00:40 left``."""
+    """Return the step, its time and, with a count (``3/45``), the time left.
+
+    An example: ``suite 30/120 0:00:12 0:00:40 left``."""
     from rich import progress as rich_progress
 
     columns = (
@@ -68,8 +69,10 @@ def status_line(
 
 @contextmanager
 def _long_steps() -> Iterator[Progress]:
-    """One line per step that lasts: messages that differ only in a count such as 3/45 are one step,
-    and a step lasts until the next of its subject. Thread-safe."""
+    """Print one line per step that lasts. Thread-safe.
+
+    Messages that differ only in a count such as 3/45 are one step, and a step lasts until the next
+    of its subject."""
     shown: set[str] = set()
     waiting: dict[str, tuple[str, threading.Timer]] = {}  # by subject
     lock = threading.Lock()

@@ -19,7 +19,7 @@ from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, terminal, verb
 from harness.config.case import Case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.firmware.source import choose
+from harness.firmware.choice import choose
 from harness.report.terminal import print_bisection, print_replay
 from harness.run import bisect as run_bisect
 from harness.run.bundle import pack

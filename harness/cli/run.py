@@ -34,7 +34,8 @@ from harness.report.terminal import (
     print_records,
     representative,
 )
-from harness.run.pipeline import Execution, RunOptions, execute, run_cases
+from harness.run.execution import Execution, execute
+from harness.run.pipeline import RunOptions, run_cases
 from harness.run.prune import prune_when_due
 from harness.run.record import exit_code
 
@@ -55,7 +56,7 @@ def complete_model(
 
 
 def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """The names that begin so; without any, the shell completes a file's path."""
+    """Return the names that begin so; without any, the shell completes a file's path."""
     matches = [CompletionItem(name) for name in names if name.startswith(incomplete)]
     return matches or [CompletionItem(incomplete, type="file")]
 

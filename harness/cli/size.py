@@ -16,10 +16,10 @@ from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, ve
 from harness.config.case import RUNNER, parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import FirmwareChoice, full_label
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import Firmware, full_label
 from harness.judge.reference import accepted_runs
-from harness.nightly.repository import origin_of
+from harness.nightly.history.repository import origin_of
 from harness.report import size as render
 from harness.report.notify import issues_of
 from harness.report.size import (
@@ -58,7 +58,7 @@ class _Options:
     firmware: FirmwareChoice
 
     def validate(self, comparing: bool) -> None:
-        """Raises UsageError for options that do not go with the number of files."""
+        """Raise UsageError for options that do not go with the number of files."""
         if comparing and (self.linker_map is not None or self.firmware != FirmwareChoice()):
             raise UsageError(
                 "--map, --firmware, --executorch and --part are for one file, but two are compared",
@@ -304,7 +304,7 @@ def _gate_runs(
 
 
 def _comment(table: str, marker: str = "<!-- hil-gate -->") -> str:
-    """Posts ``table``; returns what was done. Raises UsageError without a token, NotDelivered."""
+    """Post ``table``; return what was done. Raises UsageError without a token, NotDelivered."""
     number = origin_of(Path.cwd(), os.environ).pull_request
     if not number:
         return "hil: no pull request, so no comment"

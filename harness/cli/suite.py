@@ -16,8 +16,10 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
+from harness.export.checkout import selected_exporter
 from harness.export.exporter import ExporterChoice
-from harness.firmware.source import FirmwareChoice, FirmwareSource
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import FirmwareSource
 from harness.nightly.suite import parse_shard
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
@@ -69,7 +71,7 @@ from harness.suites.suites import SUITES
 @exporter_option
 @firmware_options
 def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words: Any) -> Answer:
-    """Runs ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
+    """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
     The suite is the installed wheel's; --exporter checkout takes the checkout's, whose Python
     then also exports; the list of known failures is for the wheel. The runner is the bundled one,
@@ -115,7 +117,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
         selection=Selection(words["keyword"], (shard.number, shard.count), sample, words["seed"]),
         elf=elf,
         checkout=firmware.checkout(),
-        exporter=exporter.find(),
+        exporter=selected_exporter(exporter),
         workers=words["workers"],
         use_store=not words["no_cache"],
     )
@@ -143,14 +145,14 @@ def _beside(path: Path, source: FirmwareSource) -> Path:
 
 @click.group()
 def standin() -> None:
-    """The FVP's command line on top of QEMU, where there is no FVP."""
+    """Offer the FVP's command line on top of QEMU, where there is no FVP."""
 
 
 @standin.command("install")
 @click.argument("directory", metavar="DIR", type=PATH)
 @verb
 def install_(directory: Path) -> Answer:
-    """Writes commands with the names of Arm's models into DIR.
+    """Write commands with the names of Arm's models into DIR.
 
     They take the models' options and run the program on QEMU's mps3-an547 (Corstone-300 with a
     Cortex-M55) with a functional model of the NPU. They say that they are not an FVP.

@@ -20,7 +20,7 @@ from harness.config.target import Target
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.safe_console import columns
-from harness.run.prune import Bounds, bounds, size_on_disk
+from harness.run.prune import CacheBounds, bounds, size_on_disk
 from harness.run.prune import prune as bring_within
 from harness.sim.board import what_board_lacks
 from harness.sim.simulator import available_simulators
@@ -121,7 +121,7 @@ def _runnable(targets: Sequence[Target]) -> dict[str, tuple[int, int]]:
 
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:
-    """A line each; the description as far as there is room."""
+    """Print a line each; the description as far as there is room."""
     console = terminal(highlight=False)
     cells = [(r["name"], r["marker"], _simulators(r), r["description"]) for r in rows]
     cells.insert(0, ("target", "marker", "simulators (*)", "what it is"))
@@ -173,7 +173,7 @@ def _target_row(target: Target) -> dict[str, Any]:
 
 
 def _print_tools(tools: Sequence[Inspected]) -> None:
-    """Prints the tools found, a line each, then the missing ones by advice. Cuts no path."""
+    """Print the tools found, a line each, then the missing ones by advice. Cuts no path."""
     console = terminal(highlight=False)
     rows = [("tool", "for", "version", "where")]
     rows += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
@@ -211,7 +211,7 @@ def wrapped(text: str, width: int) -> list[str]:
     )
 
 
-def _print_state(kept: int, limits: Bounds) -> None:
+def _print_state(kept: int, limits: CacheBounds) -> None:
     """How much is in the state directory, and to what it is held."""
     bounded = f"the cache is held to {limits.cache / _MIB:.0f} MiB"
     runs = f"runs stay {limits.runs / _DAY:g} days (hil prune)"
@@ -229,7 +229,7 @@ def _print_workspace(findings: Sequence[Finding]) -> None:
 
 
 def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
-    """An option's value: a number with one of these units."""
+    """Return an option's value: a number with one of these units."""
 
     def read(text: str) -> float:
         if (number := quantity(text, units)) is None:
@@ -285,7 +285,7 @@ def prune(
       hil prune --nights-older-than 90d
     """
     default = bounds()
-    within = Bounds(
+    within = CacheBounds(
         default.cache if cache_max is None else int(cache_max),
         default.runs if older is None else older,
     )

@@ -41,11 +41,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def verb(function: _Verb) -> _Verb:
-    """Gives a command ``--json`` and the common way to fail, whatever the exception.
+    """Give a command ``--json`` and the common way to fail, whatever the exception.
 
     The function returns the object to print, and the exit code. ``--json`` prints this object alone
-    on stdout: ``echo`` and ``terminal`` are for people, and print nothing then.
-    """
+    on stdout: ``echo`` and ``terminal`` are for people, and print nothing then."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
     @functools.wraps(function)
@@ -96,8 +95,9 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 
 
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
-    """The message and the hint on standard error; with ``--json`` an object on standard output, if
-    that is not what failed. How to end."""
+    """Print the message and the hint on standard error; return how to end.
+
+    With ``--json`` an object on standard output, if that is not what failed."""
     shown = failure_of(error)
     if as_json:
         with suppress(OSError):
@@ -110,12 +110,12 @@ def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
 
 
 def print_interrupted() -> None:
-    """Handles ``--json`` as well, which has no answer then."""
+    """Handle ``--json`` as well, which has no answer then."""
     click.echo("hil: interrupted", err=True)
 
 
 def usage_error(error: click.ClickException) -> UsageError:
-    """Converts click's error; the hint has commands or options with a similar name."""
+    """Convert click's error; the hint has commands or options with a similar name."""
     context = getattr(error, "ctx", None)
     path = " ".join((context.command_path if context else "hil").split()[1:])
     command = f"{hil_command()} {path}".strip()
@@ -167,5 +167,5 @@ def terminal(**options: Any) -> Terminal:
 
 
 def tell_ci(command: str) -> None:
-    """Prints a workflow command of the harness, whose texts are escaped already."""
+    """Print a workflow command of the harness, whose texts are escaped already."""
     click.echo(command, err=wants_json())

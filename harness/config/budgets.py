@@ -1,9 +1,7 @@
-"""Budgets: the most a figure may be, how much it may grow beyond the accepted one, how far outputs
-may be off, and how accurate a program must be.
+"""Budgets of figures, of their growth, of outputs' tolerance and of accuracy.
 
 A *hard limit* is where memory ends; `hil accept` cannot exceed it. The *slack* is how much
-``harness.judge.budget_check`` lets an accepted figure grow.
-"""
+``harness.judge.budget_check`` lets an accepted figure grow."""
 
 from __future__ import annotations
 
@@ -87,8 +85,7 @@ class Budgets(Data):
     accept_known_defects: tuple[DefectName, ...] = ()
 
     def merged(self, model: Mapping[str, Any]) -> Budgets:
-        """Combined with the budgets of a model's file (``harness.config.case_budgets``): of two
-        hard limits the smaller one, of two minima the larger; else the model's, if it has one."""
+        """Combine with the budgets of a model's file (``harness.config.case_budgets``)."""
         theirs = model.get("limits", {})
         limits = {
             name: min(b[name] for b in (self.limits, theirs) if name in b)

@@ -26,15 +26,16 @@ _LONGEST = 60  # characters of a name in the name of a directory
 
 @dataclass(frozen=True)
 class Case:
-    """``target`` is a target's name or the path of its file, with ``@Mode`` where that is not the
+    """One model on one target.
+
+    ``target`` is a target's name or the path of its file, with ``@Mode`` where that is not the
     default; ``model`` is a catalogue name, the path of a user's model file, or ``RUNNER``.
 
-    ``name`` is the model's identity, the same from every directory; a record keeps it. It is
-    found when a Case is made without it.
+    ``name`` is the model's identity, the same from every directory; a record keeps it. It is found
+    when a Case is made without it.
 
     Raises UsageError for a name with control characters: it would be printed at the start of lines
-    that a terminal or a CI system obeys.
-    """
+    that a terminal or a CI system obeys."""
 
     target: str
     model: str
@@ -61,8 +62,9 @@ class Case:
 
     @property
     def shown_name(self) -> str:
-        """For a person: a model outside any repository, whose name is an absolute path, by its path
-        from the current directory if that is above it, else by the name of its file."""
+        """Return the name for a person: a model outside any repository is called by its path.
+
+        The path is from the current directory if that is above it, else the name of its file."""
         path = Path(self.name)
         if not path.is_absolute():
             return self.name
@@ -82,8 +84,7 @@ class Case:
 
 
 def parse_case(text: str) -> Case:
-    """``TARGET/MODEL`` as ``hil accept`` takes it, and as ``Case.id`` says it, from wherever in the
-    user's repository. Raises UsageError for anything else."""
+    """Read ``TARGET/MODEL``, from wherever in the user's repository. Raises UsageError."""
     target, slash, model = _split(text)
     if not (target and slash and model):
         raise UsageError(
@@ -95,7 +96,7 @@ def parse_case(text: str) -> Case:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Splits at the slash after the target, which may be the path of its file."""
+    """Split at the slash after the target, which may be the path of its file."""
     file = re.match(r".*?\.yaml(?:@[\w-]+)?(?=/)", text)
     head = file[0] if file else ""
     before, slash, model = text[len(head) :].partition("/")
@@ -108,16 +109,14 @@ def is_user_file(model: str) -> bool:
 
 
 def is_allowed(case: Case, allow_new: Sequence[str]) -> bool:
-    """Whether a subject may be new: by TARGET/MODEL or by the model's name, in which ``*`` stands
-    for anything."""
+    """Return whether a subject may be new, by TARGET/MODEL or the model; ``*`` is anything."""
     return any(fnmatchcase(name, one) for one in allow_new for name in (case.id, case.name))
 
 
 def identity(model: str) -> str:
-    """The name of a model that is given as a user gives it.
+    """Return the name of a model that is given as a user gives it.
 
-    A file in no repository has its absolute path: nothing else tells it from others.
-    """
+    A file in no repository has its absolute path: nothing else tells it from others."""
     if not is_user_file(model):
         return model
     file = Path(os.path.abspath(model))  # as it is called, whatever a link points to
@@ -126,9 +125,10 @@ def identity(model: str) -> str:
 
 
 def repository_of(file: Path) -> Path | None:
-    """The root of the repository that a file is in: the next folder above it with a ``.git``; where
-    none has one, as in an image, the next with a ``hil.toml``, and then the uppermost with a
-    ``pyproject.toml``. None without any."""
+    """Return the root of the repository that a file is in; None without any.
+
+    It is the next folder above with a ``.git``; where none has one, as in an image, the next with a
+    ``hil.toml``, and then the uppermost with a ``pyproject.toml``."""
     folders = list(file.absolute().parents)
     git = next((folder for folder in folders if (folder / ".git").exists()), None)
     own = next((folder for folder in folders if (folder / OWN).is_file()), None)
@@ -137,8 +137,7 @@ def repository_of(file: Path) -> Path | None:
 
 
 def located(name: str, folder: Path) -> str:
-    """A model's or target's file name, looked for in the current directory, then in ``folder``. Any
-    other name is returned unchanged."""
+    """Find a file name in the current directory or in ``folder``; return other names unchanged."""
     if not name.endswith((_SUFFIX, ".yaml")) or Path(name).is_file():
         return name
     there = folder / name

@@ -35,9 +35,10 @@ class ModelFile(Data):
 
 
 def budgets_of(case: Case) -> Budgets:
-    """The budgets of a case. A catalogue model's are in ``<name>.yaml`` in the folder that the
-    setting ``budgets`` names (default: ``budgets`` next to the settings); a user's model file has
-    them next to it."""
+    """Return the budgets of a case.
+
+    A catalogue model's are in ``<name>.yaml`` in the folder that the setting ``budgets`` names
+    (default: ``budgets`` next to the settings); a user's model file has them next to it."""
     if case.model == RUNNER:
         return load_target(case.target).budgets
     model, present = read_model_file(_file_of(case.model))
@@ -46,15 +47,14 @@ def budgets_of(case: Case) -> Budgets:
 
 
 def settings_of(model: str) -> ModelFile:
-    """Reads the model's YAML file. Raises TargetError."""
+    """Read the model's YAML file. Raises TargetError."""
     return read_model_file(_file_of(model))[0]
 
 
 def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
-    """A model's YAML file, and the names of the budget fields in it.
+    """Return a model's YAML file, and the names of the budget fields in it.
 
-    Raises TargetError with file and line if the file is malformed.
-    """
+    Raises TargetError with file and line if the file is malformed."""
     if not path.exists():
         return ModelFile(), ()
     document = strict_yaml.read(path)
@@ -64,11 +64,10 @@ def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
 def tolerance_of(
     case: Case, budgets: Budgets, asked: float | None, environ: Mapping[str, str] = os.environ
 ) -> float:
-    """How far, in LSB, outputs may be from the expected ones. ``asked``: the value of
-    ``--tolerance``, or None; ``budgets``: the case's.
+    """Return how far, in LSB, outputs may be from the expected ones.
 
-    Raises UsageError if it is too large, or in CI larger than the reviewed one.
-    """
+    ``asked``: the value of ``--tolerance``, or None; ``budgets``: the case's. Raises UsageError if
+    it is too large, or in CI larger than the reviewed one."""
     if asked is None:
         return budgets.tolerance_lsb
     if not 0 <= asked <= MOST_TOLERANCE_LSB:  # also refuses NaN

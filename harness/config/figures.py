@@ -50,17 +50,17 @@ UNLISTED = Figure("", "")
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """The first matching row applies."""
+    """Return the table of figures; the first row that matches applies."""
     return tuple(Figure(**row) for row in read_table(__file__))
 
 
 def figure(name: str) -> Figure:
-    """The row of a figure, or UNLISTED."""
+    """Return the row of a figure, or UNLISTED."""
     return next((row for row in figures() if row.pattern.fullmatch(name)), UNLISTED)
 
 
 def gated_figures(figures: Mapping[str, int], stages: Iterable[MeasuredIn]) -> dict[str, int]:
-    """The gated figures that one of the stages measures."""
+    """Return the gated figures that one of the stages measures."""
     wanted = frozenset(stages)
     rows = {name: figure(name) for name in figures}
     return {n: figures[n] for n, row in rows.items() if row.gated and row.measured_by(wanted)}

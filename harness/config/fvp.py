@@ -59,8 +59,7 @@ class Fvp(Data):
 
     @property
     def all_parameters(self) -> dict[str, str]:
-        """As the command line has them, with the NPU's arguments for its fast mode (ExecuTorch's
-        run_fvp.sh)."""
+        """As the command line has them, with the NPU's for its fast mode (run_fvp.sh)."""
         values = self.parameters.items()
         given = {n: str(int(v) if isinstance(v, bool) else v) for n, v in values}
         if self.fast and self.macs is not None:
@@ -69,7 +68,7 @@ class Fvp(Data):
         return given
 
     def _check_addresses(self) -> None:
-        """Requires numbers for the semihosting heap and stack; the addresses hold on QEMU, too."""
+        """Require numbers for the semihosting heap and stack; the addresses hold on QEMU, too."""
         for name, value in self.parameters.items():
             if name.endswith(_ADDRESSES):
                 try:
@@ -105,7 +104,7 @@ def models_file() -> strict_yaml.Document:
 
 
 def fvp_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:
-    """The entry of one model. TargetError at ``place`` when there is none of this name."""
+    """Return the entry of one model. Raises TargetError at ``place`` if none has this name."""
     models = models_file().data
     if not isinstance(name, str) or name not in models:
         raise place.error(f"no FVP is called {name!r}", hint="there are: " + ", ".join(models))

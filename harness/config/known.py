@@ -1,7 +1,8 @@
-"""What is known of ExecuTorch, as tables that explain their fields: what it computes wrongly, or
-refuses, on a CPU (``known_defects.yaml``), what it lowers wrongly or not at all
-(``known_lowerings.yaml``), and ways round a rule that keeps an operator off an Ethos-U
-(``npu_refusals.yaml``)."""
+"""Tables of what is known of ExecuTorch; each explains its fields.
+
+They have what it computes wrongly, or refuses, on a CPU (``known_defects.yaml``), what it lowers
+wrongly or not at all (``known_lowerings.yaml``), and ways round a rule that keeps an operator off
+an Ethos-U (``npu_refusals.yaml``)."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def known_defects() -> KnownDefects:
 
 
 def require_known_defect(name: str) -> str:
-    """Raises ValueError."""
+    """Return ``name``. Raises ValueError when no known defect has it."""
     if name not in known_defects().defects:
         there = ", ".join(known_defects().defects)
         raise ValueError(f"no known defect of ExecuTorch is called {name!r}; there are: {there}")
@@ -87,9 +88,10 @@ class KnownLowering(Data):
     fixed_by: tuple[int, ...] = ()
     instead: Text | None = None
 
-    def advice(self, layout: Layout) -> str | None:
-        """A setting that helped in one of our networks; nobody tried it in the user's. None if the
-        user has that ``layout`` already."""
+    def hint(self, layout: Layout) -> str | None:
+        """Return a setting that helped in one of our networks; nobody tried it in the user's.
+
+        None if the user has that ``layout`` already."""
         if self.instead is None or self.instead.startswith(f"layout: {layout.value}"):
             return None
         return f"what helped in another network: {self.instead}"
@@ -113,8 +115,10 @@ def known_lowerings() -> dict[str, KnownLowering]:
 
 
 def find_known(operators: Collection[str], compile_target: str, text: str = "") -> str:
-    """The name of the first lowering that fits, or "". ``operators``: those that may be at fault;
-    ``text``: of an exception, "" for a result that differs."""
+    """Return the name of the first lowering that fits, or "".
+
+    ``operators``: those that may be at fault; ``text``: of an exception, "" for a result that
+    differs."""
     names = {name.removesuffix("_") for name in operators}  # in place, or not
     for name, known in known_lowerings().items():
         fits = any(fnmatch(compile_target, pattern) for pattern in known.targets)
@@ -135,5 +139,5 @@ def refusals() -> dict[str, dict[str, str]]:
 
 
 def way_round(why: str) -> str:
-    """The advice of the first row that fits the partitioner's reason, or ""."""
+    """Return the advice of the first row that fits the partitioner's reason, or ""."""
     return next((r["instead"] for r in refusals().values() if re.search(r["why"], why)), "")

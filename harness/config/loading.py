@@ -36,7 +36,7 @@ _LAID_OVER = (
 
 
 def limit_factor(text: str, source: str = "the limit factor") -> float:
-    """The factor of all time limits. Raises UsageError, which names ``source``."""
+    """Return the factor of all time limits. Raises UsageError, which names ``source``."""
     try:
         factor = float(text)
     except ValueError:
@@ -47,7 +47,7 @@ def limit_factor(text: str, source: str = "the limit factor") -> float:
 
 
 def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """The project's ``targets``, and those of the user's settings."""
+    """Return the project's ``targets``, and those of the user's settings."""
     ours = paths.data_root() / "targets"
     return tuple(dict.fromkeys((ours, *settings(environ=environ).targets)))
 
@@ -81,8 +81,9 @@ def load_targets(directories: tuple[Path, ...] | None = None) -> tuple[Target, .
 
 
 def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Target:
-    """One target, by name or by the path of its ``.yaml``, with ``@Mode`` where it has an NPU,
-    or ``@lowering`` where it has several lowerings."""
+    """Load a target, by name or by the path of its ``.yaml``.
+
+    ``@Mode`` follows it where it has an NPU, or ``@lowering`` where it has several lowerings."""
     files = target_files(directories)
     stem, mode = npu.split_mode(name)
     if stem in files:
@@ -123,8 +124,10 @@ def place_of_fvp_parameter(target: Target, name: str) -> str:
 
 
 def loadable_name(target: Target, requested: str) -> str:
-    """What loads ``target`` again, from every directory: its name, without a default memory mode
-    that ``requested`` may name; or the path of its file, where ``requested`` is one."""
+    """Return what loads ``target`` again, from every directory.
+
+    It is its name, without a default memory mode that ``requested`` may name; or the path of its
+    file, where ``requested`` is one."""
     if not npu.split_mode(requested)[0].endswith(".yaml"):
         return target.name
     _, at, mode = target.name.partition("@")
@@ -132,7 +135,7 @@ def loadable_name(target: Target, requested: str) -> str:
 
 
 def _similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """The same board and NPU with other MACs, else the names that look most similar."""
+    """Return the same board and NPU with other MACs, else the names that look most similar."""
     family = name.rpartition("-")[0]
     if family.rpartition("-")[2] in PRODUCTS:
         kin = [other for other in known if other.rpartition("-")[0] == family]
@@ -142,8 +145,10 @@ def _similar_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def read_target(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Target:
-    """The target of a file. ``files``: every target's file, by name. ``mode``: a memory mode, or a
-    lowering of a target without an NPU.
+    """Return the target of a file.
+
+    ``files``: every target's file, by name. ``mode``: a memory mode, or a lowering of a target
+    without an NPU.
 
     Raises TargetError with file and line; Unknown and UsageError for a mode that it does not have.
     """
@@ -166,8 +171,9 @@ def read_target(path: Path, files: Mapping[str, Path], mode: str | None = None) 
 def _layered(
     own: Document, files: Mapping[str, Path], extended_by: tuple[Path, ...] = ()
 ) -> Document:
-    """Merges, lowest priority first: the file it extends (merged itself), the NPU's defaults, its
-    own keys. ``extended_by``: the files that extend this one."""
+    """Merge the file that it extends (merged itself), the NPU's defaults, and its own keys.
+
+    The last has the highest priority. ``extended_by``: the files that extend this one."""
     base = _base(own, files, extended_by) if "extends" in own.data else None
     document = own if base is None else strict_yaml.merge(base, own)
     product = npu.layer(document) if base is None or "npu" in own.data else None
@@ -190,7 +196,7 @@ def _base(child: Document, files: Mapping[str, Path], extended_by: tuple[Path, .
 
 
 def _require_mappings(document: Document) -> Document:
-    """Requires mappings for sections that are merged before the check. Raises TargetError."""
+    """Require mappings for sections that are merged before the check. Raises TargetError."""
     for path in _LAID_OVER:
         value: object = document.data
         for key in path:

@@ -50,8 +50,7 @@ def named_targets() -> list[tuple[str, Target]]:
 def default_matrix(
     targets: Iterable[Target], models: Sequence[str], selection: CaseSelection
 ) -> list[tuple[Case, Target]]:
-    """``default_cases`` of ``targets``; or, where the settings name ``default_targets``, each model
-    on each of those."""
+    """Return ``default_cases`` of ``targets``, or each model on each of ``default_targets``."""
     named = named_targets()
     if named:
         return [

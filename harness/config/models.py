@@ -45,9 +45,10 @@ class Quantization(Word):
 
 
 class Layout(Word):
-    """How ExecuTorch lowers images and sequences for a Cortex-M: tensors that are channels-last,
-    or copies to and from such a layout as operators (its experimental pipeline, which alone
-    quantises Conv1d)."""
+    """How ExecuTorch lowers images and sequences for a Cortex-M.
+
+    Tensors are channels-last, or operators copy to and from such a layout (its experimental
+    pipeline, which alone quantises Conv1d)."""
 
     CHANNELS_LAST = "channels-last"
     EXPLICIT = "explicit"
@@ -93,7 +94,7 @@ def _catalogue() -> dict[str, Any]:
 
 
 def small_models() -> dict[str, ModelSource]:
-    """The small models that export, by name."""
+    """Return the small models that export, by name."""
     return {name: ModelSource(name, **where) for name, where in _catalogue()["tiny"].items()}
 
 
@@ -123,8 +124,9 @@ def other_names() -> dict[str, str]:
 
 
 def unavailable() -> dict[str, str]:
-    """The wheel's other names, each with the reason why it does not end in an int8 Cortex-M program
-    here. The reason depends on the packages installed now."""
+    """Return the wheel's other names, each with the reason why it is no int8 program here.
+
+    The reason depends on the packages installed now."""
     found = {name: why for why, names in _catalogue()["unavailable"].items() for name in names}
     for package, names in _catalogue()["optional"].items():
         if find_spec(package) is None:
@@ -154,11 +156,10 @@ def _install_command(package: str) -> str:
 
 
 def find_model(name: str) -> ModelSource:
-    """The source for a catalogue name or the path of a ``.py`` file.
+    """Return the source for a catalogue name or the path of a ``.py`` file.
 
-    Raises Unknown (close names in the hint), UsageError for one that does not export and
-    for a file that is not there.
-    """
+    Raises Unknown (close names in the hint), UsageError for one that does not export and for a file
+    that is not there."""
     if is_user_file(name):
         path = Path(name)
         if not path.is_file():
@@ -193,10 +194,9 @@ def find_model(name: str) -> ModelSource:
 
 
 def source_files(file: Path) -> tuple[Path, ...]:
-    """A user's file and the files next to it that it imports, found without running anything.
+    """Find a user's file and the files next to it that it imports, without running them.
 
-    Raises BadModel with the line, UsageError for a file that cannot be read.
-    """
+    Raises BadModel with the line, UsageError for a file that cannot be read."""
     found: dict[Path, None] = {}
     pending = [file]
     while pending:

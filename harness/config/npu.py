@@ -129,10 +129,9 @@ def products() -> Products:
 
 
 def layer(document: Document) -> Document | None:
-    """The layer below a target file that its NPU's product brings; None without an NPU.
+    """Return the layer below a target file that its NPU's product brings; None without an NPU.
 
-    TargetError: the section ``npu`` of the file is wrong.
-    """
+    TargetError: the section ``npu`` of the file is wrong."""
     if "npu" not in document.data:
         return None
     section = document.data["npu"]
@@ -168,10 +167,9 @@ def layer(document: Document) -> Document | None:
 
 
 def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str, Any]:
-    """The target's data with everything in it that its NPU and memory mode decide.
+    """Return the target's data with everything in it that its NPU and memory mode decide.
 
-    UsageError: there is no such mode, or this product does not have it.
-    """
+    UsageError: there is no such mode, or this product does not have it."""
     if "npu" not in data:
         if mode is None:
             return dict(data)
@@ -251,5 +249,5 @@ class Defects(Data):
 
 @cache
 def defects() -> Defects:
-    """Raises TargetError when the file is wrong."""
+    """Return the table of known defects. Raises TargetError when the file is wrong."""
     return checked_document(Defects, read(data_root() / "targets" / "npu" / "defects.yaml"))

@@ -36,7 +36,7 @@ _Data = TypeVar("_Data", bound=Data)
 
 
 def checked(kind: type[_Data], data: Mapping[str, Any]) -> _Data:
-    """An object of that class from plain data. Raises ValueError, which has all problems."""
+    """Return an object of that class from plain data. Raises ValueError, which has all problems."""
     try:
         return _validated(kind, data)
     except ValidationError as error:
@@ -44,8 +44,10 @@ def checked(kind: type[_Data], data: Mapping[str, Any]) -> _Data:
 
 
 def checked_document(kind: type[_Data], document: Document, hint: str | None = None) -> _Data:
-    """The same from a file. Raises TargetError with file and line of the first problem; its hint
-    has the others, or is ``hint``."""
+    """Return the same from a file.
+
+    Raises TargetError with file and line of the first problem; its hint has the others, or is
+    ``hint``."""
     try:
         return _validated(kind, document.data)
     except ValidationError as error:
@@ -66,7 +68,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _explained(located: Mapping[Location, tuple[Place, str]], hint: str | None) -> TargetError:
-    """The first of the problems, by line, in the words of the file."""
+    """Return the first of the problems, by line, in the words of the file."""
     # If the only item of a list is wrong, pydantic also says that the list is too short.
     around = {location[:end] for location in located for end in range(len(location))}
     ordered = sorted(

@@ -65,14 +65,14 @@ class Document:
     places: dict[Location, Place]
 
     def place(self, location: Location) -> Place:
-        """The place of the value, or of the nearest enclosing one that is in the file."""
+        """Return the place of the value, or of the nearest enclosing one that is in the file."""
         while location not in self.places:
             location = location[:-1]
         return self.places[location]
 
 
 def read(path: Path) -> Document:
-    """Raises TargetError when the file cannot be read, decoded or parsed."""
+    """Read a file. Raises TargetError when it cannot be read, decoded or parsed."""
     try:
         raw = read_regular(path, _MAX_BYTES)
     except OSError as error:
@@ -82,7 +82,7 @@ def read(path: Path) -> Document:
 
 
 def merge(base: Document, child: Document) -> Document:
-    """The child over the base: mappings merge key by key, everything else is replaced."""
+    """Lay the child over the base: mappings merge key by key, everything else is replaced."""
     places = dict(base.places)
 
     def merged(below: dict[str, Any], above: dict[str, Any], location: Location) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class _Parser:
         self._events = self._parsed()
 
     def document(self) -> dict[str, Any]:
-        """Raises TargetError."""
+        """Return the whole document. Raises TargetError."""
         if self._text.startswith("%") or "\n%" in self._text:
             line = self._text[: ("\n" + self._text).index("\n%")].count("\n") + 1
             raise self._place(line).error("directives (%) are not used here")
@@ -153,7 +153,7 @@ class _Parser:
             ) from error
 
     def _value(self, event: Any, location: Location, depth: int) -> Any:
-        """The value that begins with ``event``."""
+        """Return the value that begins with ``event``."""
         place = self._place(_line(event))
         if getattr(event, "anchor", None) is not None:
             raise place.error(

@@ -42,7 +42,7 @@ class Region(Data):
 
 
 def apart(regions: tuple[Region, ...]) -> tuple[Region, ...]:
-    """The regions. ValueError when two have one name, overlap, or leave the 32-bit space."""
+    """Return the regions. Raises ValueError when two have one name, overlap, or exceed 32 bits."""
     ordered = sorted(regions, key=lambda region: region.origin)
     names = [region.name for region in ordered]
     twice = {name for name in names if names.count(name) > 1}
@@ -72,7 +72,7 @@ class Limits(Data):
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def booting(self, seconds: float) -> Limits:
-        """A copy with at least ``seconds`` to boot, and ``host`` extended by as much."""
+        """Return a copy with at least ``seconds`` to boot, and ``host`` extended by as much."""
         more = max(0.0, seconds - self.boot)
         return replace(self, host=self.host + more, boot=self.boot + more)
 
@@ -88,8 +88,10 @@ class Limits(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class Lowering(Data):
-    """Another way to lower a target's programs. ``compile_target``: the exporter's name of it;
-    ``tolerance_lsb`` replaces the target's own, because this arithmetic is not exact."""
+    """Another way to lower a target's programs.
+
+    ``compile_target``: the exporter's name of it; ``tolerance_lsb`` replaces the target's own,
+    because this arithmetic is not exact."""
 
     description: Text
     compile_target: Text
@@ -116,8 +118,10 @@ class Substitute(Data):
 
 @dataclass(frozen=True, kw_only=True)
 class GuestOnQemu(Data):
-    """The image that is made for a Linux guest: where its console is, and what the kernel loads to
-    reach the machine's devices. Its files are those of a directory, by virtio-9p."""
+    """The image that is made for a Linux guest.
+
+    It says where its console is, and what the kernel loads to reach the machine's devices. Its
+    files are those of a directory, by virtio-9p."""
 
     console: Text
     modules: tuple[Text, ...] = ()
@@ -140,8 +144,9 @@ class Qemu(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class QemuUser(Substitute):
-    """QEMU in user mode, for a program that runs under Linux. ``cpu``: QEMU's name of the CPU; its
-    default is not a real one. ``core``: the usual name."""
+    """QEMU in user mode, for a program that runs under Linux.
+
+    ``cpu``: QEMU's name of the CPU; its default is not a real one. ``core``: the usual name."""
 
     process: ClassVar[bool] = True
     executable: Text
@@ -158,10 +163,11 @@ class Host(Substitute):
 
 @dataclass(frozen=True, kw_only=True)
 class Board(Substitute):
-    """Hardware, through labgrid. ``labgrid``: its environment file, next to the target's file;
-    ``role``: of the target in it. ``flash``: a command that flashes ``{file}``, ELF or Intel HEX,
-    and starts the board, where no driver of labgrid's does. ``stand_in``: what stands in for the
-    hardware, if anything."""
+    """Hardware, through labgrid.
+
+    ``labgrid``: its environment file, next to the target's file; ``role``: of the target in it.
+    ``flash``: a command that flashes ``{file}``, ELF or Intel HEX, and starts the board, where no
+    driver of labgrid's does. ``stand_in``: what stands in for the hardware, if anything."""
 
     called: ClassVar[str] = "the board"
     labgrid: Text
@@ -176,6 +182,7 @@ class Board(Substitute):
 @dataclass(frozen=True, kw_only=True)
 class Linux(Data):
     """The console of a target with Linux: the user who logs in, and how the prompt ends.
+
     ``folder``: where a run on an FVP or a board puts its files, on a memory card for instance."""
 
     hostname: Text
@@ -275,7 +282,7 @@ class Target(Data):
         return self.npu is not None and self.port in DIRECT
 
     def lowered(self, name: str) -> Target:
-        """The target whose programs are made otherwise: ``NAME@lowering``. Raises Unknown."""
+        """Return the target that is lowered otherwise: ``NAME@lowering``. Raises Unknown."""
         if name not in self.lowerings:
             message = f"target {self.name} has no lowering {name!r}"
             raise Unknown(message, name, self.lowerings, listing="it has: ")
@@ -289,8 +296,7 @@ class Target(Data):
         )
 
     def on(self, simulator: SimulatorName) -> Target:
-        """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the
-        board that Zephyr is built for."""
+        """Return the target as the runner for ``simulator`` is built: memory, CPU, options."""
         there = self.simulators.substitute(simulator)
         if there is None:
             return self
@@ -309,7 +315,8 @@ class Target(Data):
         return tuple(moved.get(region.name, region) for region in self.memory)
 
     def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
-        """Parts of the board that ``simulator`` does not have, as sentences for a record.
+        """Name, in sentences, the parts of the board that ``simulator`` does not have.
+
         ``moved``: the program is linked for its memory, as our runner is."""
         there = self.simulators.substitute(simulator)
         if there is None:

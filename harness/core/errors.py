@@ -80,8 +80,9 @@ class BadModel(UsageError):
 
 
 class Unknown(UsageError):
-    """An unknown name. ``close``: what may have been meant, for the hint; by default the known
-    names that are similar.
+    """An unknown name.
+
+    ``close``: what may have been meant, for the hint; by default the known names that are similar.
     """
 
     def __init__(
@@ -101,9 +102,9 @@ class Unknown(UsageError):
 
 
 class TargetError(UsageError):
-    """A YAML file is malformed. ``errors``: all errors of the file, this one first, where several
-    are collected.
-    """
+    """A YAML file is malformed.
+
+    ``errors``: all errors of the file, this one first, where several are collected."""
 
     kind = "bad_target"
 
@@ -183,6 +184,5 @@ class MalformedFile(UsageError):
         return {name: value for name, value in super().facts.items() if name != "what"}
 
     def within(self, file: object, part_offset: int = 0) -> MalformedFile:
-        """The same error with the name of ``file``, in which the damaged part starts at
-        ``part_offset``."""
+        """Return the same error for ``file``, whose damaged part is at ``part_offset``."""
         return MalformedFile(f"{file}: {self.what}", part_offset + self.offset)

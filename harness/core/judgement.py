@@ -71,8 +71,9 @@ class Cause:
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose fault a wrong result is: in one word, in words, and as data. ``reason``: the kind of
-    the cause from then on, if it has a name of its own."""
+    """Whose fault a wrong result is: in one word, in words, and as data.
+
+    ``reason``: the kind of the cause from then on, if it has a name of its own."""
 
     culprit: str
     text: str

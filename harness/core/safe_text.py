@@ -69,7 +69,7 @@ def grouped(value: float | None, absent: str = "") -> str:
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """ "a, b and 3 more"."""
+    """List some of the words: "a, b and 3 more"."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -81,7 +81,7 @@ def as_markdown(text: str) -> str:
 
 
 def workflow_command(name: str, message: str, **properties: object) -> str:
-    """A command to GitHub's runner, whose texts cannot end it or begin another one."""
+    """Return a command to GitHub's runner, whose texts cannot end it or begin another one."""
     pairs = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
     return f"::{name} {pairs}::{_data(message)}" if pairs else f"::{name}::{_data(message)}"
 

@@ -9,8 +9,9 @@ from typing import Any
 
 @cache
 def read_table(module: str) -> Any:
-    """The table ``x.yaml`` next to a module ``x.py``, of which ``module`` is the ``__file__``. It
-    is read once, when it is first needed."""
+    """Return the table ``x.yaml`` next to ``x.py``, whose ``__file__`` is ``module``.
+
+    It is read once, when it is first needed."""
     import yaml  # most commands need no table, and it takes 10 ms
 
     return yaml.load(Path(module).with_suffix(".yaml").read_bytes(), Loader=yaml.CSafeLoader)

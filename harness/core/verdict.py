@@ -48,7 +48,7 @@ class Verdict(Word):
         return member
 
     PASS = "PASS", ExitCode.PASSED, "green", False
-    COMPLETED = "COMPLETED", ExitCode.FAILED, "cyan", False
+    COMPLETED = "COMPLETED", ExitCode.PASSED, "cyan", False
     MISMATCH = "MISMATCH", *_FAILURE
     FAULT = "FAULT", *_FAILURE
     HANG = "HANG", *_FAILURE
@@ -71,20 +71,24 @@ class Verdict(Word):
         return str(read_table(__file__)[self.value]["do"])
 
     @property
+    def strict_exit_code(self) -> ExitCode:
+        """The exit code with ``--strict``, where COMPLETED does not pass."""
+        return ExitCode.FAILED if self is Verdict.COMPLETED else self.exit_code
+
+    @property
     def passed(self) -> bool:
         return self is Verdict.PASS
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
-    """The exit code of several cases together.
+    """Return the exit code of several cases together.
 
-    A skipped case neither passes nor fails. If no other case ran, nothing is proven.
-    """
+    A skipped case neither passes nor fails. If no other case ran, nothing is proven."""
     return together(verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED)
 
 
 def together(codes: Iterable[ExitCode]) -> ExitCode:
-    """A failure outweighs wrong usage, and both outweigh the infrastructure."""
+    """Join exit codes: a failure outweighs wrong usage, and both outweigh the infrastructure."""
     present = set(codes)
     order = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
     return next((code for code in order if code in present), ExitCode.FAILED)

@@ -57,9 +57,11 @@ class ExportResult:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """``checkout``: whose Python exports; None: the installed wheel's. ``isolate``: each model
-    in a sandbox, where a file can write nothing but its result. ``fresh``: cached programs are
-    not used."""
+    """How to export.
+
+    ``checkout``: whose Python exports; None: the installed wheel's. ``isolate``: each model in a
+    sandbox, where a file can write nothing but its result. ``fresh``: cached programs are not used.
+    """
 
     checkout: CheckoutExporter | None = None
     isolate: bool = False
@@ -70,11 +72,13 @@ class ExportOptions:
         return {**exporter_versions(request.compile_target), **own}
 
     def key(self, request: ExportRequest) -> str:
-        """The name in the cache of what an export gives. Raises what is wrong with the model."""
+        """Return the name in the cache of what an export gives.
+
+        Raises what is wrong with the model."""
         return content_key(request, self.versions(request))
 
     def named(self, program: Program | None) -> Program | None:
-        """Adds the checkout's facts: a program of equal content may be of another commit."""
+        """Add the checkout's facts: a program of equal content may be of another commit."""
         if program is None or self.checkout is None:
             return program
         return replace(program, exporter=self.checkout.facts)
@@ -89,12 +93,12 @@ def export(
     options: ExportOptions = WHEEL_OPTIONS,
     process: ExportProcess | None = None,
 ) -> list[ExportResult]:
-    """One result per request, in order; a model that fails does not stop the others. ``process``
-    has the exporter of ``options`` and stays open; None: this call starts as many as
+    """One result per request, in order; a model that fails does not stop the others.
+
+    ``process`` has the exporter of ``options`` and stays open; None: this call starts as many as
     ``side_by_side`` says, and ends them.
 
-    Raises NotConfined where isolation cannot be had.
-    """
+    Raises NotConfined where isolation cannot be had."""
     if options.isolate and (missing := what_lacks()):
         raise NotConfined(missing)
     count = 1 if process else side_by_side(len(requests), _available_memory())
@@ -185,7 +189,7 @@ class _Batch:
     def _export_into(
         self, folder: Path, request: ExportRequest, key: str
     ) -> tuple[Program, dict[str, str]]:
-        """Exports into the empty ``folder``; also returns the files the program was made from."""
+        """Export into the empty ``folder``; also return the files the program was made from."""
         versions, task = self._options.versions(request), f"the export of {request.model.name}"
         with ExitStack() as stack:
             process = stack.enter_context(self._idle_process())
@@ -223,8 +227,9 @@ class _Batch:
 
 
 def _inside_model_folder(files: Any) -> dict[str, str]:
-    """Without the files outside of the model's folder: an isolated model cannot read them, but it
-    could name any."""
+    """Leave out the files outside of the model's folder.
+
+    An isolated model cannot read them, but it could name any."""
     named = files.items() if isinstance(files, dict) else ()
     return {
         name: str(digest)
@@ -234,8 +239,9 @@ def _inside_model_folder(files: Any) -> dict[str, str]:
 
 
 def _load_if_complete(folder: Path) -> Program | None:
-    """What an export left, if that is one complete program of plain files: its description names
-    no file outside of ``folder``, and no link leads out of it."""
+    """Return what an export left, if that is one complete program of plain files.
+
+    Its description names no file outside of ``folder``, and no link leads out of it."""
     present = set()
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -31,16 +31,19 @@ _WRITING = "writing the program cache"
 
 
 def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") -> Path:
-    """``inputs``: the files and folders that the program was made of besides what its key covers,
+    """Return the folder of an entry; each state of the inputs has one.
+
+    ``inputs``: the files and folders that the program was made of besides what its key covers,
     their state by name (``child.source.input_files``); ``cpu``: the class of CPU that exported it,
-    where its bytes depend on that, else "". Each state of them has an entry."""
+    where its bytes depend on that, else ""."""
     state = artifact_cache.key_of([dict(inputs), cpu])[:12]
     return cache_dir("programs") / f"{key}{_SEPARATOR}{state}"
 
 
 def load(key: str, home: str = "") -> Program | None:
-    """The cached Program; None when there is none that is whole, is what was stored under this
-    key, and whose inputs are unchanged. ``home``: the folder of the model's file."""
+    """Return the cached Program of a key; None without a whole one whose inputs are unchanged.
+
+    ``home``: the folder of the model's file."""
     for place in _places(key):
         entry = artifact_cache.load(place, key)
         if entry is not None and _holds(entry.facts, home):
@@ -61,7 +64,7 @@ def invalid_reason(key: str) -> str:
 
 
 def by_pte(sha256: str) -> Program | None:
-    """The cached Program that this ``.pte`` belongs to, whatever became of the model's files."""
+    """Return the cached Program of this ``.pte``, whatever became of the model's files."""
     for file in cache_dir("programs").glob("[!.]*/program.json"):
         program = _program(file.parent)
         if program is not None and program.pte_sha256 == sha256:
@@ -74,10 +77,9 @@ def by_pte(sha256: str) -> Program | None:
 
 @contextmanager
 def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Holds the right to write a key. ``on_wait`` is called when another process has it.
+    """Hold the right to write a key. ``on_wait`` is called when another process has it.
 
-    Raises InfraError, DiskError.
-    """
+    Raises InfraError, DiskError."""
     programs = cache_dir("programs")
     with ExitStack() as stack:
         with disk_errors(_WRITING):
@@ -139,14 +141,15 @@ def _holds(facts: Mapping[str, Any], home: str) -> bool:
 
 
 def state_of(path: Path) -> str:
-    """The sha256 of a file's content, or of the names in a folder; "" for what is neither."""
+    """Return the sha256 of a file's content, or of the names in a folder; else ""."""
     if path.is_dir():
         return artifact_cache.key_of(sorted(os.listdir(path)))
     return artifact_cache.digest_of(path) or ""
 
 
 def cpu_class() -> str:
-    """Equal where torch and MKL choose the same kernels: the CPU's maker and features, and the
-    variables by which a user limits them."""
+    """Return a digest that is equal where torch and MKL choose the same kernels.
+
+    It is of the CPU's maker and features, and the variables by which a user limits them."""
     limits = [os.environ.get(name) for name in _CPU_VARIABLES]
     return artifact_cache.key_of([*processor(), *limits])[:12]

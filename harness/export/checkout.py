@@ -26,9 +26,9 @@ from pathlib import Path, PurePosixPath
 
 from harness.core.errors import InfraError, UsageError
 from harness.core.tables import read_table
-from harness.export.exporter import ExporterFacts
+from harness.export.exporter import ExporterChoice, ExporterFacts
 from harness.export.request import exporter_versions
-from harness.firmware.executorch.checkout import find_root, revision_of, source_files
+from harness.firmware.checkout import find_root, revision_of, source_files
 from harness.system import artifact_cache
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors, text_of
@@ -48,7 +48,9 @@ _TORCH = re.compile(r"""^TORCH_VERSION\s*=\s*["']([^"']+)["']""", re.MULTILINE)
 
 @dataclass(frozen=True)
 class CheckoutExporter:
-    """``environment`` is for ``PYTHONPATH``. ``sources`` stands for the checkout's Python,
+    """A checkout that exports.
+
+    ``environment`` is for ``PYTHONPATH``. ``sources`` stands for the checkout's Python,
     ``versions`` for the wheel's compiled parts; the two decide the bytes of a program. ``pinned``:
     the version of torch that the checkout asks for, "" if it does not say."""
 
@@ -60,18 +62,16 @@ class CheckoutExporter:
     facts: ExporterFacts
 
     def confirm(self) -> None:
-        """Raises InfraError if the checkout was edited since: a program's sources are then
-        unknown."""
+        """Raise InfraError if the checkout was edited since: its program's sources are unknown."""
         if read_sources(self.root).identity() != self.sources:
             message = "the checkout changed while it exported"
             raise InfraError(message, hint="run it again", path=self.root)
 
 
 def find_exporter(folder: Path) -> CheckoutExporter:
-    """The checkout in ``folder`` as an exporter; makes its environment if it does not exist.
+    """Find the checkout in ``folder`` as an exporter; make its environment if there is none.
 
-    Raises UsageError (no checkout), ExporterIncomplete, ToolMissing, GitFailed, DiskError.
-    """
+    Raises UsageError (no checkout), ExporterIncomplete, ToolMissing, GitFailed, DiskError."""
     root = find_root(folder)
     there, sources, compiled = revision_of(root, _within()), read_sources(root), compiled_parts()
     installed = exporter_versions()
@@ -96,6 +96,13 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     )
 
 
+def selected_exporter(choice: ExporterChoice) -> CheckoutExporter | None:
+    """Return the checkout that the user chose; None for the wheel.
+
+    Raises what ``find_exporter`` does."""
+    return None if choice.root is None else find_exporter(choice.root)
+
+
 def _within() -> tuple[str, ...]:
     return (*read_table(__file__)["packages"], _VERSION, _PIN)
 
@@ -105,13 +112,13 @@ def _version(root: Path) -> str:
 
 
 def _pinned(root: Path) -> str:
-    """The version in ``torch_pin.py``, which is parsed, not run."""
+    """Return the version in ``torch_pin.py``, which is parsed, not run."""
     found = _TORCH.search(text_of(root / _PIN))
     return found[1] if found else ""
 
 
 def _pin(pinned: str, torch: str) -> tuple[str, ...]:
-    """A local version ("+cpu") is the same torch."""
+    """Note another torch than the pinned one; a local version ("+cpu") is the same torch."""
     if not pinned or pinned == torch.split("+")[0]:
         return ()
     return (f"exported with torch {torch}, the checkout is pinned to {pinned}",)
@@ -133,8 +140,10 @@ class ExporterIncomplete(UsageError):
 
 @dataclass(frozen=True)
 class Sources:
-    """``files``: names below the checkout with git's name of their content; ``edited``: those of
-    them, or deleted ones, that are not as in the commit."""
+    """The Python sources of a checkout.
+
+    ``files``: names below the checkout with git's name of their content; ``edited``: those of them,
+    or deleted ones, that are not as in the commit."""
 
     files: Mapping[str, str]
     edited: tuple[str, ...]
@@ -145,7 +154,9 @@ class Sources:
 
 
 def read_sources(root: Path) -> Sources:
-    """Takes tenths of a second. Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
+    """Read the sources of a checkout, which takes tenths of a second.
+
+    Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
     in_git = is_work_tree(root)
     there = tracked(root, _within()) if in_git else {}
     files = {name: content for name, content in there.items() if _counts(name)}
@@ -176,7 +187,7 @@ def _counts(name: str) -> bool:
 
 
 def compiled_parts() -> dict[str, int]:
-    """The compiled parts of the installed wheel: names below the package, with their sizes.
+    """Return the compiled parts of the installed wheel: names below the package, with their sizes.
 
     Raises ExporterIncomplete for a wheel without flatc, InfraError when there is no wheel."""
     package = executorch_package()
@@ -196,10 +207,9 @@ def _compiled(package: Path) -> Iterator[str]:
 
 
 def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -> Path:
-    """The folder for ``PYTHONPATH``; makes it if it does not exist, or is not as it was made.
+    """Return the folder for ``PYTHONPATH``; make it if it is not there as it was made.
 
-    Raises DiskError.
-    """
+    Raises DiskError."""
     files = [name for name in sources.files if "/" in name]
     version, wheel = _version(root), executorch_package()
     facts = [LAYOUT, str(root), sorted(files), version, str(wheel), sorted(compiled)]

@@ -29,8 +29,10 @@ _SUMMARY = (
 
 @dataclass(frozen=True)
 class NpuOperator(Data):
-    """``operator``: Vela's name; ``tensor``: its result in the TOSA graph; ``layer``: of the model,
-    "" for the model's own forward."""
+    """An operator of Vela's estimate.
+
+    ``operator``: Vela's name; ``tensor``: its result in the TOSA graph; ``layer``: of the model, ""
+    for the model's own forward."""
 
     operator: str
     tensor: str
@@ -114,8 +116,9 @@ class NpuCost(Data):
 
 
 def read_estimate(folder: Path, name: str, options: NpuOptions) -> Estimate | None:
-    """From the tables that Vela wrote, without layers. None where they are not those of Vela
-    5.1.0."""
+    """From the tables that Vela wrote, without layers.
+
+    None where they are not those of Vela 5.1.0."""
     try:
         (summary,) = _rows(folder / f"{name}_summary_{options.system_config}.csv")
         operators = tuple(

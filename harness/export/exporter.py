@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.core.verdict import Word
-from harness.firmware.source import NoCheckout, named_root
+from harness.firmware.choice import NoCheckout, named_root
 from harness.system.git import shown
-
-if TYPE_CHECKING:  # pytest asks for the choice in every session
-    from harness.export.checkout import CheckoutExporter
 
 
 class ExporterSource(Word):
@@ -48,29 +44,22 @@ def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
 
 @dataclass(frozen=True)
 class ExporterChoice:
-    """``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so;
-    else the checkout may export instead of a wheel whose programs do not fit it."""
+    """Who exports.
+
+    ``root``: the checkout's folder; None for the installed wheel. ``fixed``: the user said so; else
+    the checkout may export instead of a wheel whose programs do not fit it."""
 
     root: Path | None = None
     fixed: bool = False
-
-    def find(self) -> CheckoutExporter | None:
-        """None for the wheel. Raises what ``find_exporter`` does."""
-        if self.root is None:
-            return None
-        from harness.export.checkout import find_exporter
-
-        return find_exporter(self.root)
 
 
 WHEEL = ExporterChoice()
 
 
 def choose_exporter(word: str | None, executorch: Path | None) -> ExporterChoice:
-    """The choice of ``--exporter``; the checkout is named as for the firmware.
+    """Return the choice of ``--exporter``; the checkout is named as for the firmware.
 
-    Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed.
-    """
+    Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed."""
     if word != ExporterSource.CHECKOUT:
         return ExporterChoice(fixed=word is not None)
     root = named_root(executorch)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from harness.export.program import CpuOperator, RawSet
 
 _MOST_REASONS = 8
+_OTHER_WAY = (
+    "your model is not the cause; write this operator in another way, or export with a checkout of "
+    "ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
+)
 _OTHER_TIME = (
     "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
     "request 21826, August 2026): export with --exporter wheel"
@@ -34,14 +38,15 @@ _PASSES = re.compile(r"(?<=the following passes: \[)[^\]]*")
 
 
 def _once(passes: re.Match[str]) -> str:
-    """A list of passes, each of them once."""
+    """Return a list of passes, each of them once."""
     return ", ".join(dict.fromkeys(passes[0].split(", ")))
 
 
 class ImportFailed(InfraError):
-    """torch or ExecuTorch cannot be imported. ``cause``: the exception's name, ``detail`` its
-    text, ``place``: the innermost file and line. ``missing``: the name that the harness wanted of
-    ExecuTorch and that is not there, else ""."""
+    """torch or ExecuTorch cannot be imported.
+
+    ``cause``: the exception's name, ``detail`` its text, ``place``: the innermost file and line.
+    ``missing``: the name that the harness wanted of ExecuTorch and that is not there, else ""."""
 
     def __init__(self, error: BaseException) -> None:
         self.cause = type(error).__name__
@@ -61,8 +66,10 @@ class ImportFailed(InfraError):
 
 
 class ExporterUnusable(InfraError):
-    """The checkout's ``executorch`` cannot be imported with what is installed here. ``cause``,
-    ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed."""
+    """The checkout's ``executorch`` cannot be imported with what is installed here.
+
+    ``cause``, ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed.
+    """
 
     kind = "exporter_unusable"
 
@@ -95,8 +102,10 @@ class InputChanged(InfraError):
 
 
 class VelaFailed(Exception):
-    """Raised from an exception of Vela's. ``newest``: the version of a newer Vela that compiles the
-    same graph, "" for none; ``tried``: what came of that, for a report."""
+    """Raised from an exception of Vela's.
+
+    ``newest``: the version of a newer Vela that compiles the same graph, "" for none; ``tried``:
+    what came of that, for a report."""
 
     def __init__(self, tried: str, newest: str = "") -> None:
         super().__init__()
@@ -104,9 +113,10 @@ class VelaFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Culprit:
-    """The operator that ExecuTorch worked on when it raised an exception, the path of its layer,
-    and where the model calls it."""
+class FailedOperator:
+    """The operator that ExecuTorch worked on when it raised an exception.
+
+    With the path of its layer, and where the model calls it."""
 
     operator: str
     layer: str
@@ -115,12 +125,14 @@ class Culprit:
 
 
 class StageFailed(ExportError):
-    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the
-    first of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that
-    were running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``:
-    see Culprit. ``newer_vela``: one that compiles the graph, where this Vela does not. ``known``: a
-    name of ``known_lowerings``. ``constant``: outputs, by number, that are the same for every
-    input."""
+    """A stage of an export failed.
+
+    ``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the first
+    of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that were
+    running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``: see
+    FailedOperator. ``newer_vela``: one that compiles the graph, where this Vela does not.
+    ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are the same
+    for every input."""
 
     constant: tuple[int, ...] | None = None
 
@@ -129,7 +141,7 @@ class StageFailed(ExportError):
         request: ExportRequest,
         stage: str,
         error: BaseException,
-        culprit: Culprit | None = None,
+        culprit: FailedOperator | None = None,
     ) -> None:
         self.model = request.model.name
         self.compile_target = request.compile_target
@@ -163,7 +175,7 @@ class StageFailed(ExportError):
             f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason.splitlines()[0]}"
             f"{self._place()}{f'; {known.sentence}' if known else ''}"
             f"{f'; {vela.tried}' if vela.tried else ''}",
-            hint=helps or (known.advice(request.layout) if known else None),
+            hint=helps or (known.hint(request.layout) if known else None),
         )
 
     def _place(self) -> str:
@@ -267,18 +279,102 @@ class LoweringDiffers(ExportError):
         name = self.operators[0]
         if len(self.operators) > 1:
             name += f", or an operator from there to {self.operators[-1]},"
-        places = [f"layer {self.layer}"] if self.layer else []
-        places += [f"{self.file}:{self.line}"] if self.file else []
-        return f"{name} ({', '.join(places)})" if places else name
+        return _placed(name, self.layer, (self.file, self.line))
 
     def _hint(self, layout: Layout) -> str:
         if self.tried:
             return f"{self.tried} in the model's YAML file helps: with it every operator agrees"
-        if self.known and (advice := known_lowerings()[self.known].advice(layout)):
-            return advice
-        return (
-            "your model is not the cause; write this operator in another way, or export with a "
-            "checkout of ExecuTorch that has a fix (--executorch DIR --exporter checkout)"
+        if self.known and (hint := known_lowerings()[self.known].hint(layout)):
+            return hint
+        return _OTHER_WAY
+
+
+class CaptureDiffers(ExportError):
+    """The captured model gives other outputs than the model in its file.
+
+    ``share``: how far off an output is, of its largest element. ``repeats``: the model gave the
+    same outputs when it was called again, so that torch.export is at fault, or a branch for it."""
+
+    kind = "capture_differs"
+
+    def __init__(
+        self, request: ExportRequest, share: float, input_set: int, *, repeats: bool
+    ) -> None:
+        self.model, self.compile_target = request.model.name, request.compile_target
+        self.share, self.set, self.repeats = share, input_set, repeats
+        what, hint = (
+            "the graph that torch.export makes of it gives other outputs than the model",
+            "look for what `forward` does only while it is exported, such as a branch on "
+            "torch.compiler.is_exporting()",
+        )
+        if not repeats:
+            what, hint = (
+                "it gives other outputs when it is called again with the same inputs",
+                "take random numbers, and Python values that `forward` changes, out of `forward`",
+            )
+        super().__init__(
+            f"model '{request.model.name}': {what}: off by {share:.2%} of the largest element for "
+            f"input set {input_set}",
+            hint=hint,
+        )
+
+
+class PreparationDiffers(ExportError):
+    """The graph that is quantised computes something else than the captured model.
+
+    ``operator``: the first that differs. ``share``: how far off an output is, of its largest
+    element. ``made_by``: the first stage whose graph differs. ``known``: a name of
+    ``known_lowerings``."""
+
+    kind = "preparation_differs"
+
+    def __init__(
+        self,
+        request: ExportRequest,
+        operator: str,
+        layer: str,
+        place: tuple[str | None, int | None],
+        share: float,
+        input_set: int,
+        made_by: str,
+    ) -> None:
+        self.model, self.compile_target = request.model.name, request.compile_target
+        self.operator, self.layer, self.share, self.set = operator, layer, share, input_set
+        self.file, self.line = place
+        self.made_by = made_by
+        self.known = find_known([operator], self.compile_target, made_by)
+        known = known_lowerings()[self.known] if self.known else None
+        super().__init__(
+            f"before anything is quantised, {made_by} changes what "
+            f"{_placed(operator, layer, place)} computes: an output is off by {share:.2%} of its "
+            f"largest element for input set {input_set}" + (f"; {known.sentence}" if known else ""),
+            hint=(known and known.hint(request.layout)) or _OTHER_WAY,
+        )
+
+
+def _placed(name: str, layer: str, place: tuple[str | None, int | None]) -> str:
+    """Name an operator with its layer and the line that calls it, as far as they are known."""
+    places = [f"layer {layer}"] if layer else []
+    places += [f"{place[0]}:{place[1]}"] if place[0] else []
+    return f"{name} ({', '.join(places)})" if places else name
+
+
+class EmissionDiffers(ExportError):
+    """An instruction of the program is not what the exported graph has.
+
+    ``part``: "operator", or the argument's name; ``meant``: what the graph has; ``found``: what the
+    program has."""
+
+    kind = "emission_differs"
+
+    def __init__(self, instruction: int, operator: str, part: str, meant: str, found: str) -> None:
+        self.instruction, self.operator, self.part = instruction, operator, part
+        self.meant, self.found = meant, found
+        super().__init__(
+            f"instruction {instruction} ({operator}) of the program is not what the exported graph "
+            f"has: its {part} is {self.found}, and the graph has {self.meant}",
+            hint="your model is not the cause; check the changes in ExecuTorch's exir/emit, or "
+            "export with the wheel (--exporter wheel)",
         )
 
 
@@ -347,7 +443,7 @@ class DeadOutputError(DeadModelError):
 
 
 def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost line of the user's own file in the traceback of an error or its causes."""
+    """Return the innermost line of the user's own file in an error's traceback."""
     source = request.model.file
     cause: BaseException | None = error
     while source is not None and cause is not None:

@@ -37,7 +37,7 @@ def row_of(value: npt.NDArray[Any]) -> Row:
 
 
 def write_values(directory: Path, rows: Iterable[Row]) -> str:
-    """The file's name."""
+    """Return the file's name."""
     (directory / FILE).write_text(json.dumps(sorted(set(rows))))
     return FILE
 

@@ -1,5 +1,4 @@
-"""Lets the export process find the operator of a delegate that is wrong, and the smallest part of
-its graph that is still wrong."""
+"""Lets the export process find the wrong operator of a delegate, and reduce its graph."""
 
 from __future__ import annotations
 
@@ -29,7 +28,9 @@ class WrongValue(Data):
 
 @dataclass(frozen=True)
 class SmallestPart(Data):
-    """``operators``: those left of ``whole``, in order. ``listing``: a line for each, with the
+    """The smallest part of a graph that is still wrong.
+
+    ``operators``: those left of ``whole``, in order. ``listing``: a line for each, with the
     tensors. ``tries``: number of compiled graphs. ``defect``: the name of a known one, or "".
     ``files``: the written files. ``newest``: what the newest Vela makes of it, "" if not tried."""
 
@@ -46,7 +47,7 @@ class SmallestPart(Data):
 def first_wrong_value(
     process: ExportProcess, program: Program, delegate: int, input_set: int
 ) -> WrongValue | None:
-    """Returns None when no choice of outputs shows the fault again. Raises HarnessError."""
+    """Return None when no choice of outputs shows the fault again. Raises HarnessError."""
     return _search(process, WrongValue, "first_wrong_value", program, delegate, input_set)
 
 
@@ -60,8 +61,9 @@ def smallest_part(
     base: Path | None = None,
     newest: NewestVela | None = None,
 ) -> SmallestPart | None:
-    """Writes ``base``.tosa, its inputs and Vela's stream of it. Returns None when the recompiled
-    graph is right for these inputs. Raises HarnessError."""
+    """Write ``base``.tosa, its inputs and Vela's stream of it.
+
+    Returns None when the recompiled graph is right for these inputs. Raises HarnessError."""
     given = program, delegate, input_set, tries, base, newest
     return _search(process, SmallestPart, "smallest_part", *given)
 

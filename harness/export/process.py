@@ -56,8 +56,9 @@ _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox for the process: it reads the Python environment and ``readable``, writes only to
-    ``writable``, and has no network."""
+    """A sandbox for the process, which has no network in it.
+
+    It reads the Python environment and ``readable``, and writes only to ``writable``."""
 
     writable: Path
     readable: tuple[Path, ...] = ()
@@ -73,8 +74,9 @@ class _Output:
         self._kept, self._dropped = bytearray(), 0
 
     def collect(self, descriptor: int) -> None:
-        """Reads what is in the pipe now. Reads a flood in portions, so that time limits still
-        hold."""
+        """Read what is in the pipe now.
+
+        Reads a flood in portions, so that time limits still hold."""
         for _ in range(64):
             try:
                 data = os.read(descriptor, 1 << 16)
@@ -119,7 +121,7 @@ class _ForkServer:
             self._stack = stack.pop_all()
 
     def wait_ready(self) -> None:
-        """Raises Stopped, and the HarnessError that prevents every export."""
+        """Wait until it has imported. Raises Stopped, and the HarnessError that prevents all."""
         started = time.monotonic()
         while (message := self._wait(started, _START_SECONDS)) is None:
             pass
@@ -128,10 +130,12 @@ class _ForkServer:
     def call(
         self, request: tuple[Any, ...], seconds: float, on_stage: Callable[[str], None]
     ) -> Any:
-        """The function's result. ``request``: its name and its arguments.
+        """Return the result of ``function`` ("module:name" below ``child``) as plain data.
 
-        Raises Stopped, and the function's own exception.
-        """
+        ``task`` names the work in messages, such as "the export of ds_cnn". Raises the HarnessError
+        that the function raised, ExportProcessFailed for a process that gave no answer, and
+        ImportFailed, ExporterUnusable, InfraError or ExporterDied when torch and ExecuTorch cannot
+        be imported; then every later call does so."""
         started, status, result = time.monotonic(), None, None
         self.output.clear()
         self.busy = True
@@ -160,8 +164,9 @@ class _ForkServer:
     def _wait(
         self, started: float, seconds: float, answers: Answers | None = None
     ) -> dict[str, Any] | None:
-        """Waits a short time for something to read. Returns a message of the process itself, or
-        None."""
+        """Wait a short time for something to read.
+
+        Returns a message of the process itself, or None."""
         raise_if_cancelled()
         if time.monotonic() - started > seconds:
             raise Stopped(f"did not finish within {seconds:.0f} s and was ended")
@@ -183,7 +188,7 @@ class _ForkServer:
         return self._process.poll() is not None
 
     def close(self) -> int:
-        """Ends the process and its fork. Returns its status."""
+        """End the process and its fork. Returns its status."""
         self._stack.close()
         if not is_cancelled():
             with suppress(subprocess.TimeoutExpired):
@@ -192,8 +197,10 @@ class _ForkServer:
 
 
 class _Ended(HarnessError):
-    """The export process ended, or was ended, without an answer. ``status`` or ``signal``: how it
-    ended, both None when the harness ended it; ``log``: the end of what it printed."""
+    """The export process ended, or was ended, without an answer.
+
+    ``status`` or ``signal``: how it ended, both None when the harness ended it; ``log``: the end of
+    what it printed."""
 
     def __init__(self, text: str, returned: int | None, log: str, *, sandbox: bool = False) -> None:
         self.status = returned if returned is not None and returned >= 0 else None
@@ -234,7 +241,9 @@ class ExportProcess:
     def __init__(
         self, exporter: CheckoutExporter | None = None, sandbox: Sandbox | None = None
     ) -> None:
-        """``exporter``: a checkout whose ``executorch`` is imported; None: the installed wheel."""
+        """Start nothing yet.
+
+        ``exporter``: a checkout whose ``executorch`` is imported; None: the installed wheel."""
         self._exporter = exporter
         self._sandbox = sandbox
         self._server: _ForkServer | None = None
@@ -248,14 +257,12 @@ class ExportProcess:
         task: str,
         on_stage: Callable[[str], None] = lambda _: None,
     ) -> Any:
-        """The result of ``function`` ("module:name" below ``harness.export.child``) as plain data.
+        """Return the result of ``function`` ("module:name" below ``child``) as plain data.
 
-        ``task`` names the work in messages, such as "the export of ds_cnn".
-
-        Raises the HarnessError that the function raised, ExportProcessFailed for a
-        process that gave no answer, and ImportFailed, ExporterUnusable, InfraError or
-        ExporterDied when torch and ExecuTorch cannot be imported; then every later call does so.
-        """
+        ``task`` names the work in messages, such as "the export of ds_cnn". Raises the HarnessError
+        that the function raised, ExportProcessFailed for a process that gave no answer, and
+        ImportFailed, ExporterUnusable, InfraError or ExporterDied when torch and ExecuTorch cannot
+        be imported; then every later call does so."""
         server = self._ready()
         seconds = REQUEST_SECONDS * settings().limit_factor
         try:

@@ -68,7 +68,7 @@ class TensorSpec:
         return math.prod(self.shape)
 
     def check_size(self, raw: bytes) -> None:
-        """Raises ValueError when ``raw`` is not exactly one such tensor."""
+        """Raise ValueError when ``raw`` is not exactly one such tensor."""
         if len(raw) != self.nbytes:
             raise ValueError(f"{self.name}: expected {self.nbytes} bytes, got {len(raw)}")
 
@@ -123,9 +123,11 @@ class OracleAgreement:
 
 @dataclass(frozen=True)
 class OutputAccuracy:
-    """An output of the program against the float model's, over ``samples``: SQNR in dB (200 for
-    equal ones), the share of samples whose largest element is the same (None: not a row of
-    classes), and the share of elements that its type cannot hold (None: not quantised)."""
+    """An output of the program against the float model's, over ``samples``.
+
+    SQNR in dB (200 for equal ones), the share of samples whose largest element is the same (None:
+    not a row of classes), and the share of elements that its type cannot hold (None: not
+    quantised)."""
 
     output: str
     samples: int
@@ -152,10 +154,12 @@ _LEFT_BY = {
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where an operator of the program comes from: the path and class of its layer, the user's
-    line, the type that it computes. ``made_of``: the operator that it is a decomposition of, "" for
-    itself; ``rule``: the partitioner's reason."""
+class OperatorOrigin:
+    """Where an operator of the program comes from.
+
+    It has the path and class of its layer, the user's line, and the type that it computes.
+    ``made_of``: the operator that it is a decomposition of, "" for itself; ``rule``: the
+    partitioner's reason."""
 
     layer: str
     file: str | None
@@ -175,8 +179,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """The quantised model computes ``values``; ``paired`` of them were found in the program, and
-    differ by ``worst`` steps at most. Outputs are compared in any case."""
+    """What the quantised model computes, compared with the program.
+
+    It computes ``values``; ``paired`` of them were found in the program, and differ by ``worst``
+    steps at most. Outputs are compared in any case."""
 
     values: int
     paired: int
@@ -185,10 +191,11 @@ class Witnessed:
 
 @dataclass(frozen=True)
 class CpuOperator:
-    """An operator of the model that the NPU does not run. ``operator``: as PyTorch calls it;
-    ``layer``: the path of its module, "" for the model's own forward; ``file`` and ``line`` call
-    it. ``why``: the partitioner's reason, "" if it gave none. ``instructions`` of the program run
-    it, ``conversions`` quantise and dequantise for it."""
+    """An operator of the model that the NPU does not run.
+
+    ``operator``: as PyTorch calls it; ``layer``: the path of its module, "" for the model's own
+    forward; ``file`` and ``line`` call it. ``why``: the partitioner's reason, "" if it gave none.
+    ``instructions`` of the program run it, ``conversions`` quantise and dequantise for it."""
 
     operator: str
     layer: str
@@ -212,6 +219,7 @@ class CpuOperator:
 @dataclass(frozen=True)
 class Delegation:
     """How many of the model's operators the NPU runs, and those that the CPU runs, in order.
+
     Quantising and dequantising are not counted."""
 
     npu: int
@@ -256,7 +264,7 @@ class Program(Data):
     system_config: str = ""  # of an Ethos-U, as passed to Vela
     memory_mode: str = ""
     direct_drive: bool = False
-    origins: dict[str, Origin] = field(default_factory=dict)  # by operator without overload
+    origins: dict[str, OperatorOrigin] = field(default_factory=dict)  # by operator without overload
     layers: tuple[str, ...] = ()  # of the model, by instruction; "" where none is known
     oracles: tuple[OracleAgreement, ...] = ()
     witness: Witnessed | None = None  # None: the program is not quantised
@@ -300,7 +308,7 @@ class Program(Data):
         return self.directory / self.pte
 
     def following(self, arithmetic: Arithmetic) -> Program:
-        """A copy that expects the outputs that this arithmetic gives."""
+        """Return a copy that expects the outputs that this arithmetic gives."""
         if arithmetic is self.arithmetic:
             return self
         swapped = tuple(
@@ -320,7 +328,7 @@ class Program(Data):
         return [name for s in self.sets for name in (*s.expected, *s.by_design)]
 
     def input_digests(self) -> tuple[tuple[str, ...], ...]:
-        """The sha256 of every input of every set. Raises OSError."""
+        """Return the sha256 of every input of every set. Raises OSError."""
         return tuple(
             tuple(sha256_of(self.directory / name) for name in one.inputs) for one in self.sets
         )
@@ -344,10 +352,9 @@ class Program(Data):
 
 
 def load_program(directory: Path) -> Program | None:
-    """The Program in a directory; None when there is no complete one.
+    """Return the Program in a directory; None when there is no complete one.
 
-    Raises OSError, and one of MALFORMED for a malformed description.
-    """
+    Raises OSError, and one of MALFORMED for a malformed description."""
     try:
         fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):

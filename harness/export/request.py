@@ -40,7 +40,9 @@ _VELA_INI = "ethosu/config_files/Arm/vela.ini"
 
 @dataclass(frozen=True)
 class CpuLowering:
-    """``quantised``: to int8, with a scale per output channel for weights, else it stays float32.
+    """How a program for a CPU under Linux is lowered.
+
+    ``quantised``: to int8, with a scale per output channel for weights, else it stays float32.
     ``xnnpack``: what XNNPACK's partitioner wants is XNNPACK's; else every operator is a kernel of
     ExecuTorch's, and between quantised ones the values are float32 (``quantized_decomposed``)."""
 
@@ -58,8 +60,9 @@ LOWERINGS: Mapping[str, CpuLowering] = {
 
 @dataclass(frozen=True)
 class NpuOptions:
-    """All options of Vela; nothing is left to a default. ``direct_drive``: for a driver under
-    Linux, with inputs and outputs in regions of their own."""
+    """All options of Vela; nothing is left to a default.
+
+    ``direct_drive``: for a driver under Linux, with inputs and outputs in regions of their own."""
 
     compile_target: str
     system_config: str = ""
@@ -98,8 +101,9 @@ class ExportRequest:
 
 
 def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
-    """Versions of the packages that decide the bytes, read without importing them. Raises
-    ToolMissing."""
+    """Versions of the packages that decide the bytes, read without importing them.
+
+    Raises ToolMissing."""
     names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
     found = {}
     for name in names:
@@ -160,8 +164,10 @@ def is_ethos_u(compile_target: str) -> bool:
 
 
 def resolve(asked: NpuOptions) -> NpuOptions:
-    """Fills in the defaults. Raises UsageError for what Vela does not know or cannot do; memory
-    modes by name are ``harness.config.npu``'s to check. Call with ethos-u-vela installed."""
+    """Fill in the defaults.
+
+    Raises UsageError for what Vela does not know or cannot do; memory modes by name are
+    ``harness.config.npu``'s to check. Call with ethos-u-vela installed."""
     product, facts = _product(asked.compile_target)
     options = replace(
         asked,

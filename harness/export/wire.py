@@ -1,10 +1,9 @@
-"""Answers of the export process: each is one line of JSON, because a model's file runs in that
-process and may be hostile. (Requests are pickled: the process trusts the harness.)
+"""Answers of the export process, each one line of JSON.
 
-An answer is ``{"stage": name}``, ``{"value": …}`` or ``{"error": …}``. The process whose forks
-export (``process.py``) answers ``{"value": null}`` or an error first, then ``{"status": number}``
-for each fork.
-"""
+A model's file runs in that process and may be hostile. (Requests are pickled: the process trusts
+the harness.) An answer is ``{"stage": name}``, ``{"value": …}`` or ``{"error": …}``. The process
+whose forks export (``process.py``) answers ``{"value": null}`` or an error first, then ``{"status":
+number}`` for each fork."""
 
 from __future__ import annotations
 
@@ -23,8 +22,10 @@ _CHILD_ONLY = "harness.export.child"
 
 
 class Stopped(Exception):
-    """The process ended without an answer, or has to be ended. ``returned``: the code as Popen has
-    it, negative for a signal; None: the harness ended the process."""
+    """The process ended without an answer, or has to be ended.
+
+    ``returned``: the code as Popen has it, negative for a signal; None: the harness ended the
+    process."""
 
     def __init__(self, why: str, returned: int | None = None) -> None:
         self.why, self.returned = why, returned
@@ -84,8 +85,9 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def value_of(message: dict[str, Any]) -> Any:
-    """Returns the result that an answer has, or raises the HarnessError that it has instead. Raises
-    BadMessage for anything that is not an answer."""
+    """Return the result that an answer has, or raise the HarnessError that it has instead.
+
+    Raises BadMessage for anything that is not an answer."""
     if "value" in message:
         return message["value"]
     raise restored(message.get("error"))
@@ -100,7 +102,9 @@ def error_fields(error: HarnessError) -> dict[str, Any]:
 
 
 def restored(fields: Any) -> HarnessError:
-    """The error that the process raised, with its type and its attributes. Raises BadMessage."""
+    """Return the error that the process raised, with its type and its attributes.
+
+    Raises BadMessage."""
     try:
         attributes = {str(name): _frozen(value) for name, value in fields["attributes"].items()}
         kind = _error_type(str(fields["module"]), str(fields["name"]))
@@ -125,7 +129,7 @@ def _error_type(module: str, name: str) -> type[HarnessError]:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists become tuples: JSON has none, and the facts of an error are tuples."""
+    """Turn lists into tuples: JSON has none, and the facts of an error are tuples."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return tuple(_frozen(item) for item in value)
     return value

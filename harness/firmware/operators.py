@@ -17,14 +17,8 @@ from typing import Any
 from harness.config.target import Target
 from harness.core.errors import HarnessError, MalformedFile
 from harness.core.verdict import ExitCode, Verdict
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import (
-    BUNDLED,
-    BuildRequest,
-    FirmwareSource,
-    source_named,
-    source_names,
-)
+from harness.firmware.names import BUNDLED, source_names
+from harness.firmware.source import BuildRequest, Firmware, FirmwareSource, source_named
 from harness.formats.elf import SHF_ALLOC, read_elf
 from harness.formats.flatbuffer import Table
 from harness.formats.pte import operator_names, plans_of

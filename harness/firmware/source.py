@@ -1,18 +1,13 @@
-"""The sources of a runner under test: what each can do, and how to find them.
+"""The sources of a runner under test: what each can do, and the Firmware that each builds.
 
 A source is the object ``SOURCE`` of a module in ``harness.firmware.sources``; the module's name is
 its name in ``--firmware``, in records and in references. No other module depends on which one it
 has.
-
-A checkout is named by ``--executorch DIR``, by ``$EXECUTORCH_ROOT``, or by ``executorch`` of the
-user's settings (``harness.system.settings``). Only the option also selects the checkout's
-firmware; with the others ``--firmware`` must.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,18 +15,25 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.errors import UsageError
+from harness.config.schema import Data
+from harness.config.target import Region, Target
 from harness.core.verdict import Word
+from harness.firmware.names import BUNDLED, source_names
 from harness.system.git import shown
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
-from harness.system.settings import ROOT_VARIABLE, Settings, settings
 
 if TYPE_CHECKING:
-    from harness.config.target import Target
     from harness.core.simulator_name import SimulatorName
-    from harness.firmware.executorch.checkout import Checkout
-    from harness.firmware.firmware import Firmware
+    from harness.firmware.checkout import Checkout
+    from harness.formats.linker_map import MapRegion
+
+
+RUNNER = "executor_runner"
+STRIPPED = f"{RUNNER}.stripped"  # as a board stores it, where the port makes it
+ROOT = "root"  # files that the guest's root file system must have, if any
+STAMP = "firmware.json"
+REGION = "HIL_REGION_"  # begins the CMake options of the memory map
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,115 @@ def source_named(name: str) -> FirmwareSource:
 
 
 @dataclass(frozen=True)
+class Firmware(Data):
+    """A built runner. ``options`` are the CMake options that made it.
+
+    ``checkout``: the one it was built from, if the source needs one. ``sources``: digest of the
+    bundled runner's source files. ``notes``: for a record. ``program``: sha256 of the program that
+    is compiled into it; "" for a runner that reads programs.
+    """
+
+    directory: Path
+    target: str
+    key: str
+    toolchain_id: str
+    build_id: str  # hex, from the ELF's note; also printed by the bundled runner
+    elf_sha256: str
+    seconds: float  # of its build
+    options: dict[str, str] = field(default_factory=dict)
+    source: FirmwareSource = field(default_factory=lambda: source_named(BUNDLED))
+    checkout: CheckoutFacts | None = None
+    sources: str = ""
+    notes: tuple[str, ...] = ()
+    program: str = ""
+
+    @property
+    def one_set_per_process(self) -> bool:
+        """Whether each start takes only one input set."""
+        return self.source.one_set_per_process
+
+    @property
+    def takes_flags(self) -> bool:
+        """Whether it has the command line of ExecuTorch's runner for Linux."""
+        return self.source.takes_flags(self._port)
+
+    @property
+    def _port(self) -> str | None:
+        return self.options.get("HIL_PORT")
+
+    @property
+    def printed_build_id(self) -> str | None:
+        """The build id; None if the runner does not print it."""
+        return self.build_id if self.source.prints_build_id else None
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """The arithmetic of its kernels; a checkout's are ExecuTorch's C++."""
+        return built_with(self.options)
+
+    @property
+    def elf(self) -> Path:
+        return self.directory / RUNNER
+
+    @property
+    def root(self) -> Path | None:
+        """A part of a root file system, the shared libraries of the program; None for a program
+        that is one file."""
+        folder = self.directory / ROOT
+        return folder if folder.is_dir() else None
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """All its ELF files, the program first."""
+        libraries = () if self.root is None else sorted(self.root.rglob("*.so"))
+        return (self.elf, *libraries)
+
+    @property
+    def stored_bytes(self) -> int | None:
+        """The size of the file that a board stores; None if the port makes no such file."""
+        stripped = self.directory / STRIPPED
+        return stripped.stat().st_size if stripped.is_file() else None
+
+    @property
+    def map(self) -> Path:
+        """The linker map."""
+        return self.directory / f"{RUNNER}.map"
+
+    @property
+    def regions(self) -> tuple[Region | MapRegion, ...]:
+        """The memory regions that it was linked for; a simulator may have less than the board. A
+        checkout and Zephyr have their own linker scripts, whose regions are in the map.
+
+        Raises UsageError when the map cannot be read.
+        """
+        if self.source.has_linker_script(self._port):
+            from harness.formats.linker_map import read_map
+
+            return _apart(read_map(self.map).regions)
+        return linked_regions(self.options)
+
+
+def _apart(regions: Sequence[MapRegion]) -> tuple[MapRegion, ...]:
+    """The regions without those that another one covers: Zephyr's ITCM is also its FLASH."""
+    kept: list[MapRegion] = []
+    for region in regions:
+        end = region.origin + region.size
+        if not any(k.origin <= region.origin and end <= k.origin + k.size for k in kept):
+            kept.append(region)
+    return tuple(kept)
+
+
+def linked_regions(options: Mapping[str, str]) -> tuple[Region, ...]:
+    """The memory map that the CMake options of a firmware gave to the linker."""
+    return tuple(
+        Region(name=name.removeprefix(REGION), origin=int(at, 16), size=int(size, 16))
+        for name, value in options.items()
+        if name.startswith(REGION)
+        for at, _, size in [value.partition(":")]
+    )
+
+
+@dataclass(frozen=True)
 class CheckoutFacts:
     """The facts in a record about a checkout under test.
 
@@ -169,31 +280,6 @@ class CheckoutFacts:
         return ", ".join((shown(self.commit, edited=self.dirty), *self.parts))
 
 
-BUNDLED = "bundled"  # the source where none is named
-CHECKOUT = "executorch"  # the source that ``--executorch`` asks for
-_ALIASES = {"both": f"{BUNDLED}+{CHECKOUT}"}
-
-
-def source_names() -> tuple[str, ...]:
-    """The modules of ``harness.firmware.sources``, the bundled one first."""
-    folder = Path(__file__).with_name("sources")
-    names = {name[:-3] for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
-    return (BUNDLED, *sorted(names - {BUNDLED}))
-
-
-def firmware_words() -> tuple[str, ...]:
-    """The values of ``--firmware``: each source, and each together with the bundled one."""
-    others = source_names()[1:]
-    return (BUNDLED, *others, *_ALIASES, *(f"{BUNDLED}+{name}" for name in others))
-
-
-def names_of(word: str) -> tuple[str, ...]:
-    """The sources of one of ``firmware_words``, in order. Raises ValueError for another word."""
-    if word not in firmware_words():
-        raise ValueError(f"one of {', '.join(firmware_words())} is wanted")
-    return tuple(_ALIASES.get(word, word).split("+"))
-
-
 def label(source: str, checkout: CheckoutFacts | None = None) -> str:
     """Distinguishes a result from one of the bundled runner, whose label is ""."""
     if source == BUNDLED:
@@ -204,73 +290,6 @@ def label(source: str, checkout: CheckoutFacts | None = None) -> str:
 def full_label(source: str, checkout: CheckoutFacts | None) -> str:
     """The label, where the bundled runner has one too."""
     return label(source, checkout) or source
-
-
-@dataclass(frozen=True)
-class FirmwareChoice:
-    """``sources``: those of the firmware, in order. ``root``: the checkout's folder, if a source
-    needs one. ``parts``: local folders instead of the downloads of its build."""
-
-    sources: tuple[FirmwareSource, ...] = field(default_factory=lambda: (source_named(BUNDLED),))
-    root: Path | None = None
-    parts: Mapping[str, Path] = field(default_factory=dict)
-
-    def checkout(self) -> Checkout | None:
-        """None when no source needs one. Raises what ``find_checkout`` does."""
-        if self.root is None:
-            return None
-        from harness.firmware.executorch.checkout import find_checkout
-
-        return find_checkout(self.root, self.parts)
-
-
-class NoCheckout(UsageError):
-    """``option`` needs a checkout of ExecuTorch, and nothing names one."""
-
-    def __init__(self, option: str) -> None:
-        self.option = option
-        super().__init__(
-            f"{option} needs a checkout of ExecuTorch, and none was named",
-            hint="name it with --executorch DIR (for pytest: --hil-executorch DIR), with "
-            f'${ROOT_VARIABLE}, or with executorch = "DIR" under [tool.hil] in pyproject.toml',
-        )
-
-
-def sources_of(word: str) -> tuple[FirmwareSource, ...]:
-    """The sources of a value of ``--firmware``, in order. Raises ValueError for another word."""
-    return tuple(map(source_named, names_of(word)))
-
-
-def choose(word: str | None, executorch: Path | None, parts: Sequence[str]) -> FirmwareChoice:
-    """The firmware that ``--firmware``, ``--executorch`` and ``--part`` select together.
-
-    Raises NoCheckout, and UsageError for a part or settings that are malformed.
-    """
-    wanted = word or (BUNDLED if executorch is None else CHECKOUT)
-    sources = sources_of(wanted)
-    if not any(source.needs_checkout for source in sources):
-        return FirmwareChoice(sources)
-    root = named_root(executorch)
-    if root is None:
-        raise NoCheckout(f"--firmware {wanted}")
-    return FirmwareChoice(sources, root, _parts(parts, settings()))
-
-
-def named_root(executorch: Path | None) -> Path | None:
-    """The checkout's folder, from ``--executorch``, the environment or the project's settings; None
-    when none of them names it. Raises UsageError for settings that are malformed."""
-    root = executorch or os.environ.get(ROOT_VARIABLE) or settings().executorch
-    return None if root is None else Path(root).absolute()
-
-
-def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:
-    """Parts of the command line replace those of the settings."""
-    if not (project.parts or words):
-        return {}
-    from harness.firmware.executorch.checkout import read_given
-
-    inherited = read_given(project.parts, project.folder) if project.parts else {}
-    return {**inherited, **read_given(words)}
 
 
 class Arithmetic(Word):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
-from harness.firmware.firmware import REGION, RUNNER, STRIPPED
+from harness.firmware.source import REGION, RUNNER, STRIPPED
 from harness.system import paths, toolchain
 from harness.system.files import DISK_FULL, content_digest
 from harness.system.git import files_below

@@ -21,7 +21,7 @@ _U16 = struct.Struct("<H").unpack_from
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The layout that a vtable gives its tables. ``offsets``: where each field is, from the table's
     start.
 
@@ -109,7 +109,7 @@ class FlatBuffer:
         self.view, self.schema, self.limit = view[:limit], schema, limit
         self.has_unknown_fields = False
         self.vtables: dict[int, tuple[int, int]] = {}  # position -> end, type of its first table
-        self._layouts: dict[tuple[int, int], Layout] = {}
+        self._layouts: dict[tuple[int, int], TableLayout] = {}
 
     def root(self) -> Table:
         return Table(self, self.schema.root, self.follow(0))
@@ -159,7 +159,7 @@ class FlatBuffer:
             raise MalformedFile(f"{table.name}.{field.name} has an unknown type {number}", at)
         return Table(self, kind, self.follow(at))
 
-    def layout(self, kind: int, pos: int) -> Layout:
+    def layout(self, kind: int, pos: int) -> TableLayout:
         try:
             vtable = pos - int(_I32(self.view, pos)[0])
         except struct.error:
@@ -171,7 +171,7 @@ class FlatBuffer:
             raise MalformedFile(f"a table of {layout.size} bytes reaches past the end", pos)
         return layout
 
-    def _read_vtable(self, kind: int, vtable: int, pos: int) -> Layout:
+    def _read_vtable(self, kind: int, vtable: int, pos: int) -> TableLayout:
         """Computes the size from the fields. The vtable's own size cannot be used: the Python
         builder, with which ExecuTorch writes, lets tables of different sizes share a vtable when
         their fields have the same offsets (``vtableEqual`` in flatbuffers/builder.py 25.2.10)."""
@@ -202,4 +202,4 @@ class FlatBuffer:
         self.vtables.setdefault(vtable, (vtable + vsize, kind))
         size = spans[-1][1]
         used = sum(end - start for start, end in spans)
-        return Layout(size, offsets, tuple(references), size - used)
+        return TableLayout(size, offsets, tuple(references), size - used)

@@ -20,8 +20,9 @@ _TITLES = {"sqnr_db": "SQNR in dB", "top1": "top-1 agreement"}
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A figure of an output that is too low. ``measured``: None if only the accepted program has
-    it; ``accepted``: None for a budget."""
+    """A figure of an output that is too low.
+
+    ``measured``: None if only the accepted program has it; ``accepted``: None for a budget."""
 
     output: str
     figure: str
@@ -83,7 +84,7 @@ def describe(accuracy: OutputAccuracy) -> str:
 def accuracy_notes(
     measured: Sequence[OutputAccuracy], witness: Witnessed | None, budgets: Budgets
 ) -> list[str]:
-    """Notes on a low accuracy, and on figures that could not be compared."""
+    """Note on a low accuracy, and on figures that could not be compared."""
     notes = [f"low accuracy: {describe(each)}; {_ADVICE}" for each in measured if is_low(each)]
     for name in budgets.least_accuracy:
         if all(getattr(each, name) is None for each in measured):

@@ -22,7 +22,7 @@ from harness.core.verdict import Word
 from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.judge.first_difference import (
+from harness.judge.first_disagreement import (
     ELSEWHERE,
     Disagreement,
     first_disagreement,
@@ -43,7 +43,7 @@ class Culprit(Word):
 
 
 @dataclass(frozen=True)
-class Blame:
+class NpuBlame:
     """``operators``: the smallest part of the delegate's graph that is still wrong, of ``whole``.
 
     ``defect``: the name of a known defect. ``same_bytes``: the runner's delegate gives the same
@@ -116,7 +116,7 @@ class Blame:
 
 def explain(
     program: Program, pte: Path, produced: Produced, *, independent: bool = False
-) -> tuple[str, Blame] | None:
+) -> tuple[str, NpuBlame] | None:
     """Where NPU and TOSA first differ, and whose fault that is; None without delegates.
 
     ``independent``: the NPU that ran was not the harness's own model.
@@ -126,9 +126,9 @@ def explain(
     compiler = f"Vela {program.versions.get('ethos-u-vela', '?')}"
     wrong = first_disagreement(program, pte=pte)
     if wrong is None:
-        return ELSEWHERE, Blame(Culprit.RUNNER, compiler, str(pte))
+        return ELSEWHERE, NpuBlame(Culprit.RUNNER, compiler, str(pte))
     with ExportProcess() as process:
-        blame = _of_stream(program, wrong, Blame(Culprit.COMPILER, compiler, str(pte)), process)
+        blame = _of_stream(program, wrong, NpuBlame(Culprit.COMPILER, compiler, str(pte)), process)
         wrong = name_operator(program, wrong, process, pte)
     blame = replace(blame, delegate=wrong.delegate, tensor=wrong.tensor)
     if blame.culprit is Culprit.COMPILER:
@@ -143,8 +143,8 @@ def explain(
 
 
 def _of_stream(
-    program: Program, wrong: Disagreement, blame: Blame, process: ExportProcess
-) -> Blame:
+    program: Program, wrong: Disagreement, blame: NpuBlame, process: ExportProcess
+) -> NpuBlame:
     if first_disagreement(program, [wrong.set]) is None:
         return replace(blame, culprit=Culprit.PROGRAM_FILE)
     smallest: SmallestPart | None

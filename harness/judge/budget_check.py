@@ -14,7 +14,7 @@ from harness.config.figures import MeasuredIn, figure, gated_figures
 from harness.core.verdict import Word
 
 
-class State(Word):
+class FigureState(Word):
     """The state of a figure. ``failed``: it must not stay so."""
 
     OK = "ok"
@@ -26,7 +26,7 @@ class State(Word):
 
     @property
     def failed(self) -> bool:
-        return self in (State.GROWN, State.OVER_LIMIT, State.NOT_MEASURED)
+        return self in (FigureState.GROWN, FigureState.OVER_LIMIT, FigureState.NOT_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CheckedFigure:
     """The result for one figure, in its unit. ``limit``: its maximum."""
 
     figure: str
-    state: State
+    state: FigureState
     measured: int | None
     accepted: int | None = None
     limit: int | None = None
@@ -49,9 +49,9 @@ class CheckedFigure:
 
     def describe(self) -> str:
         unit = figure(self.figure).unit
-        if self.state is State.NOT_MEASURED:
+        if self.state is FigureState.NOT_MEASURED:
             return f"{self.figure} could not be measured, so nothing is known about it"
-        if self.state is State.OVER_LIMIT:
+        if self.state is FigureState.OVER_LIMIT:
             over = (self.measured or 0) - (self.limit or 0)
             return f"{self.figure} is {self.measured} {unit}, {over} over its limit of {self.limit}"
         if self.accepted is None:
@@ -88,13 +88,15 @@ def _check_one(
     name: str, measured: int | None, accepted: int | None, hard: int | None, budgets: Budgets
 ) -> CheckedFigure:
     if measured is None:
-        return CheckedFigure(name, State.NOT_MEASURED, None, accepted, hard)
+        return CheckedFigure(name, FigureState.NOT_MEASURED, None, accepted, hard)
     if hard is not None and measured > hard:
-        return CheckedFigure(name, State.OVER_LIMIT, measured, accepted, hard)
+        return CheckedFigure(name, FigureState.OVER_LIMIT, measured, accepted, hard)
     if accepted is None:
-        return CheckedFigure(name, State.NEW, measured, None, hard)
+        return CheckedFigure(name, FigureState.NEW, measured, None, hard)
     limit = budgets.slacks.get(name, budgets.slack).limit(accepted)
     if measured > limit:
-        return CheckedFigure(name, State.GROWN, measured, accepted, limit)
+        return CheckedFigure(name, FigureState.GROWN, measured, accepted, limit)
     saved = accepted - measured > limit - accepted
-    return CheckedFigure(name, State.SHRANK if saved else State.OK, measured, accepted, limit)
+    return CheckedFigure(
+        name, FigureState.SHRANK if saved else FigureState.OK, measured, accepted, limit
+    )

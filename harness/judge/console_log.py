@@ -17,7 +17,7 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.judgement import Cause, Finding, Judgement, Reason
 from harness.core.tables import read_table
-from harness.core.verdict import ExitCode, Verdict
+from harness.core.verdict import Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, suspicion
 from harness.judge.symbols import with_symbols
 from harness.log.events import ENDS, Kind, Observation, Progress, Stage
@@ -71,8 +71,10 @@ _SHOWS_INFERENCE = (*_EXECUTION, Stage.OUTPUT)
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of a log. ``begun``: the last step of a run that never ended; ``silent``: the end of
-    the first run that compared nothing."""
+    """The runs of a log.
+
+    ``begun``: the last step of a run that never ended; ``silent``: the end of the first run that
+    compared nothing."""
 
     begun: Progress | None
     silent: Progress | None
@@ -216,11 +218,6 @@ class JudgedLog:
             "which .pte ran is unknown",
         )
 
-    def exit_code(self, strict: bool) -> ExitCode:
-        """COMPLETED counts as passed, unless ``strict``."""
-        completed = self.judgement.verdict is Verdict.COMPLETED and not strict
-        return ExitCode.PASSED if completed else self.judgement.verdict.exit_code
-
     def summary(self) -> dict[str, Any]:
         cause, seen = self.judgement.cause, self.observation
         return {
@@ -241,8 +238,10 @@ class JudgedLog:
 
 
 def judge_file(path: Path, elf: Path | None = None, prefix: str | None = None) -> JudgedLog:
-    """``prefix``: a regular expression for what stands before every line. Raises UsageError if the
-    log cannot be read, or if the expression is malformed."""
+    """Judge a log.
+
+    ``prefix``: a regular expression for what stands before every line. Raises UsageError if the log
+    cannot be read, or if the expression is malformed."""
     try:
         reader, first = LogParser(prefix=re.compile(prefix.encode()) if prefix else None), b""
     except re.error as error:

@@ -20,7 +20,9 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class OnCpu:
-    """``share``: of the CPU's instructions in the first input set, 0 to 1, and ``converted``: with
+    """An operator that an NPU left to the CPU.
+
+    ``share``: of the CPU's instructions in the first input set, 0 to 1, and ``converted``: with
     quantising and dequantising for it; None where nobody counted."""
 
     operator: CpuOperator

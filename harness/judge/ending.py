@@ -20,10 +20,9 @@ from harness.system.quota import QUOTA, Excess
 
 
 def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> Finding:
-    """The verdict and cause if the execution is not proven good; None if it is.
+    """Return the verdict and cause if the execution is not proven good; None if it is.
 
-    ``build_id``: of the requested firmware; None if any firmware will do.
-    """
+    ``build_id``: of the requested firmware; None if any firmware will do."""
     found = (
         _never_began(observation, ending)
         or _simulator_crashed(observation, ending)
@@ -39,7 +38,7 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
 
 
 def _never_began(observation: Observation, ending: Ending) -> Finding:
-    """A simulator that ended by itself before its guest wrote a line, whatever its words are."""
+    """Find a simulator that ended before its guest wrote a line, whatever its words are."""
     if ending.began or ending.native or observation.guest_line or ending.stop is not Stop.EXITED:
         return None
     if observation.failures and observation.failures[0].kind in LAUNCH | HARNESS:
@@ -70,8 +69,9 @@ _BEFORE_THE_RUNNER = (Kind.NO_ROOT, Kind.LOGIN_REFUSED, Kind.SSH_REFUSED)  # und
 
 
 def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
-    """Whether the guest wrote a line with which else a simulator or the harness reports that it
-    failed: then it says nothing of them."""
+    """Return whether the guest wrote a line that a simulator or the harness else writes.
+
+    Then the line says nothing of them."""
     if event.kind not in LAUNCH | HARNESS:
         return False
     if ending.problem is not None and event.text == plain(ending.problem):
@@ -88,8 +88,9 @@ def _of_guest(event: Event, observation: Observation, ending: Ending) -> bool:
 
 
 def failed(observation: Observation, ending: Ending | None = None) -> Finding:
-    """The first failure line; what follows it is usually only its consequence. ``ending``: None
-    for a lone log, whose lines may be anybody's."""
+    """Return the first failure line; what follows it is usually only its consequence.
+
+    ``ending``: None for a lone log, whose lines may be anybody's."""
     if not observation.failures:
         return None
     first: Event = observation.failures[0]
@@ -117,7 +118,7 @@ def failed(observation: Observation, ending: Ending | None = None) -> Finding:
 
 
 def _refused_in(failures: Sequence[Event]) -> str | None:
-    """The operator of an error: ExecuTorch names it after the kernel's own message."""
+    """Return the operator of an error: ExecuTorch names it after the kernel's own message."""
     named = (
         f.facts["operator"]
         for f in failures[1:]
@@ -127,8 +128,9 @@ def _refused_in(failures: Sequence[Event]) -> str | None:
 
 
 def _requester(failures: Sequence[Event]) -> Event | None:
-    """The line with the requested size, if the first failure has no numbers: an allocator logs
-    before the kernel that called it."""
+    """Return the line with the requested size, if the first failure has no numbers.
+
+    An allocator logs before the kernel that called it."""
     if failures[0].kind is not Kind.ALLOCATION_FAILED or "needed" in failures[0].facts:
         return None
     same = (f for f in failures[1:] if f.kind is Kind.ALLOCATION_FAILED and "needed" in f.facts)
@@ -136,7 +138,7 @@ def _requester(failures: Sequence[Event]) -> Event | None:
 
 
 def not_loaded(observation: Observation) -> Finding:
-    """An image that was not loaded completely, if it never printed anything."""
+    """Find an image that was not loaded completely, if it never printed anything."""
     if observation.runner_line is not None or observation.progress:
         return None
     suspect = next((s for s in observation.suspects if s.kind is Kind.IMAGE_NOT_LOADED), None)
@@ -214,7 +216,7 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
 
 
 def model_limit(observation: Observation) -> Finding:
-    """A limit of the simulator's model that came before the end of the run."""
+    """Find a limit of the simulator's model that came before the end of the run."""
     stop = observation.stop
     if stop is None or not stop.reason.is_limit or observation.over:
         return None
@@ -276,15 +278,14 @@ def _never_completed(observation: Observation) -> Finding:
 
 
 def _input_set(observation: Observation, process: int) -> str:
-    """The input set of a process, if each set has its own process and an earlier one succeeded."""
+    """Return the input set of a process, if each set has its own and an earlier one succeeded."""
     return f" on input set {process}" if len(observation.completed) > 1 else ""
 
 
 def console_cut(ending: Ending, observation: Observation, kept: int | None = None) -> Finding:
-    """A console whose end was not read, or is lost: its last lines are unknown.
+    """Find a console whose end was not read, or is lost: its last lines are unknown.
 
-    ``kept``: the bytes that are left of it; None if nobody counted them.
-    """
+    ``kept``: the bytes that are left of it; None if nobody counted them."""
     if not ending.console_complete:
         why = "the console was still open when the simulator had ended"
     elif kept is not None and ending.console_bytes not in (None, kept):
@@ -299,7 +300,7 @@ def console_cut(ending: Ending, observation: Observation, kept: int | None = Non
 
 
 def limit_notes(observation: Observation) -> tuple[str, ...]:
-    """A passing run may end by a limit of the model if nothing tells the model to stop."""
+    """Note that a model's limit ended a passing run: nothing may tell the model to stop."""
     stop = observation.stop
     if stop is None or not stop.reason.is_limit or not observation.over:
         return ()

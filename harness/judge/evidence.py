@@ -43,11 +43,10 @@ class TensorDiff:
     worst_lsb: float | None = None
 
     def within(self, tolerance_lsb: float) -> bool:
-        """True when no element is further than ``tolerance_lsb`` steps away.
+        """Return True when no element is further than ``tolerance_lsb`` steps away.
 
-        Without a scale only an exact match is within anything. The tenth of a step on top
-        covers the rounding of scale * integer in float32, not a different integer.
-        """
+        Without a scale only an exact match is within anything. The tenth of a step on top covers
+        the rounding of scale * integer in float32, not a different integer."""
         if self.exact:
             return True
         return self.worst_lsb is not None and self.worst_lsb <= tolerance_lsb + 0.1 * (

@@ -26,7 +26,9 @@ _CONVOLUTION, _TRANSPOSED = "aten::convolution.out", 6  # the number of its argu
 
 @dataclass(frozen=True)
 class ProgramDefect:
-    """``instruction``: its number in the method, from 0. ``seen``: the tensors, each with its sizes
+    """A known defect that a program meets.
+
+    ``instruction``: its number in the method, from 0. ``seen``: the tensors, each with its sizes
     and the memory order of its dimensions."""
 
     name: str
@@ -76,8 +78,9 @@ class _Tensor:
         return self._steps() != other._steps()
 
     def _steps(self) -> list[tuple[int, int]]:
-        """Extents and strides, from the innermost dimension on; those that continue one another
-        are one. Equal for tensors whose n-th elements are at the same places."""
+        """Return extents and strides, innermost first; those that continue one another are one.
+
+        Equal for tensors whose n-th elements are at the same places."""
         strides, step = dict.fromkeys(self.order, 1), 1
         for dim in reversed(self.order):
             strides[dim], step = step, step * self.sizes[dim]
@@ -92,8 +95,9 @@ class _Tensor:
 
 
 def defects_in(pte: Path) -> tuple[ProgramDefect, ...]:
-    """In the order of the instructions. Raises OSError, and MalformedFile if the program cannot be
-    read to its end."""
+    """Find known defects, in the order of the instructions.
+
+    Raises OSError, and MalformedFile if the program cannot be read to its end."""
     try:
         return tuple(_defects(CuttableProgram(pte)))
     except (LookupError, RecursionError) as error:  # a number of something that it does not have
@@ -115,9 +119,10 @@ def _defects(program: CuttableProgram) -> Iterator[ProgramDefect]:
 def _ordered(
     program: CuttableProgram, step: Instruction, tensors: Mapping[int, _Tensor]
 ) -> list[_Tensor]:
-    """Tensors of an instruction whose orders have to agree. A convolution's bias need not; nor its
-    weights, which may be plain or channels-last with any image, and in any order where it is
-    transposed (ExecuTorch since pull request 21035)."""
+    """Return the tensors of an instruction whose orders have to agree.
+
+    A convolution's bias need not; nor its weights, which may be plain or channels-last with any
+    image, and in any order where it is transposed (ExecuTorch since pull request 21035)."""
     ordered = [*tensors.values()]
     if step.operator != _CONVOLUTION:
         return ordered
@@ -128,7 +133,7 @@ def _ordered(
 
 
 def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator[ProgramDefect]:
-    """The first known defect that fits."""
+    """Yield the first known defect that fits."""
     orders = {tensor.order for tensor in tensors}
     layout, plain = "mixed", all(order == tuple(range(len(order))) for order in orders)
     if plain:
@@ -153,8 +158,10 @@ def _is_plain_image(tensors: Sequence[_Tensor]) -> bool:
 
 
 def _lie_otherwise(tensors: Sequence[_Tensor]) -> bool:
-    """Whether it matters that tensors are not in the plain order. It does not with one channel, nor
-    where whole tensors are put one after the other along the first dimension."""
+    """Return whether it matters that tensors are not in the plain order.
+
+    It does not with one channel, nor where whole tensors are put one after the other along the
+    first dimension."""
     whole = len({tensor.sizes[:1] for tensor in tensors}) > 1
     plain = (replace(tensor, order=tuple(range(len(tensor.order)))) for tensor in tensors)
     return not whole and any(map(_Tensor.is_wrong_view_of, tensors, plain))

@@ -1,184 +1,97 @@
-"""After a MISMATCH: where NPU and TOSA first disagree, by delegate, operator and element.
+"""Where a computation of a program goes wrong: the first instruction whose result is.
 
-Each delegate of a Program is run on the functional model with the inputs that it had in the
-oracle's own run, so that a fault shows in the delegate that makes it and in no later one. Naming
-the operator takes Vela and the TOSA reference model, in the export process.
+The program is cut after an instruction (``formats/pte_cut``) and run. Later results are usually
+wrong too, so the place is found by halving. A result may also be right although an earlier one that
+it does not read is wrong, so the search goes on among what the found instruction reads.
 """
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from harness.core.errors import HarnessError
-from harness.export.localise import first_wrong_value
-from harness.export.process import ExportProcess
-from harness.export.program import Delegate, Program, TensorSpec
-from harness.npu.blob import find_blobs, read_actions, read_blob
-from harness.npu.errors import EthosUError
-from harness.npu.model import Network
-from harness.npu.registers import register_set
-from harness.npu.stream import State, walk
+from harness.formats.pte_cut import CuttableProgram, Instruction
 
-# When no delegate disagrees.
-ELSEWHERE = (
-    "every delegate computes what TOSA does, so the difference comes from an operator on the CPU "
-    "or from how tensors are passed"
-)
-_STOP = 0xFFFF0000  # NPU_OP_STOP with every bit of its mask
+Differs = Callable[[Instruction], "bool | None"]  # None: it is unknown
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """The first wrong element; without one, ``trouble`` says why the delegate does not run.
+class FirstDifference:
+    """The first instruction whose result is wrong.
 
-    ``operator`` and ``tensor`` are names of the TOSA graph. When compiling the graph anew shows
-    no fault, or cannot be done (``unnamed`` is the error then, its class first), ``operator`` is
-    empty, ``tensor`` is an output of the delegate, and ``operation`` is the one of the command
-    stream that wrote the element.
+    ``after``: the last operator before it whose result it reads. ``read``: the values that it
+    reads. ``sure``: each of them was right when it was written; otherwise that is not known of all.
     """
 
-    delegate: int
-    set: int
-    tensor: str = ""
-    element: tuple[int, ...] = ()
-    expected: int = 0
-    actual: int = 0
-    operator: str = ""
-    operation: str = ""
-    unnamed: str = ""
-    trouble: str = ""
-    output: int = 0  # of the delegate
-    byte: int = 0  # of that output, the first that differs
+    instruction: int
+    operator: str
+    after: str = ""
+    read: tuple[int, ...] = ()
+    sure: bool = True
+
+    @property
+    def place(self) -> str:
+        return f"instruction {self.instruction} ({self.operator})"
 
     def __str__(self) -> str:
-        where = f"delegate {self.delegate}, input set {self.set}"
-        if self.trouble:
-            return f"{where}: {self.trouble}"
-        what = f"{self.operator} ({self.tensor})" if self.operator else f"output {self.tensor}"
-        written = f", written by {self.operation}" if self.operation else ""
-        unnamed = f"; its operator is not named: {self.unnamed}" if self.unnamed else ""
-        return (
-            f"{where}: {what}, element {list(self.element)} is {self.actual} on the NPU and "
-            f"{self.expected} in TOSA{written}{unnamed}"
-        )
+        before = f", after {self.after}, where all is right" if self.after and self.sure else ""
+        return f"{self.place}{before}"
 
 
-def first_disagreement(
-    program: Program, sets: Sequence[int] | None = None, pte: Path | None = None
-) -> Disagreement | None:
-    """The first delegate that computes something else than the oracle, for the given input sets;
-    its operator is not named yet.
-
-    ``pte`` is the file that really ran, when it may not be the exported one. None when all
-    agree: then the difference comes from outside the NPU, that is, from an operator on the CPU
-    or from how the runner passes tensors.
-    """
-    blobs = _blobs(program, pte)
-    if len(blobs) != len(program.delegates):
-        trouble = f"the program that ran has {len(blobs)} delegates, not {len(program.delegates)}"
-        return Disagreement(0, 0, trouble=trouble)
-    for number, (delegate, blob) in enumerate(zip(program.delegates, blobs, strict=True)):
-        for index in sets if sets is not None else range(len(delegate.sets)):
-            wrong = _compared(program, number, delegate, blob, index)
-            if wrong is not None:
-                return wrong
-    return None
+def first_difference(program: CuttableProgram, differs: Differs) -> FirstDifference | None:
+    """None if everything that the outputs depend on is right, or if that is unknown."""
+    return _Search(program, differs).found()
 
 
-def name_operator(
-    program: Program, wrong: Disagreement, process: ExportProcess, pte: Path | None = None
-) -> Disagreement:
-    """``wrong`` with the operator, if the fault stays when Vela shows more values; else with the
-    operation of the stream that wrote the element."""
-    if wrong.trouble:
-        return wrong
-    try:
-        first = first_wrong_value(process, program, wrong.delegate, wrong.set)
-    except HarnessError as error:
-        first, wrong = None, replace(wrong, unnamed=f"{type(error).__name__}: {error.message}")
-    if first is not None:
-        return replace(wrong, **asdict(first))
-    blob = _blobs(program, pte)[wrong.delegate]
-    inputs = _read(program.directory, program.delegates[wrong.delegate].sets[wrong.set].inputs)
-    return replace(wrong, operation=last_writer(blob, inputs, wrong.output, wrong.byte))
+def first_upstream(program: CuttableProgram, differs: Differs, instruction: int) -> FirstDifference:
+    """Return the first that differs among what ``instruction`` depends on, or itself."""
+    return _Search(program, differs).upstream(instruction)
 
 
-def _blobs(program: Program, pte: Path | None) -> list[bytes]:
-    """In the order of the delegates, unless their number is another."""
-    if pte is None:
-        return [(program.directory / d.blob).read_bytes() for d in program.delegates]
-    blobs = find_blobs(pte.read_bytes())
-    if len(blobs) != len(program.delegates):
-        return list(blobs)
-    return [blobs[delegate.position] for delegate in program.delegates]
+class _Search:
+    def __init__(self, program: CuttableProgram, differs: Differs) -> None:
+        self._differs = differs
+        self._steps: list[Instruction] = []
+        self._read: list[dict[int, int]] = []  # value to the step that wrote it
+        writers: dict[int, int] = {}
+        for step, reads in program.flow():
+            if step.values or step.operator == "":
+                self._read.append({v: writers[s] for v, s in reads.items() if s in writers})
+                new = {*program.tensors(step.arguments)} - {*program.inputs, *writers, *reads}
+                writers |= dict.fromkeys(new, len(self._steps))
+                self._steps.append(step)
+        self._ends = sorted({*self._read[-1].values()})
+        self._known: dict[int, bool | None] = {}
 
+    def found(self) -> FirstDifference | None:
+        end = next(filter(self._wrong, self._ends), None)
+        if end is None:
+            return None
+        return self._described(self._earliest(end))
 
-def _compared(
-    program: Program, number: int, delegate: Delegate, blob: bytes, index: int
-) -> Disagreement | None:
-    inputs = _read(program.directory, delegate.sets[index].inputs)
-    try:
-        outputs = _computed(blob, inputs)
-    except EthosUError as error:
-        return Disagreement(number, index, trouble=error.message)
-    if len(outputs) != len(delegate.outputs):
-        trouble = f"its stream has {len(outputs)} outputs, and the graph {len(delegate.outputs)}"
-        return Disagreement(number, index, trouble=trouble)
-    expected = _read(program.directory, delegate.sets[index].expected)
-    for output, spec in enumerate(delegate.outputs):
-        pairs = zip(outputs[output], expected[output], strict=True)
-        byte = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
-        if byte is not None:
-            wrong = _first_element(spec, outputs[output], expected[output])
-            return replace(wrong, delegate=number, set=index, output=output, byte=byte)
-    return None
+    def upstream(self, instruction: int) -> FirstDifference:
+        number = next(n for n, step in enumerate(self._steps) if step.number == instruction)
+        while (source := self._wrong_source(number)) is not None:
+            number = source
+        return self._described(number)
 
+    def _described(self, number: int) -> FirstDifference:
+        step, read = self._steps[number], self._read[number]
+        sure = all(self._wrong(source) is False for source in read.values())
+        after = self._steps[max(read.values())].operator if read else ""
+        return FirstDifference(step.number, step.operator, after, tuple(read), sure)
 
-def _computed(blob: bytes, inputs: Sequence[bytes], *, strict: bool = True) -> list[bytes]:
-    """The outputs of a delegate on the functional model."""
-    return Network(blob).run(inputs, strict=strict)[0]
+    def _earliest(self, last: int) -> int:
+        """``last`` is wrong."""
+        first = bisect_left(range(last), True, key=lambda number: bool(self._wrong(number)))
+        source = self._wrong_source(first)
+        return first if source is None else self._earliest(source)
 
+    def _wrong_source(self, number: int) -> int | None:
+        return next(filter(self._wrong, self._read[number].values()), None)
 
-def _first_element(spec: TensorSpec, ours: bytes, theirs: bytes) -> Disagreement:
-    import numpy as np
-
-    actual, expected = spec.decode(ours), spec.decode(theirs)
-    element = tuple(int(i) for i in np.argwhere(actual != expected)[0])
-    return Disagreement(0, 0, spec.name, element, int(expected[element]), int(actual[element]))
-
-
-def _read(directory: Path, names: Sequence[str]) -> list[bytes]:
-    return [(directory / name).read_bytes() for name in names]
-
-
-def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) -> str:
-    """The operation of a command stream that gave a byte of the output its value, such as ``CONV at
-    byte 0x348 of the stream``; empty if unknown.
-
-    Stops the stream early, at a place found by bisection, until the byte has its final value after
-    the operation and another value before it.
-    """
-    actions = read_actions(read_blob(blob).commands)
-    names = register_set(actions.config.product)
-    stream = struct.pack(f"<{len(actions.words)}I", *actions.words)
-    start = blob.index(stream)
-    done = [(found.offset, found.name) for found in walk(actions.words, names, State())]
-    if any(name == "BRANCH" for _, name in done):
-        return ""
-
-    def after(count: int) -> int:
-        stopped = bytearray(blob)
-        if count < len(done):
-            struct.pack_into("<I", stopped, start + done[count][0], _STOP)
-        return _computed(bytes(stopped), inputs, strict=False)[output][byte]
-
-    final = after(len(done))
-    count = bisect_left(range(len(done)), True, key=lambda count: after(count) == final)
-    if count == 0:
-        return ""
-    offset, name = done[count - 1]
-    return f"{name} at byte {offset:#x} of the stream"
+    def _wrong(self, number: int) -> bool | None:
+        if number not in self._known:
+            self._known[number] = self._differs(self._steps[number])
+        return self._known[number]

@@ -13,8 +13,9 @@ _MOST_NAMED = 5
 
 
 def reasons(before: NpuCost | None, now: NpuCost | None) -> list[str]:
-    """The operators that grew most, by layer, then what else is another. Nothing where one of the
-    two is not known."""
+    """Return the operators that grew most, by layer, then what else is another.
+
+    Empty where one of the two is not known."""
     if before is None or now is None:
         return []
     old, new = _cycles(before), _cycles(now)

@@ -17,7 +17,9 @@ _DRIVER = "EthosUBackend"
 
 @dataclass(frozen=True)
 class ProfileRow:
-    """``layer``: the path of a module, "" where none is known. ``instructions``: of the CPU, for a
+    """What one layer or operator costs.
+
+    ``layer``: the path of a module, "" where none is known. ``instructions``: of the CPU, for a
     delegate those of its driver; ``cycles``: of the NPU; 0: it has none of them."""
 
     layer: str
@@ -33,8 +35,9 @@ def profile(
     delegation: Delegation | None,
     cost: NpuCost | None,
 ) -> list[ProfileRow]:
-    """By layer and operator, what has the largest share of its column first. ``layers``: by
-    instruction; what quantises for an operator on the CPU is of its layer."""
+    """Sum costs by layer and operator, what has the largest share of its column first.
+
+    ``layers``: by instruction; what quantises for an operator on the CPU is of its layer."""
     near = {n: o.layer for o in (delegation.cpu if delegation else ()) for n in o.conversions}
     on_cpu: dict[tuple[str, str], list[int]] = {}
     driven = 0

@@ -31,18 +31,20 @@ _MOST_ALIGNED = 400  # operators that are paired by name; those of a longer stre
 
 
 def digest_of(value: object) -> str:
-    """The digest of plain values or of bytes."""
+    """Return the digest of plain values or of bytes."""
     raw = value if isinstance(value, bytes | memoryview) else repr(value).encode()
     return hashlib.sha256(raw).hexdigest()[:_DIGEST]
 
 
 @dataclass(frozen=True)
 class ProgramContents:
-    """``operators`` in the order of execution, each a name and its parts: a tensor as type, shape
-    and, of a constant, a digest of its bytes; other arguments as they are. After a delegate for an
+    """What a program executes, as names and digests.
+
+    ``operators`` in the order of execution, each a name and its parts: a tensor as type, shape and,
+    of a constant, a digest of its bytes; other arguments as they are. After a delegate for an
     Ethos-U come the operations of its command stream. ``memory``: bytes of the planned buffers.
-    ``wiring``: digest of which result goes where; ``placement``: of where in memory each tensor
-    is; ``named_data``: of the data that delegates share."""
+    ``wiring``: digest of which result goes where; ``placement``: of where in memory each tensor is;
+    ``named_data``: of the data that delegates share."""
 
     memory: tuple[int, ...]
     wiring: str
@@ -72,14 +74,16 @@ class PartChange:
 
 
 def _shown(value: Value) -> tuple[str, str]:
-    """A value without the digest of its bytes, and that digest."""
+    """Return a value without the digest of its bytes, and that digest."""
     match = re.fullmatch(r"(.*?) ?([0-9a-f]{16})", value) if isinstance(value, str) else None
     return (str(value), "") if match is None else (match[1], match[2])
 
 
 @dataclass(frozen=True)
 class OperatorChange:
-    """``operator``: its name, and which of that name it is. ``change``: "added", "removed" or
+    """An operator that differs.
+
+    ``operator``: its name, and which of that name it is. ``change``: "added", "removed" or
     "changed"."""
 
     operator: str
@@ -94,8 +98,10 @@ class OperatorChange:
 
 @dataclass(frozen=True)
 class ProgramDifference:
-    """``operators``: the first of the ``changed`` operators that differ. ``other``: further
-    differences, in words. If both are empty, nothing that is executed differs."""
+    """What differs between two programs; if both fields are empty, nothing that is executed.
+
+    ``operators``: the first of the ``changed`` operators that differ. ``other``: further
+    differences, in words."""
 
     operators: tuple[OperatorChange, ...] = ()
     changed: int = 0
@@ -111,7 +117,7 @@ class ProgramDifference:
 
 
 def difference(before: ProgramContents, after: ProgramContents) -> ProgramDifference:
-    """The changes since ``before``."""
+    """Return the changes since ``before``."""
     changes = list(_operator_changes(before.operators, after.operators))
     other = []
     if before.memory != after.memory:
@@ -153,7 +159,7 @@ def _operator_changes(
 def _pairs(
     before: Sequence[Operator], after: Sequence[Operator]
 ) -> Iterator[tuple[int | None, int | None]]:
-    """The places of what differs: of a pair of one name, or of one that has no partner."""
+    """Yield the places of what differs: of a pair of one name, or of one that has no partner."""
     for tag, i, i_end, j, j_end in SequenceMatcher(None, before, after, False).get_opcodes():
         if tag == "equal":
             continue
@@ -190,7 +196,7 @@ def _parts(before: Operator, after: Operator) -> tuple[PartChange, ...]:
 
 
 def part_names(operator: str) -> tuple[str, ...]:
-    """The names of an operator's parts; empty if no schema describes it."""
+    """Return the names of an operator's parts; empty if no schema describes it."""
     if operator.startswith("Ethos-U "):
         return tuple(read_table(__file__)["npu_parts"])
     if operator.startswith("delegate "):

@@ -29,7 +29,7 @@ from harness.judge.program_contents import (
 from harness.npu.blob import WEIGHTS, Actions, Blob, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.registers import register_set
-from harness.npu.stream import State, walk
+from harness.npu.stream import RegisterState, walk
 from harness.size.pte import read_header, segments_of
 
 ETHOS_U: Final = "EthosUBackend"
@@ -48,8 +48,10 @@ def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDiffere
 
 
 def contents_of(pte: Path) -> ProgramContents:
-    """Raises MalformedFile if it is not a program, OSError, and ToolMissing without the wheel,
-    which has the schema."""
+    """Return the contents of a program.
+
+    Raises MalformedFile if it is not a program, OSError, and ToolMissing without the wheel, whose
+    schema it is read by."""
     try:
         return _Reader(memoryview(pte.read_bytes())).read()
     except IndexError as error:  # a number of something that the program does not have
@@ -57,14 +59,18 @@ def contents_of(pte: Path) -> ProgramContents:
 
 
 def npu_streams(content: bytes) -> list[bytes]:
-    """The streams of an Ethos-U's delegates, in the order of their calls, as verdicts number them.
-    Raises MalformedFile if it is not a program, and ToolMissing without the wheel."""
+    """Return the streams of an Ethos-U's delegates, in the order of their calls.
+
+    Verdicts number them so. Raises MalformedFile if it is not a program, and ToolMissing without
+    the wheel."""
     return list(dict.fromkeys(_Reader(memoryview(content)).npu_streams()))
 
 
 def instruction_bytes(content: bytes) -> Iterator[int]:
-    """The bytes that come with each instruction of the first method: its delegate, and the
-    constants that it is the first to read. Raises as ``npu_streams``."""
+    """Yield the bytes that come with each instruction of the first method.
+
+    They are its delegate, and the constants that it is the first to read. Raises as
+    ``npu_streams``."""
     reader, plan = _Reader(memoryview(content)), plans_of(content)[0]
     values = dict(enumerate(value.get("val") for value in plan.items("values")))
     for call in calls_of(plan):
@@ -125,7 +131,10 @@ class _Reader:
     def _operators(
         self, plan: Table, call: Table, arguments: Iterable[int], values: list[Table | None]
     ) -> list[Operator]:
-        """The operator of a call, and for an NPU's delegate those of its command stream."""
+        """Return the operator of a call, and for an NPU's delegate those of its command stream.
+
+        Neighbours that differ in addresses alone are one, with how many there are. None: it
+        branches."""
         described = tuple(self._described(values[index], values) for index in arguments)
         if call.name == "KernelCall":
             return [(operator_names(plan)[call.get("op_index")], *described)]
@@ -171,7 +180,7 @@ class _Reader:
         return text if content is None else f"{text} {digest_of(content)}"
 
     def constant(self, tensor: Table) -> memoryview | None:
-        """The bytes that a tensor has from the start; None for one that has none in this file."""
+        """Return the bytes that a tensor has from the start; None if it has none in this file."""
         index = tensor.get("data_buffer_idx")
         if index == 0:
             return None
@@ -208,7 +217,7 @@ class _Reader:
 
 
 def _arguments(call: Table) -> list[int]:
-    """The values that an instruction names, in order."""
+    """Return the values that an instruction names, in order."""
     if call.name in ("KernelCall", "DelegateCall"):
         found = list(call.items("args"))
         # a kernel's result is there twice: as the argument that it writes, and as what it returns
@@ -220,8 +229,10 @@ def _arguments(call: Table) -> list[int]:
 def npu_operators(
     stream: bytes, named_data: Mapping[str, bytes]
 ) -> tuple[str, tuple[Operator, ...]]:
-    """A digest of what no operation has, and the operations. A stream that is not understood, that
-    branches or that is very long gives a digest of all of it, and no operations."""
+    """Return a digest of what no operation has, and the operations.
+
+    A stream that is not understood, that branches or that is very long gives a digest of all of it,
+    and no operations."""
     whole = digest_of(stream), ()
     try:
         blob = read_blob(stream, named_data)
@@ -236,9 +247,11 @@ def npu_operators(
 
 
 def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
-    """Neighbours that differ in addresses alone are one, with how many there are. None: it
-    branches."""
-    state, found = State(), []
+    """Return the operator of a call, and for an NPU's delegate those of its command stream.
+
+    Neighbours that differ in addresses alone are one, with how many there are. None: it branches.
+    """
+    state, found = RegisterState(), []
     times: list[int] = []
     last: tuple[str, int, int] | None = None
     for operation in walk(actions.words, register_set(actions.config.product), state):
@@ -278,7 +291,7 @@ def _operator(name: str, parameter: int, registers: Mapping[str, int], blob: Blo
 
 
 def _content(read: Mapping[str, int], what: str, blob: Blob) -> str | None:
-    """A digest of the program's own bytes that an operation has as weights, or as scales."""
+    """Return a digest of the program's own bytes that an operation has as weights, or as scales."""
     if read.get(f"{what}_REGION") != WEIGHTS:
         return None
     spans = [
@@ -290,7 +303,7 @@ def _content(read: Mapping[str, int], what: str, blob: Blob) -> str | None:
 
 
 def _copied(read: Mapping[str, int], blob: Blob) -> str | None:
-    """A digest of weights that are copied to faster memory before they are used."""
+    """Return a digest of weights that are copied to faster memory before they are used."""
     if read.get("DMA0_SRC_REGION") != WEIGHTS or "DMA0_LEN" not in read:
         return None
     at = read.get("DMA0_SRC", 0)

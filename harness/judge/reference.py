@@ -23,7 +23,8 @@ from harness.config.schema import Data, checked
 from harness.core.errors import InfraError, UsageError
 from harness.export.estimates import NpuCost
 from harness.export.program import OutputAccuracy
-from harness.firmware.source import BUNDLED, label, source_names
+from harness.firmware.names import BUNDLED, source_names
+from harness.firmware.source import label
 from harness.judge.program_contents import ProgramContents
 from harness.size.anatomy import Anatomy, FoldedAnatomy
 from harness.system.files import MALFORMED, read_json
@@ -59,7 +60,7 @@ class Reference(Data):
     npu_cost: NpuCost | None = None
 
     def accepted(self, toolchain: str) -> dict[str, int]:
-        """The accepted figures for one toolchain."""
+        """Return the accepted figures for one toolchain."""
         return {**self.program, **self.firmware.get(toolchain, {})}
 
     def figures_and_outputs(self) -> Reference:
@@ -95,7 +96,7 @@ class Acceptance:
 
 
 def propose(old: Reference | None, accepting: Acceptance) -> Reference:
-    """The reference that would make this the accepted state; other toolchains are kept."""
+    """Return the reference that would make this the accepted state; other toolchains are kept."""
     old = old or Reference("", (), {}, {}, ())
     figures = {n: v for n, v in accepting.figures.items() if figure(n).gated}
     own = _kept(old.firmware.get(accepting.toolchain, {}), accepting.stages)
@@ -138,7 +139,7 @@ def _kept(figures: Mapping[str, int], replaced: Collection[MeasuredIn]) -> dict[
 
 
 def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[Any]]:
-    """The old and new value of each difference; of the ``.pte`` its sha256."""
+    """Return the old and new value of each difference; of the ``.pte`` its sha256."""
     before, after = (
         {
             **one.accepted(toolchain),
@@ -154,8 +155,10 @@ def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[A
 
 
 def references_of(case: Case) -> Path:
-    """The directory of a case's accepted files: in the user's repository for a user's model, in the
-    harness's for others, or ``$HIL_REFERENCES``."""
+    """Return the directory of a case's accepted files.
+
+    It is in the user's repository for a user's model, in the harness's for others, or
+    ``$HIL_REFERENCES``."""
     root = repository_of(Path(case.model)) if is_user_file(case.model) else None
     return references_dir(root)
 
@@ -168,8 +171,9 @@ def reference_path(root: Path, case: Case, source: str = BUNDLED) -> Path:
 
 
 def accepted_runs(source: str, target: str) -> list[Case]:
-    """The cases with an accepted run of a checkout's or wheel's firmware, in order. ``target``: "*"
-    for any."""
+    """Return the cases with an accepted run of a checkout's or wheel's firmware, in order.
+
+    ``target``: "*" for any."""
     root, end = references_dir(), f".{source}.json"
     names = (str(file.relative_to(root)) for file in sorted(root.glob(f"{target}/**/*{end}")))
     parts = (name.removesuffix(end).partition("/") for name in names)
@@ -177,13 +181,13 @@ def accepted_runs(source: str, target: str) -> list[Case]:
 
 
 def load_reference(root: Path, case: Case, source: str = BUNDLED) -> Reference | None:
-    """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
+    """Return the accepted reference of a subject, or None. Raises UsageError if malformed."""
     path = reference_path(root, case, source)
     return read_reference(path) if path.exists() else None
 
 
 def read_reference(path: Path) -> Reference:
-    """Raises UsageError on a malformed file."""
+    """Read a reference. Raises UsageError on a malformed file."""
     try:
         return from_fields(read_json(path))
     except OSError as error:
@@ -197,7 +201,7 @@ def read_reference(path: Path) -> Reference:
 
 
 def load_truth(root: Path, case: Case) -> Reference | None:
-    """The reference whose outputs are the truth of a case for every firmware, if one is."""
+    """Return the reference whose outputs are the truth of a case for every firmware, if one is."""
     references = (load_reference(root, case, source) for source in source_names())
     return next((r for r in references if r is not None and r.truth), None)
 
@@ -211,7 +215,7 @@ def from_fields(fields: Mapping[str, Any]) -> Reference:
 
 
 def render(reference: Reference) -> str:
-    """The text of the file: figures first, one per line; what only machines read, last."""
+    """Return the text of the file: figures first, one per line; what only machines read, last."""
     has_run = bool(reference.pte_sha256)
     fields = {
         "program": dict(sorted(reference.program.items())),
@@ -241,7 +245,7 @@ def _lines(value: Any, indent: str) -> str:
 
 
 def diff(path: Path, old: Reference | None, new: Reference) -> str:
-    """The proposed change as a unified diff."""
+    """Return the proposed change as a unified diff."""
     before = render(old).splitlines(keepends=True) if old else []
     after = render(new).splitlines(keepends=True)
     name = str(path) if old else "/dev/null"

@@ -17,7 +17,7 @@ from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.judge import npu_cost
 from harness.judge.accuracy import accuracy_notes, check_accuracy
-from harness.judge.budget_check import State, check
+from harness.judge.budget_check import FigureState, check
 from harness.judge.delegation import check_delegation, delegation_note
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
@@ -28,7 +28,7 @@ from harness.sim.transcript import Ending
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
-    """The verdict, its first cause, and notes."""
+    """Return the verdict, its first cause, and notes."""
     finding = (
         execution_cause(evidence.observation, evidence.ending, expectation.build_id)
         or _rewritten(evidence.ending)
@@ -60,15 +60,16 @@ _NPU_ENDS = {
 
 
 def _npu_stopped(stop: NpuStop, finding: Finding) -> Finding:
-    """The NPU model's reason replaces the guest's; the console line stays."""
+    """Put the NPU model's reason for a stop before the guest's; the console line stays."""
     verdict, reason = _NPU_ENDS[stop.result]
     line = None if finding is None else finding[1].line
     return verdict, Cause(reason, f"{stop.message} (job {stop.job} of the NPU)", line, asdict(stop))
 
 
 def _explained(finding: Finding, place: str | None, blame: Blame | None) -> Finding:
-    """A MISMATCH names the place where NPU and TOSA first disagree. It, or a fault of the NPU, also
-    names whose fault it is."""
+    """Add to a MISMATCH the place where NPU and TOSA first disagree.
+
+    It, or a fault of the NPU, also names whose fault it is."""
     if finding is None:
         return None
     verdict, cause = finding
@@ -146,7 +147,7 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
 
 
 def _known_defect(expectation: Expectation) -> Finding:
-    """The runner is right, but ExecuTorch's own kernels would be wrong, or nobody knows."""
+    """Note that ExecuTorch's own kernels would be wrong, or that nobody knows."""
     if why := expectation.defects_unread:
         text = f"the outputs are right, but known defects of ExecuTorch were not looked for: {why}"
         return Verdict.NO_VERDICT, Cause(Reason.DEFECTS_UNREAD, text)
@@ -157,7 +158,7 @@ def _known_defect(expectation: Expectation) -> Finding:
 
 
 def _applicable_truth(expectation: Expectation) -> Reference | None:
-    """The accepted run that is the truth, if it was of exactly this program."""
+    """Return the accepted run that is the truth, if it was of exactly this program."""
     truth = expectation.truth
     if truth is None or truth.pte_sha256 != expectation.pte_sha256:
         return None
@@ -185,8 +186,9 @@ def _program_changed(expectation: Expectation) -> Finding:
 
 
 def _reference_program(outputs: Outputs, expectation: Expectation) -> Finding:
-    """Nobody compared the outputs with an accepted run: the oracle is the only evidence, and it
-    comes from the same export."""
+    """Note that nobody compared the outputs with an accepted run.
+
+    The oracle is the only evidence, and it comes from the same export."""
     other = expectation.other_program
     if other is None or not expectation.strict:
         return None
@@ -214,7 +216,7 @@ def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
     ]
     missing, over, grown = (
         [f for f in checked if f.state is state]
-        for state in (State.NOT_MEASURED, State.OVER_LIMIT, State.GROWN)
+        for state in (FigureState.NOT_MEASURED, FigureState.OVER_LIMIT, FigureState.GROWN)
     )
     if missing and (not over or any(f.limit is not None for f in missing)):
         names = ", ".join(f.figure for f in missing)
@@ -264,9 +266,10 @@ def _not_accepted(expectation: Expectation) -> Finding:
 
 
 def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
-    """Limits of figures that this firmware does not report and need not: only the bundled runner
-    prints them, or the figure is the bundled runner's own. A figure that was accepted once must be
-    reported."""
+    """Return the limits of figures that this firmware does not report and need not.
+
+    Only the bundled runner prints them, or the figure is the bundled runner's own. A figure that
+    was accepted once must be reported."""
     reference = expectation.reference
     if expectation.prints_all_figures:
         return ()
@@ -303,7 +306,7 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
 
 
 def _by_design(outputs: ByDesign) -> str:
-    """A difference that is exactly a known one."""
+    """Describe a difference that is exactly a known one."""
     furthest = max(outputs.diffs, key=lambda diff: diff.worst_abs)
     return (
         f"differs by design ({', '.join(outputs.names)}): {furthest.describe()}; bit for bit what "
@@ -334,6 +337,6 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
 
 
 def worst(diffs: Sequence[TensorDiff]) -> float | None:
-    """The largest difference in LSB over all outputs; None if one has no scale."""
+    """Return the largest difference in LSB over all outputs; None if one has no scale."""
     values = [d.worst_lsb for d in diffs]
     return None if any(v is None for v in values) else max((v or 0.0 for v in values), default=0.0)

@@ -63,7 +63,7 @@ class Symbols:
         return source_line(self._path, address & self._mask)
 
     def follows_call(self, address: int) -> bool:
-        """True when the instruction before ``address`` is a call (Thumb BL or BLX register)."""
+        """Return whether the instruction before ``address`` is a call (Thumb BL or BLX)."""
         target = address & ~1
         for start, code in self._code:
             at = target - start
@@ -75,7 +75,7 @@ class Symbols:
         return False
 
     def resets(self) -> list[str]:
-        """The functions by which a program resets its board, and those of a watchdog's driver."""
+        """Return the functions that reset a program's board, and those of a watchdog's driver."""
         names = {plain(symbol.name) for symbol in self._functions.values()}
         return sorted(name for name in names if _RESETS.fullmatch(name))
 
@@ -95,8 +95,9 @@ def _symbols_of(elf: Path) -> Symbols | None:
 
 
 def with_symbols(observation: Observation, elf: Path) -> Observation:
-    """The observation with ``pc_symbol``, ``pc_source`` and so on in the facts of its faults, and
-    ``resets`` in those of a reset loop."""
+    """Return the observation with symbols in the facts of its faults and reset loops.
+
+    They are ``pc_symbol``, ``pc_source`` and so on, and ``resets``."""
     explained = _WITH_REGISTERS | {Kind.RESET_LOOP}
     if not any(event.kind in explained for event in observation.failures):
         return observation
@@ -130,8 +131,9 @@ def _number(text: str | None) -> int | None:
 
 
 def where_spinning(cpu: CpuState, elf: Path | None) -> dict[str, Any]:
-    """Where a CPU is: pc with symbol and source, the calls that its stack tells of, and the
-    instructions of its silence."""
+    """Describe where a CPU is: its pc, the calls that its stack tells of, its instructions.
+
+    The pc has its symbol and source; the instructions are those of its silence."""
     pc = cpu.registers["pc"]
     facts: dict[str, Any] = {"pc": f"{pc:#010x}"}
     if cpu.silent is not None:

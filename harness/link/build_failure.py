@@ -15,8 +15,8 @@ from typing import Any
 
 from harness.config.schema import Data
 from harness.core.verdict import Word
-from harness.link.diagnose.kconfig import refused_options, similar_options
 from harness.link.facts import read_facts
+from harness.link.kconfig import refused_options, similar_options
 from harness.link.log import messages
 from harness.link.log.lines import LinePattern, Lines, lines_of
 from harness.link.log.statements import (

@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedLink:
     directory: Path
     failure: Failure
     objects: tuple[str, ...]
@@ -62,7 +62,7 @@ class Reduced:
         )
 
 
-def reduce_build(build: Path, out: Path, progress: Progress) -> Reduced:
+def reduce_build(build: Path, out: Path, progress: Progress) -> ReducedLink:
     """Reduce the failing link of a build directory into the folder ``out``.
 
     Raises UsageError when nothing fails or ``out`` is there already.
@@ -88,7 +88,7 @@ class _Reducer:
         goal = goal_of(failures, self.index, again.text)
         self.linker = CandidateLinker(work, again.call, goal, Path(again.command.output).name)
 
-    def run(self, out: Path) -> Reduced:
+    def run(self, out: Path) -> ReducedLink:
         call = self.again.call
         self.progress(f"reducing {counted(len(call.inputs), 'input')}")
         pieces = copied(self._fewer_inputs(pieces_of(call)), self.work, call.search)
@@ -105,7 +105,9 @@ class _Reducer:
         goal = self.linker.goal
         failures = parse(text, failed=True).failures
         message = without_linker(next(f.text for f in failures if key(f) == goal.wanted))
-        reduced = Reduced(out, self.target, objects, stubs, len(call.inputs), len(words), message)
+        reduced = ReducedLink(
+            out, self.target, objects, stubs, len(call.inputs), len(words), message
+        )
         with whole_folder(out) as folder:
             _write_folder(folder, reduced, self.again, self.work, words)
         return reduced
@@ -228,7 +230,7 @@ def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T
 
 
 def _write_folder(
-    out: Path, reduced: Reduced, again: FailedLink, work: Path, words: Sequence[str]
+    out: Path, reduced: ReducedLink, again: FailedLink, work: Path, words: Sequence[str]
 ) -> None:
     failure = reduced.failure
     for file in sorted(work.rglob("*")):

@@ -18,7 +18,7 @@ _MAX_STAGES: Final = 1000
 _VERDICT_KINDS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
 
 
-class Jobs:
+class NpuInferences:
     """Inferences that tasks send to NPUs. Each is answered with a status."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Figures:
         self.output_count: int | None = None
         self.stop: SimulatorStop | None = None
         self.versions: dict[str, str] = {}
-        self.jobs = Jobs()
+        self.jobs = NpuInferences()
         self._tensors = tensors
 
     def message(self, number: int, message: bytes, *, quoted: bool = False) -> int:

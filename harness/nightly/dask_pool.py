@@ -19,9 +19,9 @@ from distributed.comm.registry import get_backend
 from harness.config.loading import load_target
 from harness.core.errors import InfraError, UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.nightly.pool import NotDone, Task, WorkerLost, work
-from harness.nightly.suite import Job
+from harness.nightly.suite import NightJob
 from harness.run.record import exact_harness_revision
 from harness.sim.simulator import AUTO
 from harness.system.progress import Progress
@@ -85,7 +85,7 @@ class DaskPool:
         self,
         url: str,
         store: str,
-        jobs: Iterable[Job],
+        jobs: Iterable[NightJob],
         progress: Progress,
         *,
         patience: float = 60.0,
@@ -130,7 +130,7 @@ class DaskPool:
         self._client.close()
 
 
-def _fvps_of(job: Job) -> Iterator[str]:
+def _fvps_of(job: NightJob) -> Iterator[str]:
     """The executable of the FVP that the target has, if any."""
     with suppress(UsageError):  # its case reports that
         fvp = load_target(job.case.target).simulators.fvp

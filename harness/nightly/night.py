@@ -19,14 +19,15 @@ from queue import SimpleQueue
 
 from harness.config.case import Case
 from harness.core.errors import HarnessError, InfraError, UsageError
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.nightly.history.compare import NIGHTS, Comparison, nights_before
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import MOST_ATTEMPTS, Night, Origin, Planned, Row, last_tries
+from harness.nightly.history.nights import Night, Origin, Planned, Row, last_tries
+from harness.nightly.history.repository import renamed_files, started_from
 from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
-from harness.nightly.repository import renamed_files, started_from
-from harness.nightly.suite import Job, Shard, Suite
+from harness.nightly.suite import NightJob, NightSuite, Shard
 from harness.run.bisect import Bisection, bisect
 from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions
@@ -57,7 +58,7 @@ class NightRequest:
     base: str = ""
 
 
-def begin(suite: Suite, history: History, request: NightRequest) -> Night:
+def begin(suite: NightSuite, history: History, request: NightRequest) -> Night:
     """The night as the history has it: a new one, or one to continue.
 
     Raises UsageError, also for other cases or shards; HistoryUnreachable.
@@ -82,7 +83,7 @@ def begin(suite: Suite, history: History, request: NightRequest) -> Night:
     return known
 
 
-def _planned(suite: Suite, history: History, request: NightRequest) -> Night:
+def _planned(suite: NightSuite, history: History, request: NightRequest) -> Night:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     night = Night(
         id=request.night or f"{stamp}-{uuid.uuid4().hex[:6]}",
@@ -104,7 +105,7 @@ def _planned(suite: Suite, history: History, request: NightRequest) -> Night:
     return replace(night, renames=_renames(suite, nights_before(history, night), request.folder))
 
 
-def _renames(suite: Suite, before: Sequence[Night], folder: Path) -> dict[str, str]:
+def _renames(suite: NightSuite, before: Sequence[Night], folder: Path) -> dict[str, str]:
     """The suite's renames, and cases whose model file git sees as renamed since the last night."""
     if not before or not before[0].origin.commit:
         return suite.renames
@@ -125,13 +126,13 @@ def usual_seconds(history: History) -> dict[str, float]:
     return {row.case: row.seconds["total"] for row in known if "total" in row.seconds}
 
 
-def longest_first(jobs: Sequence[Job], seconds: Mapping[str, float]) -> list[Job]:
+def longest_first(jobs: Sequence[NightJob], seconds: Mapping[str, float]) -> list[NightJob]:
     """So that no long one runs alone at the end."""
     return sorted(jobs, key=lambda job: -_seconds_of(job, seconds))
 
 
 def distribute(
-    jobs: Sequence[Job], shards: int, seconds: Mapping[str, float]
+    jobs: Sequence[NightJob], shards: int, seconds: Mapping[str, float]
 ) -> tuple[Planned, ...]:
     """The plan with a shard for each job: the longest job first, each to the shard with least to do
     (Graham's rule: the longest shard is at most 4/3 of the best possible)."""
@@ -144,12 +145,12 @@ def distribute(
     return tuple(replace(one, shard=shard_of[one]) for job in jobs for one in job.planned)
 
 
-def _seconds_of(job: Job, seconds: Mapping[str, float]) -> float:
+def _seconds_of(job: NightJob, seconds: Mapping[str, float]) -> float:
     """Each row of a job has the time of the whole job."""
     return seconds.get(job.planned[0].case, _UNKNOWN_S)
 
 
-def unfinished(suite: Suite, history: History, origin: Origin) -> Night | None:
+def unfinished(suite: NightSuite, history: History, origin: Origin) -> Night | None:
     """The last night of these very cases and this branch, when it did not end."""
     nights = history.nights(suite=suite.name, branch=origin.branch, most=20)
     last = next((night for night in nights if night.suite_sha256 == suite.sha256), None)
@@ -157,7 +158,7 @@ def unfinished(suite: Suite, history: History, origin: Origin) -> Night | None:
 
 
 def run_night(
-    suite: Suite,
+    suite: NightSuite,
     night: Night,
     shard: Shard,
     options: RunOptions,
@@ -182,7 +183,7 @@ def run_night(
 
 
 def _left(
-    job: Job,
+    job: NightJob,
     mine: dict[str, Planned],
     last: dict[str, Row],
     night: Night,
@@ -224,7 +225,7 @@ def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Ro
                 rows = lost(task, error)
             recorder.append(rows)
             again = [row.case for row in rows if not row.settled]
-            if again and task.attempt < MOST_ATTEMPTS:
+            if again:
                 start(task.again(again))
             yield from rows
     finally:

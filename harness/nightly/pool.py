@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
-from harness.nightly.history.model import Night, Row
+from harness.nightly.history.nights import Night, Row
 from harness.nightly.history.rows import row_of
 from harness.nightly.store import Store, entries_of
-from harness.nightly.suite import Job
+from harness.nightly.suite import NightJob
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.system.clock import now
@@ -36,7 +36,7 @@ class Task:
     the harness that planned."""
 
     night: Night
-    job: Job
+    job: NightJob
     options: RunOptions
     attempt: int
     harness: str
@@ -80,7 +80,7 @@ def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
     return _rows(task, failed(task.job, error), 0.0)
 
 
-def failed(job: Job, error: BaseException) -> list[RunRecord]:
+def failed(job: NightJob, error: BaseException) -> list[RunRecord]:
     time = now()
     failure = as_harness_error(error)
     return [failed_record(job.case, time, failure, source) for source in job.sources]

@@ -23,6 +23,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
 from harness.export.batch import ExportOptions
+from harness.export.checkout import selected_exporter
 from harness.firmware.source import BuildRequest, build_options
 from harness.run.pipeline import RunOptions
 from harness.run.subjects import request_of
@@ -45,7 +46,7 @@ class StoreFailed(InfraError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoredEntry:
     """An entry of the artifact cache. ``kind``: its folder there, programs or firmware."""
 
     kind: str
@@ -57,18 +58,22 @@ class Entry:
         return next((f for f in folders if artifact_cache.load(f, self.key) is not None), None)
 
 
-def entries_of(case: Case, options: RunOptions) -> list[Entry]:
+def entries_of(case: Case, options: RunOptions) -> list[StoredEntry]:
     """The entries that a case needs on this machine: a key covers its toolchain and exporter. For a
     malformed case only the entries found before the error; the run reports the error."""
-    entries: list[Entry] = []
+    entries: list[StoredEntry] = []
     with suppress(HarnessError):
         chosen = pick(load_target(case.target), options.simulator)
-        exporting = ExportOptions(options.exporter.find(), isolate=options.isolate_export)
+        exporting = ExportOptions(
+            selected_exporter(options.exporter), isolate=options.isolate_export
+        )
         request = request_of(case.model, chosen.target)
-        entries.append(Entry("programs", exporting.key(request)))
+        entries.append(StoredEntry("programs", exporting.key(request)))
         checkout = options.firmware.checkout()
         build = BuildRequest(chosen.target, chosen.name, checkout, build_options(options.oracle))
-        entries += [Entry("firmware", source.key(build)) for source in options.firmware.sources]
+        entries += [
+            StoredEntry("firmware", source.key(build)) for source in options.firmware.sources
+        ]
     return entries
 
 
@@ -90,7 +95,7 @@ class Store:
             fs.cat_file(probe)
             fs.rm_file(probe)
 
-    def share(self, entries: Sequence[Entry]) -> None:
+    def share(self, entries: Sequence[StoredEntry]) -> None:
         """Before and after a run: what is in the store comes into this machine's cache, and what is
         there goes into the store."""
         try:
@@ -140,7 +145,7 @@ def _pack(folder: Path) -> bytes:
     return hashlib.sha256(packed.getvalue()).digest() + packed.getvalue()
 
 
-def _install(packed: bytes, entry: Entry) -> bool:
+def _install(packed: bytes, entry: StoredEntry) -> bool:
     """Puts what was packed into this machine's cache; False for what is not that entry."""
     digest, content = packed[:32], packed[32:]
     if hashlib.sha256(content).digest() != digest:

@@ -19,8 +19,8 @@ from harness.config.matrix import default_matrix, default_models
 from harness.config.models import find_model
 from harness.config.schema import Data, checked_document
 from harness.core.errors import HarnessError, TargetError, UsageError
-from harness.firmware.source import names_of
-from harness.nightly.history.model import Excluded, Planned
+from harness.firmware.names import names_of
+from harness.nightly.history.nights import Excluded, Planned
 from harness.nightly.history.rows import case_name
 from harness.nightly.history.steps import WATCHED
 from harness.sim.simulator import AUTO
@@ -108,7 +108,7 @@ class SuiteFile(FollowUp):
 
 
 @dataclass(frozen=True)
-class Job:
+class NightJob:
     """One case with each of its sources of firmware. ``planned``: one entry for each source."""
 
     case: Case
@@ -119,7 +119,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Suite:
+class NightSuite:
     """``name``: of its file; ``sha256``: of cases, firmware, simulators, limits and exclusions, so
     that a night is continued with the same cases only. ``expired``: quarantines whose day is over;
     ``renames``: names of cases, and what they were called before; ``alarms``: by which part a
@@ -128,7 +128,7 @@ class Suite:
 
     name: str
     sha256: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[NightJob, ...]
     excluded: tuple[Excluded, ...]
     expired: tuple[str, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
@@ -161,13 +161,13 @@ def parse_shard(text: str) -> Shard:
     return Shard(int(number), int(count))
 
 
-def load_suite(file: Path, today: date) -> Suite:
+def load_suite(file: Path, today: date) -> NightSuite:
     """Raises TargetError, and Unknown for a target or a model that nobody has. A target whose file
     is malformed stays in the suite: its cases say so."""
     document = strict_yaml.read(file)
     contents = checked_document(SuiteFile, document)
     target_files()  # an unreadable folder of targets fails the suite, not one case
-    jobs: list[Job] = []
+    jobs: list[NightJob] = []
     for index, group in enumerate(contents.cases):
         place = document.place(("cases", index))
         try:
@@ -179,16 +179,16 @@ def load_suite(file: Path, today: date) -> Suite:
     return _without(file.stem, contents, jobs, document, today)
 
 
-def default_suite(firmware: str = "bundled") -> Suite:
+def default_suite(firmware: str = "bundled") -> NightSuite:
     """Every model on every target in all memory modes, without the targets of Zephyr."""
     sources = names_of(firmware)
     targets = [t for t in load_targets() if t.zephyr is None]
     cases = [case for case, _ in default_matrix(targets, default_models(), "all")]
-    jobs = tuple(Job(case, sources, _planned(case, sources)) for case in cases)
-    return Suite(DEFAULT, _digest(jobs, ()), jobs, ())
+    jobs = tuple(NightJob(case, sources, _planned(case, sources)) for case in cases)
+    return NightSuite(DEFAULT, _digest(jobs, ()), jobs, ())
 
 
-def _jobs_of(contents: SuiteFile, group: Group, folder: Path) -> Iterator[Job]:
+def _jobs_of(contents: SuiteFile, group: Group, folder: Path) -> Iterator[NightJob]:
     models = [located(name, folder) for name in group.models or default_models()]
     for model in models:
         find_model(model)
@@ -197,7 +197,7 @@ def _jobs_of(contents: SuiteFile, group: Group, folder: Path) -> Iterator[Job]:
         for target in _modes(located(name, folder), group.memory_modes):
             for model in models:
                 case = Case(target, model)
-                yield Job(
+                yield NightJob(
                     case,
                     sources,
                     _planned(case, sources, group.owner or contents.owner),
@@ -222,14 +222,18 @@ def _planned(case: Case, sources: Sequence[str], owner: str = "") -> tuple[Plann
     return tuple(Planned(case_name(case, source), owner=owner) for source in sources)
 
 
-def _twice(jobs: Sequence[Job]) -> list[str]:
+def _twice(jobs: Sequence[NightJob]) -> list[str]:
     counts = Counter(planned.case for job in jobs for planned in job.planned)
     return [case for case, count in counts.items() if count > 1]
 
 
 def _without(
-    name: str, contents: SuiteFile, jobs: list[Job], document: strict_yaml.Document, today: date
-) -> Suite:
+    name: str,
+    contents: SuiteFile,
+    jobs: list[NightJob],
+    document: strict_yaml.Document,
+    today: date,
+) -> NightSuite:
     """The exclusions and quarantines laid over the jobs. One that fits no case is an error: it
     would look as if it held."""
     excluded: list[Excluded] = []
@@ -253,7 +257,7 @@ def _without(
     for old, new in contents.renames.items():
         if new not in names:
             raise _fits_nothing(document, new, "renames", old)
-    return Suite(
+    return NightSuite(
         name=name,
         sha256=_digest(jobs, excluded),
         jobs=tuple(jobs),
@@ -271,7 +275,7 @@ def _fits_nothing(document: strict_yaml.Document, pattern: str, *place: str | in
     )
 
 
-def _quarantined(job: Job, quarantine: Quarantine) -> Job:
+def _quarantined(job: NightJob, quarantine: Quarantine) -> NightJob:
     if not fnmatchcase(job.case.id, quarantine.case):
         return job
     owner = f" ({quarantine.owner})" if quarantine.owner else ""
@@ -281,7 +285,7 @@ def _quarantined(job: Job, quarantine: Quarantine) -> Job:
     return replace(job, planned=tuple(planned))
 
 
-def _digest(jobs: Sequence[Job], excluded: Sequence[Excluded]) -> str:
+def _digest(jobs: Sequence[NightJob], excluded: Sequence[Excluded]) -> str:
     """Digest of what is run. A comment, an owner or a quarantine may change during the night."""
     facts: list[Any] = [[exclusion.case for exclusion in excluded]]
     facts += [[job.case.id, list(job.sources), job.simulator, job.limit_factor] for job in jobs]

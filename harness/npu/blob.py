@@ -55,7 +55,7 @@ class Blob:
     outputs: tuple[IoTensor, ...]
 
     def own_region(self, number: int) -> int:
-        """The size of a separate region for inputs or outputs; 0 if there is none."""
+        """Return the size of a separate region for inputs or outputs; 0 if there is none."""
         tensors = (*self.inputs, *self.outputs)
         return max((t.offset + t.size for t in tensors if t.region == number), default=0)
 
@@ -95,10 +95,9 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
 
 
 def read_actions(commands: bytes) -> Actions:
-    """The first command stream of ``Blob.commands``; Vela writes no more.
+    """Return the first command stream of ``Blob.commands``; Vela writes no more.
 
-    Raises BlobError for a malformed container, Unsupported for an NPU that does not exist.
-    """
+    Raises BlobError for a malformed container, Unsupported for an NPU that does not exist."""
     try:
         stream = next(ethosu.command_streams(commands), None)
     except MalformedFile as error:

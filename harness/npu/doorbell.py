@@ -90,15 +90,15 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Identity:
+class NpuIdentity:
     """The NPU's CONFIG and ID registers."""
 
     config: int  # log2 of the MACs [3:0], product [31:28]: 0 U55, 1 U65, 2 U85
     id: int  # architecture version [31:16]
 
     @classmethod
-    def of(cls, product: str, macs: int) -> Identity:
-        """Raises KeyError for an NPU that does not exist."""
+    def of(cls, product: str, macs: int) -> NpuIdentity:
+        """Return the registers of an NPU. Raises KeyError for one that does not exist."""
         return cls(CONFIG_WORDS[product, macs], ID_WORDS[product])
 
 
@@ -157,7 +157,7 @@ class SharedMemory:
         return self._view[start : start + size]
 
     def offset(self, view: memoryview) -> int | None:
-        """The offset of a view in the memory; None when it is not a view of this memory."""
+        """Return the offset of a view in the memory; None when it is not a view of this memory."""
         if view.obj is not self._view.obj or not view:
             return None
         return _address(view) - _address(self._view)
@@ -168,7 +168,7 @@ def _address(view: memoryview) -> int:
 
 
 @contextmanager
-def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> Iterator[None]:
+def serving(work: Path, memory: SharedMemory, identity: NpuIdentity, run: Run) -> Iterator[None]:
     """While the block runs, answers the guest whose current directory is ``work``.
 
     The FIFOs exist before the block starts. An exception of ``run`` ends the service (the guest
@@ -188,10 +188,11 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
 
 @contextmanager
 def answering(
-    request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
+    request: int, answer: int, memory: SharedMemory, identity: NpuIdentity, run: Run
 ) -> Iterator[None]:
-    """As ``serving``, with two open descriptors, which the service closes. A write to ``answer``
-    must not block."""
+    """As ``serving``, with two open descriptors, which the service closes.
+
+    A write to ``answer`` must not block."""
     with ExitStack() as stack:
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)
@@ -206,8 +207,9 @@ def answering(
 
 
 def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int], None]) -> None:
-    """Serves until the guest closes its end, or the answers that it has not read fill the pipe, or
-    ``stop`` becomes readable. Closes both FIFOs."""
+    """Serve until the guest closes its end, or ``stop`` becomes readable. Closes both FIFOs.
+
+    It also ends when the answers that the guest has not read fill the pipe."""
     try:
         while stop not in select.select([request, stop], [], [])[0]:
             try:
@@ -229,7 +231,7 @@ def _serve(request: int, answer: int, stop: int, answer_mailbox: Callable[[int],
         os.close(answer)
 
 
-def _answer_mailbox(memory: SharedMemory, identity: Identity, run: Run, address: int) -> None:
+def _answer_mailbox(memory: SharedMemory, identity: NpuIdentity, run: Run, address: int) -> None:
     try:
         box = Mailbox.from_buffer(memory.at(address, sizeof(Mailbox)))
     except Refused:

@@ -51,8 +51,9 @@ class Unwritten(AccessError):
 
 
 class WorkLimit(EthosUError):
-    """More is asked for than the model's limit: the program may be right. ``asked``, ``limit``: in
-    ``unit``."""
+    """More is asked for than the model's limit: the program may be right.
+
+    ``asked``, ``limit``: in ``unit``."""
 
     kind = "ethosu_work_limit"
     verdict = Verdict.NO_VERDICT
@@ -72,7 +73,7 @@ class BlobLimit(WorkLimit):
 
 
 def check_limit(what: str, asked: int, limit: int, unit: str, offset: int) -> None:
-    """Raises WorkLimit."""
+    """Compare a need with its limit. Raises WorkLimit."""
     if asked > limit:
         raise WorkLimit(what, asked, limit, unit, offset)
 

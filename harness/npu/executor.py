@@ -26,11 +26,11 @@ _PARTS = 1 << 23  # a sum of absolute weights times 8-bit parts of the input fit
 
 @dataclass
 class Memory:
-    """``regions`` are the caller's own arrays and are changed in place; ``internal`` is the NPU's
-    own memory: shared RAM, or the U85's RAM of look-up tables.
+    """The memory of a command stream.
 
-    In strict mode ``written`` has, for each region, a 1 for each byte that the NPU has written.
-    """
+    ``regions`` are the caller's own arrays and are changed in place; ``internal`` is the NPU's own
+    memory: shared RAM, or the U85's RAM of look-up tables. In strict mode ``written`` has, for each
+    region, a 1 for each byte that the NPU has written."""
 
     regions: Mapping[int, Bytes]
     internal: Bytes
@@ -45,7 +45,7 @@ class Memory:
             self.written = {n: np.zeros(len(r), np.uint8) for n, r in self.regions.items()}
 
     def content(self, number: int, address: int, length: int, what: str, offset: int) -> bytes:
-        """The bytes at an address. Raises AccessError, except for a length of 0."""
+        """Return the bytes at an address. Raises AccessError, except for a length of 0."""
         if not length:
             return b""
         region, end = self.regions.get(number), address + length
@@ -54,7 +54,7 @@ class Memory:
         return region[address:end].tobytes()
 
     def outside(self, number: int, low: int, high: int, what: str, offset: int) -> AccessError:
-        """The error for an access to ``low <= address < high`` outside its region."""
+        """Return the error for an access to ``low <= address < high`` outside its region."""
         region = self.regions.get(number)
         if region is None or not 0 <= number < REGIONS:
             return AccessError(f"{what} uses region {number}, which does not exist", offset)
@@ -74,7 +74,7 @@ class Carried:
         self._kept: tuple[int, int, int] | None = None
 
     def resolve(self, job: Job) -> Job:
-        """Replaces buffers by the maps that they hold. Raises AccessError, Unsupported."""
+        """Replace buffers by the maps that they hold. Raises AccessError, Unsupported."""
         accumulators = job.accumulators
         shape = None if job.output is None else job.output.shape
         if (
@@ -117,8 +117,10 @@ class Carried:
 
 @dataclass(frozen=True)
 class _Ready:
-    """Decoded parameters of a job. ``packed``: the weights in the kernel's order. ``largest_sum``:
-    the largest sum of absolute weights of an output channel."""
+    """Decoded parameters of a job.
+
+    ``packed``: the weights in the kernel's order. ``largest_sum``: the largest sum of absolute
+    weights of an output channel."""
 
     packed: Weights | None
     largest_sum: int
@@ -149,7 +151,7 @@ class Executor:
         weakref.finalize(self, self._library.hil_npu_close, self._pool)
 
     def describe(self, jobs: Sequence[Job]) -> None:
-        """Replaces the jobs. Raises Unsupported."""
+        """Replace the jobs. Raises Unsupported."""
         self._jobs, self._scales, self._bound = list(jobs), [], {}
         self._fields = (self._layouts.structures["Job"] * len(jobs))()
         for job, fields in zip(jobs, self._fields, strict=True):
@@ -165,7 +167,7 @@ class Executor:
             fields.bound = 1
 
     def _make_room(self, job: Job) -> None:
-        """Makes room for the chaining buffer and the accumulators that the job leaves."""
+        """Make room for the chaining buffer and the accumulators that the job leaves."""
         output = job.output
         if output is not None and output.map is not None and output.map.is_chained:
             number, size = output.map.number - FIRST_CHAINING_REGION, output.map.size
@@ -174,11 +176,12 @@ class Executor:
             self.kept = _grown(self.kept, math.prod(output.shape))
 
     def run(self, memory: Memory, places: NDArray[np.int64], offsets: Sequence[int]) -> bool | None:
-        """Runs the operations of ``places`` in order. ``offsets``: their bytes in the stream.
-        Returns whether the last result is not 0; None if it has several elements.
+        """Run the operations of ``places`` in order.
 
-        Raises AccessError, Unsupported, MemoryError; the failed operation has changed nothing.
-        """
+        ``offsets``: their bytes in the stream. Returns whether the last result is not 0; None if it
+        has several elements.
+
+        Raises AccessError, Unsupported, MemoryError; the failed operation has changed nothing."""
         fields = self._layouts.structures["Memory"]()
         for number, region in memory.regions.items():
             if 0 <= number < FIRST_CHAINING_REGION and len(region):
@@ -205,12 +208,12 @@ class Executor:
         return bool(fields.condition) if fields.condition >= 0 else None
 
     def run_one(self, job: Job, memory: Memory) -> bool | None:
-        """Runs one job; returns and raises what ``run`` does."""
+        """Run one job; return and raise what ``run`` does."""
         self.describe([job])
         return self.run(memory, np.zeros((1, 5), np.int64), [job.offset])
 
     def _bind(self, index: int, memory: Memory) -> None:
-        """Gives a job the weights and scales that are in memory now: a guest may load others."""
+        """Give a job the weights and scales that are in memory now: a guest may load others."""
         job, fields = self._jobs[index], self._fields[index]
         keep: list[NDArray[Any]] = []
         reader = job.parameters
@@ -256,7 +259,7 @@ class Executor:
         return ready
 
     def _error(self, job: Job, fault: Any, memory: Memory, offset: int) -> Exception:
-        """The error for a job that failed."""
+        """Return the error for a job that failed."""
         trouble = self._layouts.name_of("Trouble", fault.trouble)
         part = self._layouts.name_of("Part", fault.part)
         if trouble == "kAccumulator":
@@ -283,7 +286,7 @@ class Executor:
 
 
 def _part(job: Job, part: str) -> tuple[str, int]:
-    """The name of a job's input or output, and its region."""
+    """Return the name of a job's input or output, and its region."""
     copy = job.copy
     if copy is not None:
         regions = {"kSource": copy.source_region, "kTarget": copy.target_region}
@@ -327,7 +330,7 @@ def _set_scale(
 
 
 def _grown(array: Any, size: int) -> Any:
-    """A copy of the array with room for at least ``size`` elements."""
+    """Return a copy of the array with room for at least ``size`` elements."""
     if len(array) >= size:
         return array
     grown = np.zeros(size, array.dtype)

@@ -36,8 +36,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The layout of a feature map; ``what`` names it in errors and statistics. ``shape`` and
-    ``stride`` (bytes): y, x, c."""
+    """The layout of a feature map; ``what`` names it in errors and statistics.
+
+    ``shape`` and ``stride`` (bytes): y, x, c."""
 
     what: str
     number: int
@@ -72,7 +73,7 @@ class FeatureMap:
 
 
 def chaining_buffer(number: int, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> FeatureMap:
-    """A chaining buffer of the U85, as a region of its own: rows without gaps."""
+    """Return a chaining buffer of the U85, as a region of its own: rows without gaps."""
     size = dtype.itemsize
     stride = (shape[1] * shape[2] * size, shape[2] * size, size)
     tile = Tile(0, 0, shape[0], shape[1], 0)

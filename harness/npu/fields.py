@@ -47,7 +47,7 @@ def is_bricks(registers: Registers, register: str) -> bool:
 
 
 def kernel_window(registers: Registers) -> Window:
-    """Reads the kernel, stride, dilation and padding; KERNEL_*_M1 is the dilated size - 1."""
+    """Read the kernel, stride, dilation and padding; KERNEL_*_M1 is the dilated size - 1."""
     strides = registers["KERNEL_STRIDE"]
     stride_x = 1 + (strides & 1) + 2 * (strides >> 6 & 1)
     stride_y = 1 + (strides >> 1 & 1) + 2 * (strides >> 9 & 1)
@@ -85,8 +85,9 @@ def weight_span(registers: Registers, kind: str, number: str) -> Span:
 
 
 def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
-    """The scale 1 / n of an average of n elements, with ``bits`` more bits than n: 30 as in TOSA's
-    AVG_POOL2D, 31 for the U55 (inferred). One for each position if they differ."""
+    """Return the scale 1 / n of an average of n elements; one for each position if they differ.
+
+    It has ``bits`` more bits than n: 30 as in TOSA's AVG_POOL2D, 31 for the U55 (inferred)."""
     counts = np.full(1, window.elements, np.int64)
     if any(window.pads):
         positions = window.output[0] * window.output[1]
@@ -113,7 +114,7 @@ def ofm_shape(registers: Registers) -> tuple[int, int, int]:
 
 
 def source_size(registers: Registers, window: Window) -> tuple[int, int]:
-    """The rows and columns in memory that the window reads, before IFM_UPSCALE enlarges them."""
+    """Return the rows and columns that the window reads, before IFM_UPSCALE enlarges them."""
     mode = registers["IFM_UPSCALE"]
     if mode > 2:
         raise registers.unsupported("IFM_UPSCALE", mode)
@@ -122,7 +123,7 @@ def source_size(registers: Registers, window: Window) -> tuple[int, int]:
 
 
 def require_shorts(registers: Registers, prefix: str, dtype: np.dtype[Any], point: int) -> None:
-    """Checks an operand of a product: minus its zero point it has 16 bits, as in TOSA."""
+    """Check an operand of a product: minus its zero point it has 16 bits, as in TOSA."""
     if dtype not in (INT8, INT16):
         raise registers.unsupported(f"{prefix}_PRECISION", dtype)
     least = -128 if dtype == INT8 else -0x8000
@@ -139,7 +140,7 @@ def pool(
     accumulators: Accumulators,
     scaling: Scale = UNIT,
 ) -> Job:
-    """A pooling job. Without ``ifm`` only the accumulators are pooled."""
+    """Return a pooling job. Without ``ifm`` only the accumulators are pooled."""
     limit = 0 if ifm is None else ifm.limit
     if ifm is not None and mode not in _EXTREMES:
         limit *= window.elements * (ifm.shape[2] if mode == "REDUCE_SUM" else 1)

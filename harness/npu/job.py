@@ -67,9 +67,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Operand:
-    """A feature map, a chaining ``buffer`` of the U85, or a scalar. ``shape``: of the map; the
-    content of a buffer must have it, or be broadcast to it in an elementwise operation.
-    ``scaling``: of an elementwise operation."""
+    """A feature map, a chaining ``buffer`` of the U85, or a scalar.
+
+    ``shape``: of the map; the content of a buffer must have it, or be broadcast to it in an
+    elementwise operation. ``scaling``: of an elementwise operation."""
 
     what: str
     map: FeatureMap | None
@@ -109,7 +110,7 @@ UNARY = frozenset({"ABS", "CLZ", "NOT"})
 
 
 def largest_result(mode: str, first: Operand, second: Operand | None, bits: int) -> int:
-    """The largest absolute result of an elementwise operation before OFM_SCALE."""
+    """Return the largest absolute result of an elementwise operation before OFM_SCALE."""
     left = first.scaled_limit
     right = 0 if second is None else second.scaled_limit
     if mode == "MUL":
@@ -132,7 +133,9 @@ class LookUp:
 
 @dataclass(frozen=True)
 class Output:
-    """``map``: None if nothing is stored. ``shape``: before the transpose to ``axis``. ``reverse``:
+    """Where a job's output goes.
+
+    ``map``: None if nothing is stored. ``shape``: before the transpose to ``axis``. ``reverse``:
     the reversed axis plus 1, or 0. ``index_type``: of the table's index. ``rounding``: a mode that
     is only confirmed with a scale of 1, else ""."""
 
@@ -159,8 +162,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Accumulators:
-    """``initial``: kZero, kKept (those of the last operation) or kMap (``source``). ``keeps``: for
-    the next operation."""
+    """What the accumulators begin with, and whether they stay.
+
+    ``initial``: kZero, kKept (those of the last operation) or kMap (``source``). ``keeps``: for the
+    next operation."""
 
     bits: int
     initial: str = "kZero"
@@ -191,9 +196,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class ParameterReader:
-    """``spans``: the places of weights (the first ``weight_spans``) and scales. ``decode`` takes
-    the content of each; it raises AccessError, Unsupported. ``layout``: with the contents, decides
-    the result."""
+    """Reads weights and scales.
+
+    ``spans``: the places of weights (the first ``weight_spans``) and scales. ``decode`` takes the
+    content of each; it raises AccessError, Unsupported. ``layout``: with the contents, decides the
+    result."""
 
     layout: Hashable
     spans: Sequence[Span]
@@ -203,8 +210,10 @@ class ParameterReader:
 
 @dataclass(frozen=True)
 class Copy:
-    """A DMA of planes of rows. ``*_row``, ``*_plane``: bytes from one start to the next.
-    ``internal``: the target is the NPU's own memory. ``indexed``: kNone, kGather or kScatter."""
+    """A DMA of planes of rows.
+
+    ``*_row``, ``*_plane``: bytes from one start to the next. ``internal``: the target is the NPU's
+    own memory. ``indexed``: kNone, kGather or kScatter."""
 
     length: int
     rows: int
@@ -246,8 +255,10 @@ class Resize:
 
 @dataclass(frozen=True)
 class Job:
-    """``limit``: a bound of the absolute sums before bias and scale; a convolution's follows from
-    its weights. ``scaling``: of all channels, unless the ``parameters`` have it. ``offset``: the
+    """An operation, ready to run.
+
+    ``limit``: a bound of the absolute sums before bias and scale; a convolution's follows from its
+    weights. ``scaling``: of all channels, unless the ``parameters`` have it. ``offset``: the
     operation's byte in the stream. ``bits``, ``halves`` (whether SHR rounds up): of shifts."""
 
     kind: str

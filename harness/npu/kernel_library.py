@@ -47,7 +47,7 @@ class Layouts:
     types: dict[str, dict[str, str]]  # C++ types of the fields of each structure
 
     def fill(self, kind: str, target: Any, value: object) -> None:
-        """Writes ``value`` to a zeroed structure; None stays 0."""
+        """Write ``value`` to a zeroed structure; None stays 0."""
         for name, field in self.types[kind].items():
             content = _content(value, name)
             if content is None:
@@ -65,7 +65,7 @@ class Layouts:
                 setattr(target, name, int(content))
 
     def filled(self, kind: str, value: object) -> Any:
-        """A pointer to a new structure with the values of ``value``."""
+        """Return a pointer to a new structure with the values of ``value``."""
         structure = self.structures[kind]()
         self.fill(kind, structure, value)
         return ctypes.byref(structure)
@@ -113,7 +113,7 @@ def layouts() -> Layouts:
 
 
 def enumerator(name: str) -> str:
-    """The C++ name: CMP_EQ of the registers is kCmpEq."""
+    """Return the C++ name: CMP_EQ of the registers is kCmpEq."""
     return "k" + "".join(word.capitalize() for word in name.split("_"))
 
 
@@ -134,6 +134,7 @@ _DISORDERS = (
 @dataclass(frozen=True)
 class WeightLayout:
     """Decides the order of a convolution's weights, with the names of ``kernel/reorder.h``.
+
     ``ifm_depth``: input channels that have weights of their own."""
 
     ofm_depth: int
@@ -155,8 +156,9 @@ class WeightLayout:
         return 8 // self.dilation[0], 8 // self.dilation[1]
 
     def read(self, ifm_unit: int, rounding: int, padding: int = 0) -> int:
-        """How many weights the operation reads, with those between and after its own: what the
-        loops of ``kernel/reorder_u55.cpp`` and ``reorder_u85.cpp`` take."""
+        """Return how many weights the operation reads, with those between and after its own.
+
+        They are what the loops of ``kernel/reorder_u55.cpp`` and ``reorder_u85.cpp`` take."""
         (height, width), (rows, columns) = self.kernel, self.step
         groups = sum(
             _up(min(rows, height - y) * min(columns, width - x), rounding) // rounding
@@ -179,8 +181,9 @@ class WeightDecoder:
         self._library = library
 
     def decode(self, encoded: bytes, read: int, offset: int) -> Weights:
-        """At most the ``read`` weights that the operation reads: others may only be 0. Raises
-        WorkLimit too."""
+        """At most the ``read`` weights that the operation reads: others may only be 0.
+
+        Raises WorkLimit too."""
         check_limit("the convolution", read, ENCODED, "weights with their padding", offset)
         weights = np.empty(read, np.int16)
         given = encoded, len(encoded), weights.ctypes.data, read
@@ -192,7 +195,7 @@ class WeightDecoder:
         return weights[: min(count, read)]
 
     def decode_fast(self, encoded: bytes, offset: int) -> Weights:
-        """The U85's fast format, of ``mlw_encode_fwd.cpp`` (Vela 5.1.0)."""
+        """Return the U85's fast format, of ``mlw_encode_fwd.cpp`` (Vela 5.1.0)."""
         if len(encoded) < FAST_HEADER:
             raise AccessError("the fast weight header is cut short", offset)
         folds = 1 if encoded[0] & 1 else 4 if encoded[0] & 2 else 2
@@ -203,14 +206,14 @@ class WeightDecoder:
     def order_u55(
         self, stream: Weights, layout: WeightLayout, whole: Weights, core: int, offset: int
     ) -> None:
-        """Puts the weights of one core to their places in ``whole``: (ofm, y, x, ifm)."""
+        """Put the weights of one core to their places in ``whole``: (ofm, y, x, ifm)."""
         weights = np.ascontiguousarray(stream)
         place = whole.ctypes.data + core * whole.strides[0]
         given = layouts().filled("OrderU55", layout), weights.ctypes.data, len(weights), place
         _require_order(self._library.hil_npu_reorder_u55(*given), offset)
 
     def order_u85(self, streams: Sequence[Weights], layout: WeightLayout, offset: int) -> Weights:
-        """The weights as (ofm, y, x, ifm)."""
+        """Return the weights as (ofm, y, x, ifm)."""
         whole = np.empty((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
         kept = [np.ascontiguousarray(stream) for stream in streams]
         places = (ctypes.c_void_p * len(kept))(*(stream.ctypes.data for stream in kept))
@@ -221,8 +224,9 @@ class WeightDecoder:
         return whole
 
     def pack(self, weights: Weights, depthwise: bool) -> tuple[Weights, int]:
-        """The weights in the kernel's order, and the largest sum of absolute weights of an output
-        channel."""
+        """Return the weights in the kernel's order, and the largest sum of an output channel.
+
+        The sum is of absolute weights."""
         dense = np.ascontiguousarray(weights)
         ofm, height, width, ifm = dense.shape
         shape = int(depthwise), ofm, height * width, ifm
@@ -243,10 +247,9 @@ _SECONDS = 300
 
 @lru_cache(maxsize=1)
 def load() -> ctypes.CDLL:
-    """The library, built if it is not cached; one process builds, others wait.
+    """Return the library, built if it is not cached; one process builds, others wait.
 
-    Raises ToolMissing, InfraError where it cannot be built, and DiskError when there is no room.
-    """
+    Raises ToolMissing, InfraError where it cannot be built, and DiskError when there is no room."""
     tools = [toolchain.require(name) for name in ("cmake", "ninja", "g++")]
     own = content_digest(sources(), SOURCES)
     key = artifact_cache.key_of([*map(str, tools), *processor(), own])
@@ -259,7 +262,7 @@ def load() -> ctypes.CDLL:
 
 
 def check_layout(library: ctypes.CDLL) -> None:
-    """Raises AssertionError if the structures read from jobs.h are not the library's."""
+    """Raise AssertionError if the structures read from jobs.h are not the library's."""
     structures = layouts().structures
     ours = tuple(ctypes.sizeof(structures[name]) for name in ("Job", "Memory"))
     theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
@@ -271,7 +274,7 @@ def sources() -> list[Path]:
 
 
 def _build(directory: Path) -> None:
-    """Raises InfraError, OSError."""
+    """Compile the library. Raises InfraError, OSError."""
     tree, log = directory / "build", directory / _LOG
     tree.mkdir()
     cmake, ninja = (str(toolchain.locate(name)) for name in ("cmake", "ninja"))
@@ -295,7 +298,7 @@ def _build(directory: Path) -> None:
 
 
 def declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    """The library with the types of its functions."""
+    """Return the library with the types of its functions."""
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     signatures: dict[str, tuple[list[Any], Any]] = {
         "hil_npu_run": ([pointer, pointer, number, number, pointer], number),

@@ -54,7 +54,7 @@ from harness.npu.executor import Carried, Executor, Memory
 from harness.npu.job import Job
 from harness.npu.registers import RegisterSet, register_set
 from harness.npu.scale import Bytes
-from harness.npu.stream import Operation, Registers, State, walk
+from harness.npu.stream import Operation, Registers, RegisterState, walk
 from harness.npu.u55 import prepare as prepare_u55
 from harness.npu.u85 import prepare as prepare_u85
 
@@ -70,8 +70,10 @@ _COLUMNS = 5  # of a Place in kernel/jobs.h: job, whether it is moved, three add
 
 @dataclass
 class Stats:
-    """What an inference did: counts of operations by name, MACs, and bytes moved by region and kind
-    of access. ``memory``: as ``memory_of``."""
+    """What an inference did.
+
+    It counts operations by name, MACs, and bytes moved by region and kind of access. ``memory``: as
+    ``memory_of``."""
 
     config: NpuConfig
     operations: dict[str, int] = field(default_factory=dict)
@@ -106,16 +108,20 @@ def _accesses(job: Job) -> list[tuple[int, str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Operations that share a job. ``addresses``: the registers in which they may differ (first
-    input, second input, output; or both ends of a copy); "" if there is none."""
+    """Operations that share a job.
+
+    ``addresses``: the registers in which they may differ (first input, second input, output; or
+    both ends of a copy); "" if there is none."""
 
     job: int
-    request: workload.Request
+    request: workload.JobNeeds
     addresses: Addresses
 
 
 class Operations:
-    """``jobs``: in the order of their first operation. ``places``: a row for each operation, as the
+    """The operations of a stream.
+
+    ``jobs``: in the order of their first operation. ``places``: a row for each operation, as the
     kernel's ``Place``. ``offsets``: its byte in the stream. ``branches``: the stream has one, so
     its operations are only known at run time."""
 
@@ -129,9 +135,11 @@ class Operations:
         self._carried = Carried()
 
     def read(self, words: Sequence[int], names: RegisterSet, total: workload.Work) -> None:
-        """Reads up to STOP or the first branch. Raises WorkLimit if ``total`` does not allow an
-        operation, and what ``walk`` and ``prepare`` raise."""
-        state, rows = State(), array("q")
+        """Read up to STOP or the first branch.
+
+        Raises WorkLimit if ``total`` does not allow an operation, and what ``walk`` and ``prepare``
+        raise."""
+        state, rows = RegisterState(), array("q")
         kinds: dict[tuple[object, ...], _Kind] = {}
         last, kind = ("", 0, -1), None
         for operation in walk(words, names, state):
@@ -158,8 +166,10 @@ class Operations:
             rows.extend((kind.job, 1, address(first, 0), address(second, 0), address(output, 0)))
         self.places = np.frombuffer(rows, np.int64).reshape(-1, _COLUMNS)
 
-    def _first(self, operation: Operation, state: State, total: workload.Work) -> _Kind | None:
-        """Prepares a job. Returns None if no other operation may share it."""
+    def _first(
+        self, operation: Operation, state: RegisterState, total: workload.Work
+    ) -> _Kind | None:
+        """Prepare a job. Returns None if no other operation may share it."""
         registers = state.registers(operation.offset)
         job = self._carried.resolve(self._prepare(operation, registers, self._config))
         request = workload.request(job)
@@ -178,7 +188,7 @@ class Operations:
         return len(self.places)
 
     def stats(self) -> Stats:
-        """The sums of one inference."""
+        """Return the sums of one inference."""
         stats = Stats(self._config)
         times = np.bincount(self.places[:, 0], minlength=len(self.jobs)).tolist()
         for name, job, count in zip(self._names, self.jobs, times, strict=True):
@@ -187,8 +197,10 @@ class Operations:
 
 
 def address_registers(job: Job) -> Addresses | None:
-    """``_Kind.addresses`` of a job; None if the job depends on addresses in other ways, or on other
-    operations. BASE0 is the start of a map with one tile (``split_tiles``)."""
+    """Return ``_Kind.addresses`` of a job; None if it depends on more than that.
+
+    That is on addresses in other ways, or on other operations. BASE0 is the start of a map with one
+    tile (``split_tiles``)."""
     if job.copy is not None:
         return "DMA0_SRC", "DMA0_DST", ""
     if job.parameters is not None:
@@ -205,9 +217,10 @@ def address_registers(job: Job) -> Addresses | None:
 
 
 def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
-    """Bytes by class, as a driver has to provide them: ``inputs`` and ``outputs`` where they have
-    regions of their own (0: they are in scratch), ``cache`` of the NPU's SRAM where the container
-    says (COP2)."""
+    """Return bytes by class, as a driver has to provide them.
+
+    ``inputs`` and ``outputs`` where they have regions of their own (0: they are in scratch),
+    ``cache`` of the NPU's SRAM where the container says (COP2)."""
     found = {
         "commands": 4 * len(actions.words),
         "weights": len(blob.weights),
@@ -251,7 +264,7 @@ class DecodedStream:
 
     def _interpret(self, memory: Memory) -> Stats:
         """Interprets a stream with branches, whose operations are only known as they come."""
-        state, stats, carried = State(), Stats(self.config), Carried()
+        state, stats, carried = RegisterState(), Stats(self.config), Carried()
         total = workload.Work(min(self._work_limit, workload.LOOPING))
         commands, steps, condition = walk(self._words, self._names, state), 0, None
         while operation := next(commands, None):
@@ -274,7 +287,7 @@ class DecodedStream:
         return stats
 
     def _branch(self, branch: Operation) -> int:
-        """The word that it goes to."""
+        """Return the word that it goes to."""
         target = branch.target
         if target % 4 or target >= 4 * len(self._words):
             raise StreamError(f"BRANCH goes to {target:#x}", branch.offset)
@@ -282,9 +295,11 @@ class DecodedStream:
 
 
 def _require_known(condition: bool | None, offset: int) -> bool:
-    """RF_TRUE looks at COND_STATUS, which the last operation has set: true when the one element
-    that it wrote is not 0 (``FixupControlFlow`` in regor's ``graphir_optimiser.cpp`` arranges for
-    that; the meaning of more elements is not known) (inferred)."""
+    """Check what RF_TRUE reads: COND_STATUS, which the last operation has set.
+
+    It is true when the one element that it wrote is not 0 (``FixupControlFlow`` in regor's
+    ``graphir_optimiser.cpp`` arranges for that; the meaning of more elements is not known)
+    (inferred)."""
     if condition is None:
         why = "the last result is not one element"
         raise Unsupported("BRANCH.branch_cond", "RF_TRUE", offset, why)
@@ -346,7 +361,9 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
 
 
 def npu(product: str, macs: int) -> Run:
-    """The NPU of this product and MAC count, started by a doorbell. Decodes a stream once."""
+    """Return the NPU of this product and MAC count, started by a doorbell.
+
+    Decodes a stream once."""
     config = read_config(CONFIG_WORDS[product, macs])
     programs: dict[bytes, DecodedStream] = {}
 

@@ -46,8 +46,9 @@ STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
 
 
 class NpuProcess:
-    """A ``Run`` in another process. It works on views of ``memory`` in place; others are copied
-    there and back."""
+    """A ``Run`` in another process.
+
+    It works on views of ``memory`` in place; others are copied there and back."""
 
     def __init__(self, product: str, macs: int, memory: SharedMemory | None) -> None:
         self._memory = memory
@@ -67,7 +68,7 @@ class NpuProcess:
             )
 
     def __call__(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
-        """Raises NpuModelFailed."""
+        """Run a command stream in the process. Raises NpuModelFailed."""
         if self._stopped:
             return STOPPED
         try:
@@ -79,7 +80,7 @@ class NpuProcess:
             raise NpuModelFailed(f"its process ended with status {status}") from error
 
     def stop(self) -> None:
-        """Ends the process and its children."""
+        """End the process and its children."""
         self._stopped = True
         self._process.end()
 
@@ -106,7 +107,7 @@ class NpuProcess:
         return Outcome(**{**told, "result": Result(told["result"])})
 
     def _span(self, piece: memoryview | None) -> tuple[int, int] | bytes | None:
-        """The offset in the shared memory and the size; the bytes of what is elsewhere."""
+        """Return the offset in the shared memory and the size; the bytes of what is elsewhere."""
         if piece is None:
             return None
         offset = None if self._memory is None else self._memory.offset(piece)
@@ -114,7 +115,7 @@ class NpuProcess:
 
 
 def work(given: dict[str, Any], product: str, macs: int) -> None:
-    """The child's side: runs jobs until the connection is closed."""
+    """Run jobs, as the child, until the connection is closed."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     shared = memoryview(b"")

@@ -42,7 +42,7 @@ class RegisterSet:
 
 @cache
 def register_set(product: str) -> RegisterSet:
-    """The registers of a product; the U65's are the U55's."""
+    """Return the registers of a product; the U65's are the U55's."""
     generation = "u85" if product == "u85" else "u55"
     common, own = read_table(__file__)["common"], read_table(__file__)[generation]
     shared = {name: {**common.get(name, {}), **own[name]} for name in own}

@@ -24,8 +24,9 @@ _ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
 
 @dataclass(frozen=True)
 class Scale:
-    """Multiplies, adds a half if ``halves``, and shifts. One per channel, one per position (height,
-    width, 1), or one for all."""
+    """Multiplies, adds a half if ``halves``, and shifts.
+
+    One per channel, one per position (height, width, 1), or one for all."""
 
     multiplier: Integers
     shift: Integers
@@ -58,8 +59,9 @@ UNIT = single_scale(1, 0)
 
 @dataclass(frozen=True)
 class ScaleWriter:
-    """Writes a scale to the structure ``fields`` of a job. ``zero_point``: of the output;
-    ``limit`` bounds the absolute sums."""
+    """Writes a scale to the structure ``fields`` of a job.
+
+    ``zero_point``: of the output; ``limit`` bounds the absolute sums."""
 
     fields: Any
     modes: dict[str, dict[str, int]]
@@ -109,7 +111,7 @@ def scale_records(data: bytes, count: int, offset: int) -> Bytes:
 
 
 def little_endian(columns: Bytes) -> Integers:
-    """The integers whose bytes are the columns, at most seven."""
+    """Return the integers whose bytes are the columns, at most seven."""
     wide = np.zeros((len(columns), 8), np.uint8)
     wide[:, : columns.shape[1]] = columns
     result: Integers = wide.view("<i8")[:, 0]

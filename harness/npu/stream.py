@@ -73,7 +73,7 @@ class Operation:
 
 
 def decode_at(words: Sequence[int], at: int, names: RegisterSet) -> tuple[Write | Operation, int]:
-    """The operation at word ``at``, and the index of the word after it."""
+    """Return the operation at word ``at``, and the index of the word after it."""
     word, offset = words[at], 4 * at
     opcode, kind, parameter = word & 0x3FF, word >> 14 & 3, word >> 16
     if word & 0x3C00:
@@ -94,15 +94,17 @@ def decode_at(words: Sequence[int], at: int, names: RegisterSet) -> tuple[Write 
 
 
 def _payload(words: Sequence[int], at: int) -> int:
-    """The second word of a 64-bit command."""
+    """Return the second word of a 64-bit command."""
     if at == len(words):
         raise StreamError("the stream ends inside a 64-bit command", 4 * at - 4)
     return words[at]
 
 
 def _wide(name: str, words: Sequence[int], at: int) -> int:
-    """The value of a 64-bit register whose second word is at ``at``: a 40-bit address, or a signed
-    step. A scale keeps its shift and rounding above bit 32, as in the word."""
+    """Return the value of a 64-bit register whose second word is at ``at``.
+
+    It is a 40-bit address, or a signed step. A scale keeps its shift and rounding above bit 32, as
+    in the word."""
     parameter, payload = words[at - 1] >> 16, _payload(words, at)
     if name.endswith(("SCALE", "_LENGTH")) or name in FULL_WIDTH:
         return parameter << 32 | payload
@@ -116,8 +118,9 @@ _HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_F
 
 
 def disassemble(actions: Actions) -> Iterator[str]:
-    """One line per command with its byte offset; register writes are indented. Continues after
-    STOP."""
+    """One line per command with its byte offset; register writes are indented.
+
+    Continues after STOP."""
     names, words, at = register_set(actions.config.product), actions.words, 0
     yield f"; {actions.config.name}, {len(words)} words"
     if actions.requires is not None:
@@ -154,9 +157,10 @@ def _operation_text(item: Operation, names: RegisterSet) -> str:
 
 
 @dataclass
-class State:
-    """The current registers: relocatable ``addresses``, and ``others``. ``changes``: the number of
-    changes of the others."""
+class RegisterState:
+    """The current registers: relocatable ``addresses``, and ``others``.
+
+    ``changes``: the number of changes of the others."""
 
     others: dict[str, int] = field(default_factory=dict)
     addresses: dict[str, int] = field(default_factory=dict)
@@ -167,10 +171,11 @@ class State:
 
 
 def walk(
-    words: Sequence[int], names: RegisterSet, state: State, at: int = 0
+    words: Sequence[int], names: RegisterSet, state: RegisterState, at: int = 0
 ) -> Iterator[Operation]:
-    """Yields each operation with an effect and each BRANCH from word ``at`` to STOP, without
-    following branches. ``state`` has the registers at that moment. Raises StreamError."""
+    """Yield each operation with an effect and each BRANCH from word ``at`` to STOP.
+
+    It does not follow branches. ``state`` has the registers at that moment. Raises StreamError."""
     others, addresses = state.others, state.addresses
     while at < len(words):
         item, at = decode_at(words, at, names)

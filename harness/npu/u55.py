@@ -136,7 +136,7 @@ def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
 
 
 def _operand_scales(mode: str, registers: Registers) -> tuple[Scale, Scale]:
-    """The scales of the left and the right operand. SHR rounds as the OFM."""
+    """Return the scales of the left and the right operand. SHR rounds as the OFM."""
     if mode == "SHR":
         rounding = registers.bits("OFM_PRECISION", 14, 2)
         if rounding != _NATURAL:
@@ -192,7 +192,7 @@ def _second(registers: Registers, shape: tuple[int, int, int], scale: Scale) -> 
 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
-    """Raises Unsupported for behaviour that is not confirmed."""
+    """Return the job of an operation. Raises Unsupported for behaviour that is not confirmed."""
     if operation.name in ("CONV", "DEPTHWISE"):
         return _prepare_convolution(registers, config, operation.name == "DEPTHWISE")
     if operation.name == "POOL":

@@ -59,7 +59,7 @@ class LayoutU55(WeightLayout):
         return self.cores * self.kernel[0] * self.kernel[1] * self.ifm_depth
 
     def of_core(self, core: int) -> LayoutU55:
-        """The layout of one core: its output channels, and those of a block."""
+        """Return the layout of one core: its output channels, and those of a block."""
         depth = len(range(core, self.ofm_depth, self.cores))
         block = (self.ofm_block + self.cores - 1 - core) // self.cores
         return replace(self, ofm_depth=depth, ofm_block=block)
@@ -73,7 +73,7 @@ def weight_reader(
     depth: int,
     depthwise: bool,
 ) -> ParameterReader:
-    """The reader for a convolution with ``depth`` output channels."""
+    """Return the reader for a convolution with ``depth`` output channels."""
     dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
     layout = LayoutU55(
         ofm_depth=depth,
@@ -107,7 +107,7 @@ def weight_reader(
 def _scale(
     records: Sequence[bytes], layout: LayoutU55, offset: int
 ) -> tuple[Scale, NDArray[np.int64]]:
-    """A record is an int40 bias, u32 scale and u6 shift."""
+    """Read records of an int40 bias, u32 scale and u6 shift."""
     depth, cores = layout.ofm_depth, layout.cores
     fields = np.zeros((depth, RECORD_BYTES), np.uint8)
     for core, part in enumerate(records):
@@ -122,6 +122,7 @@ def ordered_weights(
     decoder: WeightDecoder, streams: Sequence[Weights], layout: LayoutU55, offset: int
 ) -> Weights:
     """Orders one decoded stream per core as (ofm, y, x, ifm): channel c is core c % cores' work.
+
     Raises AccessError."""
     whole = np.zeros((layout.ofm_depth, *layout.kernel, layout.ifm_depth), np.int16)
     for core, stream in enumerate(streams):

@@ -218,7 +218,7 @@ _BILINEAR, _REPLICATE, _NEAREST = range(3)  # RESIZE
 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
-    """Raises Unsupported for behaviour that is not confirmed."""
+    """Return the job of an operation. Raises Unsupported for behaviour that is not confirmed."""
     if operation.name == "CONV" and operation.parameter & 1:
         return _prepare_matmul(registers)
     if operation.name in ("CONV", "DEPTHWISE"):
@@ -262,7 +262,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
 
 
 def _prepare_matmul(registers: Registers) -> Job:
-    """A CONV whose weights are IFM2: the positions of IFM2 are the output channels."""
+    """Return a CONV whose weights are IFM2: the positions of IFM2 are the output channels."""
     window, shape = kernel_window(registers), ofm_shape(registers)
     if not window.is_pointwise:
         raise registers.unsupported("KERNEL", window.kernel, "with weights in IFM2")

@@ -51,7 +51,7 @@ def input_scale(registers: Registers, register: str) -> Scale:
 def checked_scale(
     registers: Registers, register: str, multiplier: int, value: int, rounding: str
 ) -> Scale:
-    """A scale whose rounding is confirmed (NATURAL, TRUNCATE_TO_LOWER), or a factor of 1."""
+    """Return a scale whose rounding is confirmed (NATURAL, TRUNCATE_TO_LOWER), or a factor of 1."""
     shift, double = value >> 32 & 63, value >> 38 & 31
     if (multiplier, shift) in ((1, 0), ((1 << 30), 30)):
         return UNIT
@@ -70,8 +70,9 @@ def require_rounding(registers: Registers, register: str, rounding: str) -> bool
 
 @dataclass(frozen=True)
 class ChannelScales:
-    """OFM_SCALE, or a record with a bias for each channel. ``spans``: the place of the records, if
-    there are any. ``of_all``: the scale without records."""
+    """OFM_SCALE, or a record with a bias for each channel.
+
+    ``spans``: the place of the records, if there are any. ``of_all``: the scale without records."""
 
     registers: Registers
     depth: int
@@ -189,7 +190,7 @@ def weight_reader(
     scales: ChannelScales,
     depthwise: bool,
 ) -> ParameterReader:
-    """The reader for the weights of a convolution, and its scales."""
+    """Return the reader for the weights of a convolution, and its scales."""
     microblock = registers.bits("ACC_FORMAT", 8, 3)
     unit = read_table(__file__)[config.macs]["depth"].get(microblock)
     if unit is None:

@@ -30,20 +30,20 @@ _VECTOR = 16  # channels of the kernel's widest vectors
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JobNeeds:
     """The needs of one job. ``kept``: bytes."""
 
     units: int
     kept: int
 
 
-def request(job: Job) -> Request:
-    """Raises WorkLimit for more than a single job may need."""
+def request(job: Job) -> JobNeeds:
+    """Return the needs of a job. Raises WorkLimit for more than a single job may need."""
     if job.copy is not None:
         moved, rows = job.copy.total, job.copy.rows * job.copy.planes
         check_limit("DMA", moved, 8 * ELEMENTS, "bytes", job.offset)
-        return Request(moved // 8 + rows * _DMA_ROW, 0)
-    return Request(_units(job), _kept(job))
+        return JobNeeds(moved // 8 + rows * _DMA_ROW, 0)
+    return JobNeeds(_units(job), _kept(job))
 
 
 @dataclass
@@ -54,14 +54,14 @@ class Work:
     units: int = 0
     kept: int = 0
 
-    def add(self, request: Request, offset: int) -> None:
-        """Raises WorkLimit."""
+    def add(self, request: JobNeeds, offset: int) -> None:
+        """Add a job. Raises WorkLimit."""
         self.kept += request.kept
         check_limit("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
         self._add_units(request.units + _COMMAND, offset)
 
-    def again(self, request: Request, offset: int) -> None:
-        """Adds a command that shares a job, which has no weights."""
+    def again(self, request: JobNeeds, offset: int) -> None:
+        """Add a command that shares a job, which has no weights."""
         self._add_units(request.units + _AGAIN, offset)
 
     def _add_units(self, units: int, offset: int) -> None:
@@ -104,9 +104,11 @@ def _reached(window: Window, axis: int) -> int:
 
 
 def _kept(job: Job) -> int:
-    """Bytes of encoded parameters and what is made of them: 16-bit weights in vectors of output
-    channels and pairs of input channels, and five numbers of a scale for each channel. An average
-    has scales for each position, and two arrays to compute them."""
+    """Return the bytes of encoded parameters and what is made of them.
+
+    That is 16-bit weights in vectors of output channels and pairs of input channels, and five
+    numbers of a scale for each channel. An average has scales for each position, and two arrays to
+    compute them."""
     divisors = 0 if job.scaling.multiplier.size == 1 else 7 * 8 * job.scaling.multiplier.size
     if job.parameters is None or job.output is None:
         return divisors

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
     from harness.export.process import ExportProcess
     from harness.export.program import Program
-    from harness.firmware.executorch.checkout import Checkout
-    from harness.firmware.firmware import Firmware
-    from harness.firmware.source import FirmwareSource
+    from harness.firmware.checkout import Checkout
+    from harness.firmware.source import Firmware, FirmwareSource
     from harness.judge.reference import Reference
     from harness.run.record import RunRecord
 
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """The boundary of a fixture: whatever goes wrong fails the test in a sentence; a defect of the
-    harness shows its traceback, too."""
+    """Fail the test in a sentence, whatever goes wrong in a fixture.
+
+    A defect of the harness shows its traceback, too."""
     from harness.system.unexpected import Unforeseen, as_harness_error
 
     try:
@@ -50,14 +50,14 @@ def _failing() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def hil_case(request: pytest.FixtureRequest) -> Case:
-    """The model and target this test runs for."""
+    """Return the model and target this test runs for."""
     chosen: Case = request.param
     return chosen
 
 
 @pytest.fixture(scope="session")
 def hil_target(hil_case: Case) -> Target:
-    """The target's description."""
+    """Return the target's description."""
     from harness.config.loading import load_target
 
     with _failing():
@@ -66,15 +66,18 @@ def hil_target(hil_case: Case) -> Target:
 
 @pytest.fixture(scope="session")
 def hil_exporter(request: pytest.FixtureRequest) -> CheckoutExporter | None:
-    """The checkout whose Python exports; None: the installed wheel's."""
+    """Return the checkout whose Python exports; None: the installed wheel's."""
+    from harness.export.checkout import selected_exporter
+
     with _failing():
-        return exporter_choice(request.config).find()
+        return selected_exporter(exporter_choice(request.config))
 
 
 @pytest.fixture(scope="session")
 def hil_export_process(hil_exporter: CheckoutExporter | None) -> Iterator[ExportProcess]:
-    """Exports the programs of the session. It starts with the first that is not cached, and takes
-    seconds to: each worker has one."""
+    """Export the programs of the session.
+
+    It starts with the first that is not cached, and takes seconds to: each worker has one."""
     from harness.export.process import ExportProcess
 
     with ExportProcess(hil_exporter) as process:
@@ -88,11 +91,10 @@ def hil_program(
     hil_exporter: CheckoutExporter | None,
     hil_export_process: ExportProcess,
 ) -> Program:
-    """The exported program with inputs and expected outputs.
+    """Return the exported program with inputs and expected outputs.
 
     Each worker exports what its own test needs, so that workers export side by side and the first
-    result does not wait for the last export.
-    """
+    result does not wait for the last export."""
     from harness.export.batch import ExportOptions
     from harness.run.subjects import export_cases
 
@@ -111,7 +113,8 @@ def hil_program(
 @pytest.fixture(scope="session")
 def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
     """Whose firmware the test runs: "bundled", "executorch" or "wheel"."""
-    from harness.firmware.source import BUNDLED, source_named
+    from harness.firmware.names import BUNDLED
+    from harness.firmware.source import source_named
 
     chosen: FirmwareSource | None = getattr(request, "param", None)
     return source_named(BUNDLED) if chosen is None else chosen
@@ -119,7 +122,7 @@ def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
 
 @pytest.fixture(scope="session")
 def hil_checkout(request: pytest.FixtureRequest) -> Checkout | None:
-    """The checkout of ExecuTorch under test; None when there is none."""
+    """Return the checkout of ExecuTorch under test; None when there is none."""
     with _failing():
         return firmware_choice(request.config).checkout()
 
@@ -131,7 +134,7 @@ def hil_firmware(
     hil_checkout: Checkout | None,
     request: pytest.FixtureRequest,
 ) -> Firmware:
-    """The runner built for the target; one build per key, whoever comes first."""
+    """Return the runner built for the target; one build per key, whoever comes first."""
     from harness.firmware.source import BuildRequest
     from harness.sim.simulator import pick
 
@@ -143,7 +146,7 @@ def hil_firmware(
 
 @pytest.fixture(scope="session")
 def hil_reference(hil_case: Case, hil_firmware_source: FirmwareSource) -> Reference | None:
-    """The accepted reference run of the case with this firmware; None when none was accepted."""
+    """Return the accepted reference run of the case with this firmware, or None."""
     from harness.judge.reference import load_reference, references_of
 
     with _failing():
@@ -159,8 +162,10 @@ def hil_run(
     request: pytest.FixtureRequest,
     record_property: Any,
 ) -> RunRecord:
-    """A finished run of the case. Its verdict is PASS, or one that ``hil_expect`` names: else the
-    test fails. JUnit gets verdict, cause, notes and figures as properties."""
+    """Return a finished run of the case.
+
+    Its verdict is PASS, or one that ``hil_expect`` names: else the test fails. JUnit gets verdict,
+    cause, notes and figures as properties."""
     from harness.run.pipeline import RunOptions, run_case
     from harness.sim.simulator import pick
 

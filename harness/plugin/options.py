@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.firmware.source import firmware_words
+from harness.firmware.names import firmware_words
 
 if TYPE_CHECKING:
     from harness.config.matrix import CaseSelection
     from harness.export.exporter import ExporterChoice
-    from harness.firmware.source import FirmwareChoice
+    from harness.firmware.choice import FirmwareChoice
 
 _ACTIVE: pytest.StashKey[bool] = pytest.StashKey()
 _HEADER_SHOWN: pytest.StashKey[bool] = pytest.StashKey()
@@ -118,10 +118,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def option_value(config: pytest.Config, name: str) -> Any:
-    """The value of ``--hil-NAME``, or of its twin in the ini file; None when neither is there.
+    """Return the value of ``--hil-NAME``, or of its twin in the ini file, or None.
 
-    Raises UsageError and Unknown for a value that the option does not take.
-    """
+    Raises UsageError and Unknown for a value that the option does not take."""
     option = _BY_NAME[name]
     value, source = config.getoption(option.flag), option.flag
     if value is None:
@@ -137,7 +136,7 @@ def option_value(config: pytest.Config, name: str) -> Any:
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """Turns a user's mistake into an error that ends the session before it begins."""
+    """Turn a user's mistake into an error that ends the session before it begins."""
     try:
         yield
     except HarnessError as error:
@@ -165,8 +164,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _pin_settings_file(config: pytest.Config) -> Path | None:
-    """Makes the settings that hold at the session's rootdir hold for all of the session, also where
-    an IDE calls pytest from another folder. Returns their file, None without one."""
+    """Make the settings of the session's rootdir hold for all of it; return their file or None.
+
+    An IDE may call pytest from another folder."""
     from harness.system.settings import VARIABLE, settings_file
 
     file = settings_file(config.rootpath)
@@ -201,7 +201,7 @@ def activate(config: pytest.Config) -> None:
 
 
 def register_marker(config: pytest.Config, marker: str, names: str) -> None:
-    """A target's marker, unless there is one of its name."""
+    """Register a target's marker, unless there is one of its name."""
     if marker not in _markers(config):
         config.addinivalue_line("markers", f"{marker}: cases on {names}")
 
@@ -211,8 +211,9 @@ def _markers(config: pytest.Config) -> set[str]:
 
 
 def _reject_misspelt_markers(config: pytest.Config, markers: set[str]) -> None:
-    """Raises UsageError for a typo in ``-m``: it selects no test, and that looks green in many
-    scripts. A name that resembles no marker of the harness belongs to somebody else."""
+    """Raise UsageError for a typo in ``-m``: it would select no test, and look green.
+
+    A name that resembles no marker of the harness belongs to somebody else."""
     expression = re.sub(r"\([^()]*=[^()]*\)", "", config.option.markexpr or "")
     used = set(re.findall(r"[A-Za-z_]\w*", expression)) - {"and", "or", "not", "True", "False"}
     for name in sorted(used - _markers(config)):
@@ -247,8 +248,8 @@ def simulator_of(config: pytest.Config) -> str:
 
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
-    """The firmware that this session tests. Raises as ``choose`` does."""
-    from harness.firmware.source import choose
+    """Return the firmware that this session tests. Raises as ``choose`` does."""
+    from harness.firmware.choice import choose
 
     root = option_value(config, "executorch")
     parts = option_value(config, "part") or []
@@ -256,7 +257,7 @@ def firmware_choice(config: pytest.Config) -> FirmwareChoice:
 
 
 def exporter_choice(config: pytest.Config) -> ExporterChoice:
-    """The exporter of this session. Raises as ``choose_exporter`` does."""
+    """Return the exporter of this session. Raises as ``choose_exporter`` does."""
     from harness.export.exporter import choose_exporter
 
     root = option_value(config, "executorch")
@@ -264,8 +265,9 @@ def exporter_choice(config: pytest.Config) -> ExporterChoice:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Once, as soon as the session is known to run cases: whose firmware and whose exporter, unless
-    it is the bundled one and the wheel's."""
+    """Report once whose firmware and whose exporter, when the session is known to run cases.
+
+    The bundled one and the wheel's are not reported."""
     if not config.stash.get(_ACTIVE, False) or config.stash.get(_HEADER_SHOWN, False):
         return []
     config.stash[_HEADER_SHOWN] = True
@@ -282,8 +284,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_report_collectionfinish(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> list[str]:
-    """The header of a session that a test activates, and which cases for an Ethos-U are left out,
-    if there are any."""
+    """Return the header of a session that a test activates.
+
+    It names the cases for an Ethos-U that are left out, if there are any."""
     lines = pytest_report_header(config)
     markers = {marker.name for item in items for marker in item.iter_markers()}
     sampled = config.stash.get(_ACTIVE, False) and npu_case_selection(config) != "all"

@@ -74,7 +74,7 @@ def _parameter(chosen: tuple[Case, Target]) -> Any:
 
 
 def _keywords_of(marker: pytest.Mark | None) -> dict[str, Any]:
-    """Raises UsageError for a marker that says nothing sensible."""
+    """Raise UsageError for a marker that says nothing sensible."""
     if marker is None:
         return {}
     if marker.args:
@@ -101,10 +101,9 @@ def cases(
     models: list[str] | None = None,
     npu: bool | None = None,
 ) -> Cases:
-    """Raises NothingSelected, and what is wrong with a target or a model.
+    """Return the cases of the session. Raises NothingSelected, and what is wrong with a target.
 
-    A model file is looked for in the current directory and in ``rootpath``.
-    """
+    A model file is looked for in the current directory and in ``rootpath``."""
     from harness.config.case import located
     from harness.config.loading import load_target, load_targets, loadable_name
     from harness.config.matrix import default_matrix, default_models

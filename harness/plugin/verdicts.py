@@ -29,7 +29,9 @@ _OUTCOMES = ("passed", "failed", "error", "xfailed", "xpassed")
 
 
 def expected_verdicts(item: pytest.Item) -> tuple[Verdict, ...]:
-    """The verdicts that a test's run may end in. Raises UsageError if the marker names none."""
+    """Return the verdicts that a test's run may end in.
+
+    Raises UsageError if the marker names none."""
     marker = item.get_closest_marker(EXPECT)
     if marker is None:
         return (Verdict.PASS,)
@@ -76,19 +78,19 @@ def require_pass(record: RunRecord) -> None:
 
 
 def verdict_text_of(record: RunRecord) -> str:
-    """The verdict with its cause, its notes and where its evidence is."""
+    """Return the verdict with its cause, its notes and where its evidence is."""
     lines = [f"{record.title}: {record.verdict_text}{cause_text(record)}"]
     lines += [f"note: {note}" for note in record.notes]
     return "\n".join([*lines, f"evidence: {record.run_dir}"])
 
 
 def cause_text(record: RunRecord) -> str:
-    """The cause, to follow the verdict in a line; "" for a PASS."""
+    """Return the cause, to follow the verdict in a line; "" for a PASS."""
     return "" if record.cause is None else f" {record.cause.label}: {record.cause.text}"
 
 
 def error_text(error: HarnessError) -> str:
-    """An error that ended a test before it had a run."""
+    """Return an error that ended a test before it had a run."""
     hint = f"\n{error.hint}" if error.hint else ""
     return f"{error.verdict} {error.kind}: {error.message}{hint}"
 
@@ -155,7 +157,7 @@ def _summary(properties: Sequence[tuple[str, object]]) -> RunSummary:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A session of our tests in which nothing ran is not a success."""
+    """Fail a session of our tests in which nothing ran."""
     config = session.config
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
@@ -172,7 +174,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _is_hil_test(report: Any) -> bool:
-    """Whether a test that was skipped asked for a case. A report has a test's markers and
-    properties, which is all that comes from pytest-xdist's workers."""
+    """Whether a test that was skipped asked for a case.
+
+    A report has a test's markers and properties, which is all that comes from pytest-xdist's
+    workers."""
     properties = dict(getattr(report, "user_properties", ()))
     return "hil_cases" in getattr(report, "keywords", ()) or "verdict" in properties

@@ -53,7 +53,7 @@ def _cells(result: JobResult) -> tuple[str, ...]:
 
 
 def write_page(path: Path, results: Sequence[JobResult]) -> None:
-    """Raises DiskError, ToolMissing."""
+    """Write the page of CI jobs. Raises DiskError, ToolMissing."""
     tools = ("qemu-system-arm", "arm-none-eabi-gcc")
     remarks = {result.name: "; ".join(result.reasons or result.notes) for result in results}
     values = {

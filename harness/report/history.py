@@ -1,6 +1,7 @@
-"""Nights in the terminal: a night with new failures first; the runs of a case, since when it fails
-and what changed; what is flaky.
-"""
+"""Shows nights in the terminal.
+
+A night with new failures first; the runs of a case, since when it fails and what changed; what is
+flaky."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from rich.console import Console
 
 from harness.core.safe_text import grouped, listed
 from harness.firmware.source import label
-from harness.nightly.history.case_state import FirstBad, Flaky, Standing, State, deltas_of
+from harness.nightly.history.case_state import CaseState, FirstBad, Flaky, Standing, deltas_of
 from harness.nightly.history.compare import Comparison, short
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.report.safe_console import say
 from harness.report.summary import RunSummary, by_note
 
@@ -76,7 +77,7 @@ def _print_first_bad(console: Console, failure: FirstBad) -> None:
 
 
 def next_step(failure: FirstBad) -> str | None:
-    """The command that looks further, when commits of a checkout are known."""
+    """Return the command that looks further, when commits of a checkout are known."""
     if failure.commits is None:
         return None
     good, bad = failure.commits
@@ -85,7 +86,7 @@ def next_step(failure: FirstBad) -> str | None:
 
 
 def first_bad_summary(failure: FirstBad) -> dict[str, Any]:
-    """The object that ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     return {
         "case": failure.first.case,
         "first_bad": asdict(failure.first),
@@ -120,13 +121,13 @@ def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
 
 
 def print_night(console: Console, night: Comparison) -> None:
-    """Prints the cases by state, new failures first; of passing cases only changed figures."""
+    """Print the cases by state, new failures first; of passing cases only changed figures."""
     if drifted := [case for case in night.cases if case.drift]:
         say(console, f"same model, other program ({len(drifted)})", "yellow")
         for case in drifted:
             say(console, f"  {case.case}: {case.drift}")
     for state, count in night.counts.items():
-        if state not in (State.PASSING, State.SKIPPED):
+        if state not in (CaseState.PASSING, CaseState.SKIPPED):
             say(console, f"{state} ({count})", state.style)
             for case in night.of(state):
                 _print_one(console, case)
@@ -156,13 +157,13 @@ def print_night(console: Console, night: Comparison) -> None:
 def _print_one(console: Console, case: Standing) -> None:
     row = case.row
     if row is None:
-        was = case.baseline if case.state is State.LOST else None
+        was = case.baseline if case.state is CaseState.LOST else None
         say(console, f"  {case.case}" + ("" if was is None else f": was {' '.join(was.kind)}"))
         return
     whose = f"  [{row.owner}]" if row.owner else ""
     tries = f" ({len(case.tries)} tries)" if len(case.tries) > 1 else ""
     say(console, f"  {case.case}: {row.verdict_text or row.verdict}{tries}{whose}")
-    if case.state is State.FIXED or row.cause is None:
+    if case.state is CaseState.FIXED or row.cause is None:
         return
     say(console, f"    {row.cause.label}: {row.cause.text}")
     if row.quarantined:
@@ -173,7 +174,7 @@ def _print_one(console: Console, case: Standing) -> None:
 
 
 def reproducing(row: Row) -> str:
-    """The command that runs the case once more, for a shell."""
+    """Return the command that runs the case once more, for a shell."""
     words = ["hil", "run", row.target, row.model]
     if label(row.source):
         words += ["--firmware", row.source]
@@ -181,7 +182,7 @@ def reproducing(row: Row) -> str:
 
 
 def summary_of(night: Comparison) -> dict[str, Any]:
-    """The object that ``--json`` prints for a night."""
+    """Return the object that ``--json`` prints for a night."""
     return {
         "night": night.night.id,
         "suite": night.night.suite,

@@ -37,8 +37,10 @@ Cells = dict[str, dict[str, Any]]  # by graph and node
 
 
 def write_node_data(folder: Path, record: RunRecord) -> Path:
-    """The program, its delegates' graphs, a file for each column, and the script that shows them,
-    which is returned. Raises UsageError without a program, MalformedFile, and DiskError."""
+    """Write the program, its delegates' graphs, a file for each column, and a script.
+
+    Returns the script, which shows them. Raises UsageError without a program, MalformedFile, and
+    DiskError."""
     facts = record.program
     if facts is None:
         raise UsageError(f"{record.title} has no program: it ended before that")
@@ -63,8 +65,10 @@ def write_node_data(folder: Path, record: RunRecord) -> Path:
 
 
 def node_data(record: RunRecord, content: bytes, graphs: Sequence[bytes]) -> dict[str, Any]:
-    """By column, as Model Explorer reads it. ``graphs``: of the delegates, in the order of their
-    calls; none if they are not known. Raises MalformedFile for ``content``, a ``.pte``."""
+    """By column, as Model Explorer reads it.
+
+    ``graphs``: of the delegates, in the order of their calls; none if they are not known. Raises
+    MalformedFile for ``content``, a ``.pte``."""
     plan = plans_of(content)[0]
     method = plan.get("name") or ""
     sizes = [len(chain.items("instructions")) for chain in plan.items("chains")]
@@ -100,7 +104,7 @@ def node_data(record: RunRecord, content: bytes, graphs: Sequence[bytes]) -> dic
 
 
 def _writers(tosa: bytes) -> dict[str, str]:
-    """The node of each tensor that an operator of a TOSA graph writes."""
+    """Return the node of each tensor that an operator of a TOSA graph writes."""
     schema = read_schema(executorch_package() / "backends/arm/tosa/schemas/tosa_1.0.fbs")
     return {
         output: f"{region.get('name')}/op{number}"

@@ -1,13 +1,13 @@
-"""Reports a night by one message and by issues on GitHub. A gate's table is a comment on a pull
-request, which is kept up to date.
+"""Reports a night by one message and by issues on GitHub.
+
+A gate's table is a comment on a pull request, which is kept up to date.
 
 A message goes to the URLs that the suite names, through apprise, which knows mail, Slack, Teams and
 a hundred other services.
 
 Each case and cause has an issue. It is opened when the failure is new, kept up to date, and closed
 when the case passes or leaves the suite. An invisible comment in its body identifies it among the
-open issues that have the label. API: https://docs.github.com/rest/issues/issues.
-"""
+open issues that have the label. API: https://docs.github.com/rest/issues/issues."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from markupsafe import Markup
 
 from harness.core.errors import InfraError
 from harness.core.safe_text import listed, plain
-from harness.nightly.history.case_state import Standing, State
+from harness.nightly.history.case_state import CaseState, Standing
 from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
 from harness.report.history import reproducing
@@ -80,7 +80,7 @@ class Issues:
         self._call("POST", f"/{number}/comments", {"body": body})
 
     def comment_once(self, number: int, marker: str, body: str) -> str:
-        """Updates the comment that begins with ``marker``, else posts it: "updated", "posted"."""
+        """Update the comment that begins with ``marker``, else posts it: "updated", "posted"."""
         for page in count(1):
             found = self._call("GET", f"/{number}/comments?per_page={_AT_ONCE}&page={page}")
             for each in found:
@@ -119,7 +119,7 @@ class Issues:
 
 
 def issues_of(environ: Mapping[str, str]) -> Issues | None:
-    """The issues of the job's repository; None without a token."""
+    """Return the issues of the job's repository; None without a token."""
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN")
     repository = environ.get("GITHUB_REPOSITORY")
     if not token or not repository:
@@ -130,8 +130,9 @@ def issues_of(environ: Mapping[str, str]) -> Issues | None:
 def update_issues(
     comparison: Comparison, issues: Issues, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> Counter[str]:
-    """Returns how many were ``opened``, ``updated``, ``closed``, and ``left`` because there were
-    too many. Raises NotDelivered."""
+    """Return how many were ``opened``, ``updated``, ``closed``, and ``left``.
+
+    They are left because there were too many. Raises NotDelivered."""
     done = Counter(opened=0, updated=0, closed=0, left=0)
     ours = _digest(comparison)
     known = {
@@ -168,6 +169,7 @@ def update_issues(
 
 def _closing(comparison: Comparison, case: Standing | None) -> tuple[str, str] | None:
     """Why an issue of a case is closed, for GitHub and for people; None while it stays open.
+
     ``case``: None for one that the suite does not have any more, or that has another name."""
     at = comparison.night.origin.revision or "a commit that is not known"
     if case is None:
@@ -181,7 +183,7 @@ def mention(owner: str, owners: Mapping[str, str]) -> str:
 
 
 def job_url(environ: Mapping[str, str]) -> str:
-    """The URL of the running CI job; "" elsewhere."""
+    """Return the URL of the running CI job; "" elsewhere."""
     if environ.get("GITHUB_ACTIONS") == "true":
         server, repository = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
         return f"{server}/{repository}/actions/runs/{environ.get('GITHUB_RUN_ID')}"
@@ -219,15 +221,19 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 20  # cases in a message
 # The states that a message names in short; it lists new failures in full.
 _NAMED_STATES = tuple(
-    state for state in State if not (state.is_new or state in (State.PASSING, State.SKIPPED))
+    state
+    for state in CaseState
+    if not (state.is_new or state in (CaseState.PASSING, CaseState.SKIPPED))
 )
 
 
 def send(
     comparison: Comparison, urls: Sequence[str], text: str, environ: Mapping[str, str]
 ) -> list[str]:
-    """To every service; ``$NAME`` in a URL is a variable. Returns what was not sent, and why: a
-    variable that is not set, as in a job without secrets. Raises NotDelivered."""
+    """To every service; ``$NAME`` in a URL is a variable.
+
+    Returns what was not sent, and why: a variable that is not set, as in a job without secrets.
+    Raises NotDelivered."""
     import apprise  # with requests: 0.1 s
 
     left = []
@@ -249,8 +255,9 @@ def send(
 def announce(
     comparison: Comparison, follow_up: FollowUp, environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """Sends what the suite wants sent; yields what a person should know of it. Raises
-    NotDelivered."""
+    """Send what the suite wants sent; yields what a person should know of it.
+
+    Raises NotDelivered."""
     if follow_up.issues and (issues := issues_of(environ)) is None:
         yield "issues are not kept: $GITHUB_TOKEN or $GITHUB_REPOSITORY is not set"
     elif follow_up.issues and issues is not None:
@@ -265,7 +272,7 @@ def announce(
 def message_of(
     comparison: Comparison, owners: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
-    """The message of a night: new failures with their owners, then other states and steps."""
+    """Return the message of a night: new failures with owners, then other states and steps."""
     values = {
         "comparison": comparison,
         "new": comparison.new,

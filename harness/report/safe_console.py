@@ -18,8 +18,9 @@ _NAME = 16  # columns that a name has in the narrowest table
 
 
 class Terminal(Console):
-    """A Console that shows control characters instead of obeying them; its own styles stay. A file
-    or a pipe has no width: nothing in it is folded."""
+    """A Console that shows control characters instead of obeying them; its own styles stay.
+
+    A file or a pipe has no width: nothing in it is folded."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -42,9 +43,10 @@ def say(console: Console, text: str | Text, style: str = "") -> None:
 
 
 def fitted(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
-    """A table of ``columns`` that fits into the console's width. The first column is a name, which
-    is cut at its left but never folded; then figures are left out, from the right, but never the
-    second column."""
+    """Return a table of ``columns`` that fits into the console's width.
+
+    The first column is a name, which is cut at its left but never folded; then figures are left
+    out, from the right, but never the second column."""
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     widths = [
         max([len(head.removeprefix(">")), *(row[n].cell_len for row in cells)])
@@ -69,7 +71,9 @@ def cut_left(name: str, room: int) -> str:
 
 
 def columns(*heads: str, style: str = "bold") -> Table:
-    """A table without lines. Heads of numbers begin with ``>``; text is folded where it must be."""
+    """Return a table without lines.
+
+    Heads of numbers begin with ``>``; text is folded where it must be."""
     table = Table(box=None, pad_edge=False, header_style=style)
     for head in heads:
         if head.startswith(">"):

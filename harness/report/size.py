@@ -1,8 +1,8 @@
-"""Sizes as tables: for a terminal, for a pull request, for GitHub's log and its summary; and as one
-self-contained page: a treemap to zoom into, a table to search, differences in colour.
+"""Sizes as tables, and as one self-contained page.
 
-Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
-"""
+Tables are for a terminal, for a pull request, for GitHub's log and its summary. The page has a
+treemap to zoom into, a table to search, and differences in colour. Workflow commands:
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions"""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def write_page(
     old: Anatomy | None = None,
     plans: Sequence[MemoryPlan] = (),
 ) -> None:
-    """Raises NotThere, DiskError."""
+    """Write the page of sizes. Raises NotThere, DiskError."""
     if not path.parent.is_dir():
         raise NotThere(path.parent, "directory", hint="the page would go there")
     with disk_errors("writing the page"):
@@ -193,8 +193,9 @@ def render_page(
 
 
 def _split(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """The parts that the linker placed, and those it reserved (pools, stacks, .bss): in one map the
-    reserved ones would cover the rest."""
+    """Return the parts that the linker placed, and those it reserved (pools, stacks, .bss).
+
+    In one map the reserved ones would cover the rest."""
     reserved = [part for part in parts if part.path[1:2] == ("reserved",)]
     return [part for part in parts if part.path[1:2] != ("reserved",)], reserved
 

@@ -15,8 +15,9 @@ from harness.core.safe_text import as_markdown, plain
 def filled(
     template: Path, values: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]]
 ) -> str:
-    """Names, logs and reasons are shown as text, whatever they hold: every value is escaped for the
-    kind of file that the template's name says."""
+    """Fill a template: names, logs and reasons are shown as text, whatever they hold.
+
+    Every value is escaped for the kind of file that the template's name says."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
         autoescape=template.suffix != ".txt",
@@ -30,7 +31,7 @@ def filled(
 
 
 def _harmless(value: Any) -> Any:
-    """Removes what escaping leaves: control characters, and what reverses text."""
+    """Remove what escaping leaves: control characters, and what reverses text."""
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 

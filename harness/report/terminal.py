@@ -22,7 +22,7 @@ from harness.judge.console_log import JudgedLog
 from harness.report.safe_console import columns, fitted, say
 from harness.report.summary import by_note, summarise
 from harness.report.templates import filled
-from harness.run.bisect import Bisection, Mark, Trial
+from harness.run.bisect import Bisection, BisectTrial, Mark
 from harness.run.record import Differential, Pairs, RunRecord
 from harness.system.files import disk_errors, write_whole
 
@@ -40,13 +40,13 @@ _HERE = Path(__file__).parent
 
 @cache
 def causes() -> dict[str, Advice]:
-    """The advice of every cause that has its own, by its kind."""
+    """Return the advice of every cause that has its own, by its kind."""
     table = strict_yaml.read(_HERE / "causes.yaml").data
     return {kind: Advice(**row) for kind, row in table.items()}
 
 
 def advice(verdict: Verdict, kind: str | None) -> Advice:
-    """The advice for a cause, or for the verdict if the cause has none."""
+    """Return the advice for a cause, or for the verdict if the cause has none."""
     return causes().get(kind or "", Advice(verdict.meaning, verdict.do))
 
 
@@ -62,20 +62,21 @@ _FIGURE_COLUMNS = {
 
 
 def representative(records: Sequence[RunRecord]) -> RunRecord | None:
-    """The record that speaks for all: the first that did not pass, else the first."""
+    """Return the record that speaks for all: the first that did not pass, else the first."""
     return next((r for r in records if not r.verdict.passed), records[0] if records else None)
 
 
 def styled_verdict(record: RunRecord) -> Text:
-    """The verdict as shown: a product failure also says FAIL, and a tolerance is never silent."""
+    """Return the verdict as shown.
+
+    A product failure also says FAIL, and a tolerance is never silent."""
     verdict = record.verdict
     failed = "FAIL " if verdict.product_failure else ""
     return Text(f"{failed}{record.verdict_text}", style=verdict.style)
 
 
 def print_records(console: Console, records: Sequence[RunRecord]) -> None:
-    """A table per target and firmware, then the cause of everything that is not PASS, and where
-    to look."""
+    """Print a table per target and firmware, then the causes, and where to look."""
     for title in dict.fromkeys(map(_table_title, records)):
         _print_table(console, title, [r for r in records if _table_title(r) == title])
     _print_causes(console, records)
@@ -119,7 +120,7 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
 
 
 def _kilocycles(record: RunRecord) -> str:
-    """An estimate of Vela's, for all delegates."""
+    """Return an estimate of Vela's, for all delegates."""
     cycles = record.metrics.get(npu_cost.FIGURE)
     return "-" if cycles is None else f"{cycles / 1000:,.1f}"
 
@@ -150,8 +151,9 @@ def _simulator(record: RunRecord) -> str:
 
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
-    """Each note once, with the models it holds for, unless it holds for all: the target stands
-    above its table."""
+    """Print each note once, with the models it holds for, unless it holds for all.
+
+    The target stands above its table."""
     titles = [record.title.removeprefix(f"{record.case.board}/") for record in records]
     runs = [replace(summarise(r), title=t) for r, t in zip(records, titles, strict=True)]
     for note, labels in by_note(runs).items():
@@ -181,8 +183,10 @@ def _print_causes(console: Console, records: Sequence[RunRecord]) -> None:
 
 
 def fault_details(facts: Mapping[str, Any]) -> str | None:
-    """Facts about a fault that its line lacks: which of its kind it was, where the CPU was; for a
-    reset loop, the line before it and what in the firmware can reset. None if nothing is known."""
+    """Return facts about a fault that its line lacks; None if nothing is known.
+
+    They are which of its kind it was, where the CPU was; for a reset loop, the line before it and
+    what in the firmware can reset."""
     parts = [facts.get("which"), fault_place(facts)]
     if above := facts.get("above"):
         parts.append(f"the last line before the banner: {above}")
@@ -192,8 +196,9 @@ def fault_details(facts: Mapping[str, Any]) -> str | None:
 
 
 def fault_place(facts: Mapping[str, Any]) -> str | None:
-    """Function and source line in which a CPU was at its fault; the caller's, where it jumped to
-    nowhere, or into the handler of a failed assertion. None where no ELF says it."""
+    """Return function and source line in which a CPU was at its fault; None if no ELF says it.
+
+    It is the caller's, where it jumped to nowhere, or into the handler of a failed assertion."""
     places = (("lr", "in"),) if "assertion" in facts else (("pc", "in"), ("lr", "called from"))
     for name, said in places:
         symbol, source = facts.get(f"{name}_symbol"), facts.get(f"{name}_source")
@@ -206,8 +211,10 @@ _MOST_ROWS = 15
 
 
 def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
-    """The layers that matter most: instructions of the CPU in the first input set, and Vela's
-    estimate of the NPU, each with its share of its own column."""
+    """Print the layers that matter most, each with its share of its own column.
+
+    The columns are instructions of the CPU in the first input set, and Vela's estimate of the NPU.
+    """
     for record in records:
         rows = record.profile
         if not rows:
@@ -232,7 +239,7 @@ def _shared(value: int, total: int) -> tuple[str, str]:
 
 
 def write_profile(file: Path, record: RunRecord) -> None:
-    """Raises UsageError where nothing was counted, DiskError."""
+    """Write the page of a profile. Raises UsageError where nothing was counted, DiskError."""
     if not record.profile:
         raise UsageError(f"nobody counted what {record.title} costs", hint="run it with --profile")
     values = {
@@ -245,8 +252,9 @@ def write_profile(file: Path, record: RunRecord) -> None:
 
 
 def judged_log_text(log: JudgedLog, verbose: bool) -> str:
-    """The verdict with what to do and where, its cause, the evidence, notes; ``verbose``: also what
-    no log can show."""
+    """Return the verdict with what to do and where, its cause, the evidence, notes.
+
+    ``verbose``: also what no log can show."""
     cause, verdict = log.judgement.cause, log.judgement.verdict
     if cause is None:
         lines = [f"{log.path}: {verdict}"]
@@ -299,7 +307,7 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
         say(console, f"  ... and {more} more (--json lists all)")
 
 
-def _trial_verdict(trial: Trial) -> Text:
+def _trial_verdict(trial: BisectTrial) -> Text:
     kind = "" if trial.record.cause is None else f" {trial.record.cause.kind}"
     return Text.assemble(styled_verdict(trial.record), kind)
 
@@ -330,7 +338,7 @@ _COMPARED_FIGURES = (
 
 
 def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
-    """Prints the comparison of every case that ran with two runners, or on two simulators."""
+    """Print the comparison of every case that ran with two runners, or on two simulators."""
     for record in records:
         if record.differential is not None:
             _print_differential(console, record.title, record.differential)

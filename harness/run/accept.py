@@ -16,7 +16,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.accuracy import check_accuracy
-from harness.judge.budget_check import State, check
+from harness.judge.budget_check import FigureState, check
 from harness.judge.pte_contents import contents_of
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -72,12 +72,12 @@ class Proposal:
         return "\n".join([change, *self._of_run(), f"{self.path} {done}"])
 
     def _of_new(self) -> str:
-        """The figures: a reviewer reads the rest in the file."""
+        """Return the figures: a reviewer reads the rest in the file."""
         figures = (f"  {name} {number:,}" for name, number in self.figures.items())
         return "\n".join([f"{self.case.id}: new reference", *figures])
 
     def _of_run(self) -> list[str]:
-        """The facts that a reviewer must know about the run of these outputs and figures."""
+        """Return the facts that a reviewer must know about the run of these outputs and figures."""
         if self.record is None:
             return []
         change = _program_change(self.record)
@@ -105,16 +105,15 @@ def accept_case(
     dry_run: bool,
     progress: Progress,
 ) -> Proposal:
-    """Runs or measures the subject and writes the result as the new reference.
+    """Run or measure the subject, and write the result as the new reference.
 
     ``options.firmware`` says whose reference: a checkout's runner has a file of its own. ``truth``
-    makes these outputs, even if they differ from the oracle's, the expected ones of every
-    firmware; it is refused for another program than the accepted one, as nothing would prove them.
+    makes these outputs, even if they differ from the oracle's, the expected ones of every firmware;
+    it is refused for another program than the accepted one, as nothing would prove them.
 
     Growth is accepted. A figure over its hard limit and a run that is wrong are refused
     (NotAcceptable), because a reference must never bless them. Raises what prevents the run or the
-    measurement, and UsageError for a subject, reason or part that does not exist.
-    """
+    measurement, and UsageError for a subject, reason or part that does not exist."""
     case = parse_case(case_id)
     if not reason.strip():
         raise UsageError("the reason is empty", hint="say why this is right; the file keeps it")
@@ -230,7 +229,7 @@ def _run(
 
 
 def _program_change(record: RunRecord) -> str:
-    """The difference from the program accepted before; "" if the program is the same."""
+    """Return the difference from the program accepted before; "" if the program is the same."""
     difference = None if record.expectation is None else record.expectation.program_difference
     return "" if difference is None else str(difference)
 
@@ -244,7 +243,7 @@ def _required(found: Measured | HarnessError) -> Measured:
 def _refuse_what_is_over_a_limit(case: Case, accepting: Acceptance) -> None:
     budgets = budgets_of(case)
     checked = check(accepting.stages, accepting.figures, {}, budgets)
-    over = [f.describe() for f in checked if f.state is State.OVER_LIMIT]
+    over = [f.describe() for f in checked if f.state is FigureState.OVER_LIMIT]
     over += [each.describe() for each in check_accuracy(accepting.accuracy, (), budgets)]
     if over:
         raise NotAcceptable(

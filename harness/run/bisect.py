@@ -18,8 +18,8 @@ from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import Verdict, Word
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import Firmware
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import firmware_of
@@ -54,7 +54,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Trial:
+class BisectTrial:
     commit: Commit
     mark: Mark
     record: RunRecord
@@ -71,15 +71,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Bisection:
-    """``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped
-    revisions hide it, all that it may be, newest first. ``fixed``: the first good one instead."""
+    """The result of a search.
 
-    trials: tuple[Trial, ...]
+    ``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped revisions
+    hide it, all that it may be, newest first. ``fixed``: the first good one instead."""
+
+    trials: tuple[BisectTrial, ...]
     candidates: tuple[Commit, ...]
     fixed: bool = False
 
     @property
-    def first(self) -> Trial | None:
+    def first(self) -> BisectTrial | None:
         found = self.candidates[0] if len(self.candidates) == 1 else None
         return next((trial for trial in self.trials if trial.commit == found), None)
 
@@ -92,9 +94,10 @@ class Bisection:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Runs the case in the worktree. ``counted_bad``: verdicts of UNDECIDED that are bad.
-    ``fixed``: the commit that fixed it is searched."""
+class BisectStep:
+    """Runs the case in the worktree.
+
+    ``counted_bad``: verdicts of UNDECIDED that are bad. ``fixed``: a fix is searched."""
 
     worktree: Worktree
     case: Case
@@ -102,8 +105,8 @@ class Step:
     counted_bad: frozenset[Verdict] = frozenset()
     fixed: bool = False
 
-    def run(self, name: str, progress: Progress) -> Trial:
-        """Runs the case at the revision ``name``, where the worktree then stands."""
+    def run(self, name: str, progress: Progress) -> BisectTrial:
+        """Run the case at the revision ``name``, where the worktree then stands."""
         commit = commit_of(self.worktree.folder, name)
         progress(f"bisect: testing {commit}")
         self.worktree.stand_at(commit.sha)
@@ -111,7 +114,7 @@ class Step:
         bad = record.verdict.product_failure and record.verdict not in UNDECIDED
         mark = Mark.BAD if bad or record.verdict in self.counted_bad else Mark.SKIP
         mark = Mark.GOOD if record.verdict.passed else mark
-        trial = Trial(commit, mark, record)
+        trial = BisectTrial(commit, mark, record)
         progress(f"bisect: {trial}")
         return trial
 
@@ -145,14 +148,15 @@ def bisect(
         firmware = replace(firmware, root=worktree.folder)
         exporter = replace(options.exporter, root=options.exporter.root and worktree.folder)
         options = replace(options, firmware=firmware, exporter=exporter)
-        return search(Step(worktree, case, options, counted_bad, fixed), good, bad, progress)
+        return search(BisectStep(worktree, case, options, counted_bad, fixed), good, bad, progress)
 
 
 def firmware_at(
     target: Path, commits: str, choice: FirmwareChoice, progress: Progress
 ) -> list[Firmware]:
-    """The firmware of ``TARGET/runner`` at both ends of ``BASE..HEAD``, built in one tree. Raises
-    UsageError, and what ``borrowed`` and a build do."""
+    """Return the firmware of ``TARGET/runner`` at both ends of ``BASE..HEAD``, built in one tree.
+
+    Raises UsageError, and what ``borrowed`` and a build do."""
     names = commits.split("..")
     if len(names) != 2 or not all(names) or choice.root is None:
         what = f"{commits!r} is not BASE..HEAD" if choice.root else "no checkout is named"
@@ -173,16 +177,19 @@ def firmware_at(
 
 
 def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
-    """Names every part of the checkout's build where the checkout has it: another worktree of it
-    has no submodules and no SDK. Raises what ``find_checkout`` does."""
+    """Name every part of the checkout's build where the checkout has it.
+
+    Another worktree of it has no submodules and no SDK. Raises what ``find_checkout`` does."""
     checkout = firmware.checkout()
     assert checkout is not None
     return replace(firmware, parts={n: part.folder for n, part in checkout.parts.items()})
 
 
-def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bisection:
-    """The first commit of ``bad`` that is not in ``good`` and fails, or with ``step.fixed`` the
-    first of ``good`` that passes; the worktree then stands there. Raises UsageError, InfraError."""
+def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -> Bisection:
+    """Find the first commit of ``bad`` that is not in ``good`` and fails.
+
+    With ``step.fixed``, find the first of ``good`` that passes. The worktree then stands there.
+    Raises UsageError, InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
     if step.fixed:
@@ -209,8 +216,8 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
     return Bisection(tuple(trials), tuple(left), step.fixed)
 
 
-def _check_ends(ends: Iterable[Mark], trials: Iterable[Trial]) -> None:
-    """Raises UsageError, or InfraError for INFRA, for an end that is not as named; it has both."""
+def _check_ends(ends: Iterable[Mark], trials: Iterable[BisectTrial]) -> None:
+    """Raise UsageError, or InfraError for INFRA, for an end that is not as named; it has both."""
     pairs = list(zip(ends, trials, strict=True))
     if wrong := [trial.record for end, trial in pairs if trial.mark is not end]:
         infra = any(record.verdict is Verdict.INFRA for record in wrong)
@@ -219,13 +226,13 @@ def _check_ends(ends: Iterable[Mark], trials: Iterable[Trial]) -> None:
 
 
 def _candidates(folder: Path) -> list[Commit]:
-    """The commits that may be the first bad one, newest first."""
+    """Return the commits that may be the first bad one, newest first."""
     text = git(folder, "log", "--bisect", "--topo-order", "--no-show-signature", _COMMIT)
     return [Commit(*line.split("\0", 2)) for line in text.splitlines()]
 
 
 def commit_of(repository: Path, name: str) -> Commit:
-    """The commit of a revision (a tag, a branch, HEAD~3, a hash). Raises UsageError."""
+    """Return the commit of a revision (a tag, a branch, HEAD~3, a hash). Raises UsageError."""
     try:
         sha = git(repository, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
         return Commit(*git(repository, "show", "-s", _COMMIT, sha).split("\0", 2))

@@ -1,18 +1,14 @@
-"""A run as one file (``pack``), run again on another machine (``replay``), which says what is the
-same.
+"""Packs a run into one file (``pack``), and runs it again elsewhere (``replay``).
 
-A bundle is a tar archive (POSIX.1-2017, "ustar") in one Zstandard frame (RFC 8878): the run's
-directory with its firmware. ``manifest.json`` has the sha256 of every other member, all regular
-files::
-
-    console.log, record.json, target.json, repro.sh
-    expected/   program.json, set<k>/expected<n>.bin, set<k>/by_design<n>.bin
-    firmware/   executor_runner, its linker map, firmware.json
-    work/       program.pte (.bpte), inputs s<k>i<n>.bin, outputs s<k>-<n>.bin
+``replay`` says what is the same. A bundle is a tar archive (POSIX.1-2017, "ustar") in one Zstandard
+frame (RFC 8878): the run's directory with its firmware. ``manifest.json`` has the sha256 of every
+other member, all regular files: console.log, record.json, target.json and repro.sh. Its folders are
+``expected`` (program.json, set<k>/expected<n>.bin, set<k>/by_design<n>.bin), ``firmware``
+(executor_runner, its linker map, firmware.json) and ``work`` (program.pte or .bpte, inputs
+s<k>i<n>.bin, outputs s<k>-<n>.bin).
 
 Folders of the machine that made it are left out of what is text. Reading takes the file to be
-hostile: all of it is checked before anything is used.
-"""
+hostile: all of it is checked before anything is used."""
 
 from __future__ import annotations
 
@@ -36,7 +32,8 @@ from harness.config.target import Target
 from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program
-from harness.firmware.firmware import RUNNER, STAMP, STRIPPED, Firmware, read_firmware
+from harness.firmware.cache import read_firmware
+from harness.firmware.source import RUNNER, STAMP, STRIPPED, Firmware
 from harness.run.directory import (
     EXPECTED,
     RECORD,
@@ -100,9 +97,10 @@ class RunIncomplete(UsageError):
 
 
 def pack(run_dir: Path, out: Path) -> dict[str, Any]:
-    """Writes the bundle of a run: the same bytes whenever and wherever it is made. Returns its
-    manifest: ``files`` are the sha256 by name, ``naming`` the binary files that name a folder of
-    this machine. Raises what ``load_record`` does, RunIncomplete, DiskError."""
+    """Write the bundle of a run: the same bytes whenever and wherever it is made.
+
+    Returns its manifest: ``files`` are the sha256 by name, ``naming`` the binary files that name a
+    folder of this machine. Raises what ``load_record`` does, RunIncomplete, DiskError."""
     record = load_record(run_dir, whole=True)
     firmware = _firmware(run_dir, record)
     target = load_target(record.case.target)
@@ -140,7 +138,7 @@ def pack(run_dir: Path, out: Path) -> dict[str, Any]:
 
 
 def target_fields(target: Target) -> dict[str, Any]:
-    """A target as JSON has it, without where its file is."""
+    """Return a target as JSON has it, without where its file is."""
     fields = {**asdict(target), "file": f"{target.name}.yaml"}
     return dict(json.loads(json.dumps(fields)))
 
@@ -150,7 +148,7 @@ def sha256(data: bytes) -> str:
 
 
 def _firmware(run_dir: Path, record: RunRecord) -> Firmware:
-    """The firmware of a run that has all that a bundle needs. Raises RunIncomplete."""
+    """Return the firmware of a run that has all that a bundle needs. Raises RunIncomplete."""
     if record.program is None or record.firmware is None or record.expectation is None:
         raise RunIncomplete(run_dir, "it ended before its program ran")
     firmware = read_firmware(Path(record.firmware.elf).parent)
@@ -175,8 +173,10 @@ def _json(fields: object) -> bytes:
 
 
 def _run_files(run_dir: Path, record: RunRecord) -> dict[str, bytes]:
-    """The files of the run directory. Program and inputs are those of the cache or, if they are
-    gone there, as the guest left them. Raises RunIncomplete."""
+    """Return the files of the run directory.
+
+    Program and inputs are those of the cache or, if they are gone there, as the guest left them.
+    Raises RunIncomplete."""
     facts, kept = record.program, kept_expectations(run_dir)
     assert facts is not None
     if kept is None or record.ending is None or len(kept.sets) != len(facts.input_sha256):
@@ -256,7 +256,8 @@ def _archived(members: dict[str, bytes]) -> bytes:
 
 
 def unpack(bundle: Path, into: Path, max_bytes: int = MAX_BYTES) -> dict[str, str]:
-    """Writes the members of a bundle into the new folder ``into``; returns their sha256 by name.
+    """Write the members of a bundle into the new folder ``into``; return their sha256 by name.
+
     Memory stays flat whatever is in it. Raises BadBundle, and then leaves no file; DiskError."""
     files: dict[str, str] = {}
     try:
@@ -300,8 +301,7 @@ def _write(file: Path, pieces: Iterator[bytes]) -> str:
 
 
 def _listed(bundle: Path, members: Iterator[tuple[str, Iterator[bytes]]]) -> dict[str, Any]:
-    """The sha256 by name in the manifest, which comes first. Raises BadBundle, and what
-    ``_members`` does."""
+    """Return the sha256 by name in the manifest, which comes first. Raises BadBundle."""
     name, pieces = next(members, ("", iter(())))
     content = b"".join(pieces) if name == MANIFEST else b""
     try:
@@ -331,7 +331,7 @@ class _Plain:
             raise ValueError(f"no size, or it is larger than the {max_bytes} bytes accepted")
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """The next ``size`` bytes. Raises EOFError at the end of the file."""
+        """Yield the next ``size`` bytes. Raises EOFError at the end of the file."""
         while size:
             if not self._held and not self._more():
                 raise EOFError("it is cut off")
@@ -343,7 +343,7 @@ class _Plain:
         return b"".join(self.pieces(size))
 
     def finish(self) -> None:
-        """Reads the rest. Raises ValueError if there is anything but zeros, or more frames."""
+        """Read the rest. Raises ValueError if there is anything but zeros, or more frames."""
         while self._held or self._more():
             if self._held.strip(b"\0"):
                 raise ValueError("it goes on after its end")
@@ -363,9 +363,11 @@ class _Plain:
 
 
 def _members(plain: _Plain) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Names with contents, each to be read before the next. Each header is checked here, and no
-    general reader of archives sees the file: those read extensions of any size before one can look.
-    Raises ValueError, and what zstandard and tarfile do."""
+    """Yield names with contents, each to be read before the next.
+
+    Each header is checked here, and no general reader of archives sees the file: those read
+    extensions of any size before one can look. Raises ValueError, and what zstandard and tarfile
+    do."""
     names: set[str] = set()
     while (head := plain.read(tarfile.BLOCKSIZE)).strip(b"\0"):
         member = tarfile.TarInfo.frombuf(head, "ascii", "backslashreplace")
@@ -383,8 +385,10 @@ def _members(plain: _Plain) -> Iterator[tuple[str, Iterator[bytes]]]:
 
 @dataclass(frozen=True)
 class Replay:
-    """The record in the bundle and the new one: ``there`` and ``here``. ``differing``: values there
-    and here by name, of verdict, cause, figures and outputs (their sha256)."""
+    """The record in the bundle and the new one: ``there`` and ``here``.
+
+    ``differing``: values there and here by name, of verdict, cause, figures and outputs (their
+    sha256)."""
 
     there: RunRecord
     here: RunRecord
@@ -424,8 +428,10 @@ def replay(
     limit_factor: float | None = None,
     require_confinement: bool = True,
 ) -> Replay:
-    """``bundled_target``: the bundle's, whatever is known here. ``require_confinement``: refuse to
-    run it unconfined. Raises BadBundle, UsageError for a target that is another one here,
+    """Run a bundle again.
+
+    ``bundled_target``: the bundle's, whatever is known here. ``require_confinement``: refuse to run
+    it unconfined. Raises BadBundle, UsageError for a target that is another one here,
     MemoryPlanError, ToolMissing without the simulator, InfraError when it cannot be run."""
     run_dir = new_run_dir("replay")
     root = run_dir / "bundle"
@@ -461,8 +467,9 @@ def replay(
 def read_bundle(
     bundle: Path, root: Path, names: Collection[str]
 ) -> tuple[RunRecord, Program, Firmware, dict[str, Any]]:
-    """Record, program, firmware and target's fields of a bundle that was unpacked to ``root``. The
-    files that they name are in it, among ``names``. Raises BadBundle."""
+    """Read record, program, firmware and target's fields of a bundle unpacked to ``root``.
+
+    The files that they name are in it, among ``names``. Raises BadBundle."""
     try:
         record, program = load_record(root), kept_expectations(root)
         firmware, target = read_firmware(root / FIRMWARE), read_json(root / TARGET)
@@ -487,7 +494,7 @@ def read_bundle(
 
 
 def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
-    """The target that is known here under the name of the bundle's. Raises UsageError."""
+    """Return the target that is known here under the name of the bundle's. Raises UsageError."""
     try:
         known = load_target(there.case.board)
         differing = _differing(fields, target_fields(known))
@@ -504,7 +511,7 @@ def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:
-    """The results of a run: verdict, cause, figures and digests of outputs."""
+    """Return the results of a run: verdict, cause, figures and digests of outputs."""
     outputs = {
         output_name(output_base(k), n): digest
         for k, digests in enumerate(record.output_sha256)

@@ -23,7 +23,7 @@ from harness.core.judgement import Blame, Reason
 from harness.export.graph_values import GraphValues
 from harness.formats.pte_cut import Instruction
 from harness.judge.executorch_defects import defects_in
-from harness.judge.first_operator import FirstDifference, first_difference, first_upstream
+from harness.judge.first_difference import FirstDifference, first_difference, first_upstream
 from harness.run.cut_runs import CutRuns
 
 Found = tuple[str, Blame | None]  # where, and whose fault
@@ -72,8 +72,9 @@ class _Graph:
 
 
 def blame_on_cpu(runs: CutRuns, output: str) -> Found:
-    """Where the first wrong operator is, or why it is not found. ``output``: the name of the one
-    that was judged wrong."""
+    """Find the first wrong operator, or why it is not found.
+
+    ``output``: the name of the one that was judged wrong."""
     if not runs.program.values:
         return "not found: the graph of this lowering was not run", None
     try:
@@ -109,8 +110,9 @@ def blame_on_cpu(runs: CutRuns, output: str) -> Found:
 
 
 def _is_rounding(graph: _Graph, step: Instruction, operands: Operands) -> bool:
-    """Whether a wrong result is right except for the last bits of floats, or is such floats
-    quantised. Any other operator that reads them may be wrong as well."""
+    """Return whether a result is wrong in the last bits of floats, or quantises such floats.
+
+    Any other operator that reads them may be wrong as well."""
     results = graph.runs.results(step) or ()
     pairs = list(zip(step.values, results, strict=False))
     if pairs and all(graph.right(*pair, step.number) for pair in pairs):
@@ -152,8 +154,9 @@ def _float_rounding(graph: _Graph, found: FirstDifference) -> Found:
 
 
 def _wrong_outputs(runs: CutRuns, call: Instruction, results: Sequence[bytes]) -> str:
-    """Which outputs of a delegate are not what the oracle has, and whether they are exchanged; ""
-    for a single output."""
+    """Name a delegate's outputs that are not the oracle's, and whether they are exchanged.
+
+    "" for a single output."""
     meant = [runs.of_delegates.get(value, (0, b""))[1] for value in call.values]
     wrong = [n for n, raw in enumerate(results) if meant[n] and raw != meant[n]]
     where = {n: meant.index(results[n]) for n in wrong if results[n] in meant}

@@ -1,29 +1,18 @@
-"""Runs a program cut after an instruction, and reports where two runners first differ.
-
-The results of two runners or two simulators (``--firmware both``, ``--simulator board+qemu``) are
-compared with each other. The bundled runner follows the definitions that ``--oracle`` names and is
-an oracle for the checkout's; somebody has to look at a difference that has no name
-(``export/by_design``), whatever the verdicts are. The last bits of floats differ: each runner adds
-in its own order.
-"""
+"""Runs a program cut after an instruction, for the values that it computes on its way."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from harness.core.errors import HarnessError, MalformedFile
+from harness.core.errors import HarnessError
 from harness.export.program import Program, TensorSpec
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.formats.pte import element_of
 from harness.formats.pte_cut import CuttableProgram, Instruction
-from harness.judge.evidence import TensorDiff, compare
-from harness.judge.first_operator import FirstDifference, first_difference
-from harness.run.directory import save_record
-from harness.run.record import Differential, RunRecord
 from harness.sim.run_files import WORK, output_base, output_name, read_output
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen
@@ -33,8 +22,9 @@ from harness.system.process import Stop
 
 @dataclass(frozen=True)
 class CutRuns:
-    """Runs ``pte`` up to an instruction, on an input set of ``program``. ``cuttable`` raises
-    MalformedFile, OSError."""
+    """Runs ``pte`` up to an instruction, on an input set of ``program``.
+
+    ``cuttable`` raises MalformedFile, OSError."""
 
     chosen: Chosen
     firmware: Firmware
@@ -49,8 +39,9 @@ class CutRuns:
 
     @cached_property
     def of_delegates(self) -> dict[int, tuple[int, bytes]]:
-        """For each argument of a delegate, by value: the last instruction after which it holds, and
-        the oracle's bytes. Leaves out arguments whose layout the runner adjusts."""
+        """Each argument of a delegate, by value: until which instruction, and the oracle's bytes.
+
+        Leaves out arguments whose layout the runner adjusts."""
         steps = self.cuttable.instructions()
         calls, found = [step for step in steps if step.is_delegate], {}
         if len(calls) != len(self.program.delegates):
@@ -70,7 +61,7 @@ class CutRuns:
         return self.values(step, step.values)
 
     def delegate(self, number: int) -> tuple[bytes, ...] | None:
-        """The outputs of one for an NPU."""
+        """Return the outputs of one for an NPU."""
         return self.results([s for s in self.cuttable.instructions() if s.is_delegate][number])
 
     def values(self, after: Instruction, numbers: Sequence[int]) -> tuple[bytes, ...] | None:
@@ -101,75 +92,3 @@ class CutRuns:
         tensor = self.cuttable.tensors([value])[value]
         sizes, order = (tuple(tensor.items(name)) for name in ("sizes", "dim_order"))
         return TensorSpec(str(value), element_of(tensor)[1], sizes, order)
-
-
-def second_opinion(
-    program: Program,
-    pair: tuple[RunRecord, RunRecord],
-    runners: Sequence[tuple[Chosen, Firmware]],
-) -> RunRecord:
-    """The second record with what came of comparing the two, or as it is when one of the runs
-    left no outputs. ``runners``: those of ``pair``, which have run directories."""
-    (one, _), (two, _) = runners
-    several = one.name is not two.name
-    own, other = pair
-    assert own.run_dir is not None
-    assert other.run_dir is not None
-    tensors = _tensors(program, Path(own.run_dir), Path(other.run_dir))
-    if not tensors:
-        return other
-    differential = Differential(
-        tensors=tensors,
-        between=(one.name, two.name) if several else (own.source, other.source),
-        first=_first(program, runners, tensors),
-        by_design=other.by_design,
-        figures=_beside(own.metrics, other.metrics),
-        # a board's are cycles
-        operators={} if several else _beside(_ticks(own), _ticks(other)),
-    )
-    compared = replace(other, differential=differential)
-    save_record(compared)
-    return compared
-
-
-def _tensors(program: Program, own: Path, other: Path) -> tuple[TensorDiff, ...]:
-    found = []
-    for k in range(len(program.sets)):
-        for n, spec in enumerate(program.outputs):
-            name = output_name(output_base(k), n)
-            there = [read_output(run / WORK / name, spec.nbytes) for run in (own, other)]
-            whole = [read[0] for read in there if read is not None and read[1] == spec.nbytes]
-            if len(whole) == 2:  # else one is not written, or of another size: judged already
-                found.append(compare(spec, k, whole[1], whole[0]))
-    return tuple(found)
-
-
-def _first(
-    program: Program,
-    runners: Sequence[tuple[Chosen, Firmware]],
-    tensors: tuple[TensorDiff, ...],
-) -> FirstDifference | None:
-    wrong = next((diff for diff in tensors if not diff.exact), None)
-    if wrong is None:
-        return None
-    pte = program.pte_path
-    one, two = (CutRuns(*runner, program, pte, wrong.input_set) for runner in runners)
-
-    def differs(step: Instruction) -> bool | None:
-        ours, theirs = one.results(step), two.results(step)
-        return None if ours is None or theirs is None else ours != theirs
-
-    try:
-        return first_difference(one.cuttable, differs)
-    except (MalformedFile, OSError):  # the runners read it, and it cannot be cut
-        return None
-
-
-def _beside(
-    own: Mapping[str, int], other: Mapping[str, int]
-) -> dict[str, tuple[int | None, int | None]]:
-    return {name: (own.get(name), other.get(name)) for name in {**own, **other}}
-
-
-def _ticks(record: RunRecord) -> dict[str, int]:
-    return {name: ticks for name, (_, ticks) in record.op_ticks.items()}

@@ -23,7 +23,7 @@ from harness.config.schema import checked
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import Program, load_program
-from harness.firmware.source import source_names
+from harness.firmware.names import source_names
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
 from harness.run.record import SCHEMA, RunRecord
 from harness.sim.run_files import CONSOLE
@@ -38,7 +38,7 @@ SEAL = "seal"  # the key of the digests in a record
 
 
 def new_run_dir(label: str) -> Path:
-    """A fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
+    """Return a fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
     path = runs_dir() / f"{_stamp(runs_dir())}-{label}-{uuid.uuid4().hex[:6]}"
     in_use(path)
     with disk_errors("making the run directory"):
@@ -49,7 +49,7 @@ def new_run_dir(label: str) -> Path:
 
 
 def _stamp(runs: Path) -> str:
-    """The time, and later than every run's where the clock was set back."""
+    """Return the time, or a later one than every run's where the clock was set back."""
     now = datetime.now(timezone.utc)
     last = max((d.name[:_STAMPED] for d in runs.glob(_STAMPS)), default="")
     with suppress(ValueError):
@@ -59,7 +59,7 @@ def _stamp(runs: Path) -> str:
 
 
 def _remove_abandoned_fifos() -> None:
-    """A killed run leaves the FIFOs of its NPU, on which `grep -r` in its folder would wait."""
+    """Remove the FIFOs of a killed run's NPU, on which `grep -r` in its folder would wait."""
     with suppress(OSError):
         for name in (REQUEST_FIFO, ANSWER_FIFO):
             for fifo in runs_dir().glob(f"*/work/{name}"):
@@ -80,7 +80,7 @@ def keep_expectations(program: Program, run_dir: Path) -> None:
 
 
 def kept_expectations(run_dir: Path) -> Program | None:
-    """The Program that ``keep_expectations`` kept; None if it is missing or damaged."""
+    """Return the Program that ``keep_expectations`` kept; None if it is missing or damaged."""
     try:
         return load_program(run_dir / EXPECTED)
     except (OSError, *MALFORMED):
@@ -98,12 +98,12 @@ def save_record(record: RunRecord) -> None:
 
 
 def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
-    """The record in a run directory. ``whole``: its seal is there, and the files that it rests on
-    are what they were.
+    """Return the record in a run directory.
+
+    ``whole``: its seal is there, and the files that it rests on are what they were.
 
     Raises UsageError when there is none that can be read, SealBroken when it is not what was
-    written.
-    """
+    written."""
     path = run_dir / RECORD
     in_use(run_dir)
     try:
@@ -135,8 +135,10 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
 
 
 class SealBroken(HarnessError):
-    """A run that is not what was judged. ``changed``: the files that are others, or are not there,
-    or were not, by their names in the run's directory."""
+    """A run that is not what was judged.
+
+    ``changed``: the files that are others, or are not there, or were not, by their names in the
+    run's directory."""
 
     kind = "seal_broken"
     verdict = Verdict.NO_VERDICT
@@ -154,15 +156,16 @@ class SealBroken(HarnessError):
 
 
 def with_digests(fields: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:
-    """The fields of a record with its seal. Raises OSError when a file cannot be read."""
+    """Return the fields of a record with its seal. Raises OSError when a file cannot be read."""
     plain = json.loads(json.dumps(fields))  # as it will be read
     files = {name: sha256_of(run_dir / name) for name in judged_files(run_dir)}
     return {**plain, SEAL: {"files": files, "record": key_of([plain, files])}}
 
 
 def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> None:
-    """Raises SealBroken for a record that is not what was written; with ``whole`` also when it has
-    no digests, or a file that it rests on is another."""
+    """Raise SealBroken for a record that is not what was written.
+
+    With ``whole`` also when it has no digests, or a file that it rests on is another."""
     seal = fields.get(SEAL)
     if seal is None:
         if whole:
@@ -180,7 +183,7 @@ def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> 
 
 
 def judged_files(run_dir: Path) -> Iterator[str]:
-    """The files that ``judge_again`` reads in addition to the record and the outputs."""
+    """Yield the files that ``judge_again`` reads in addition to the record and the outputs."""
     yield from (name for name in (CONSOLE,) if (run_dir / name).exists())
     yield from (f"{EXPECTED}/{name}" for name in files_below(run_dir / EXPECTED))
 

@@ -42,8 +42,10 @@ MODELS: Final = ("add", "ds_cnn", "resnet8")  # the runner's hello, and two netw
 
 @dataclass(frozen=True, kw_only=True)
 class FvpRun(Data):
-    """One run. ``console``: its bytes as Latin-1. ``ending``: None if no model was started.
-    ``outputs``, ``expected``: the sha256 of each, by input set."""
+    """One run.
+
+    ``console``: its bytes as Latin-1. ``ending``: None if no model was started. ``outputs``,
+    ``expected``: the sha256 of each, by input set."""
 
     target: str
     model: str
@@ -58,7 +60,7 @@ class FvpRun(Data):
     expected: tuple[tuple[str, ...], ...] = ()
 
     def replay(self) -> tuple[Verdict, str | None]:
-        """The verdict and the kind of its cause, from what the file holds."""
+        """Return the verdict and the kind of its cause, from what the file holds."""
         if self.ending is None:
             return self.verdict, self.cause
         observation = parse_console(self.console.encode("latin-1"))

@@ -26,12 +26,13 @@ from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
 from harness.export.estimates import NpuCost
 from harness.export.program import Delegation, OutputAccuracy, Program
-from harness.firmware.firmware import Firmware, read_firmware
-from harness.firmware.source import label, source_names
+from harness.firmware.cache import read_firmware
+from harness.firmware.names import source_names
+from harness.firmware.source import Firmware, label
 from harness.firmware.sources.bundled import build
 from harness.judge import npu_cost
 from harness.judge.accuracy import Shortfall, check_accuracy
-from harness.judge.budget_check import CheckedFigure, State, check
+from harness.judge.budget_check import CheckedFigure, FigureState, check
 from harness.judge.delegation import Undelegated, check_delegation
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -55,6 +56,7 @@ _TOP_CAUSES = 5
 @dataclass(frozen=True)
 class Measured:
     """A case's program, or a target's runner, ready to be compared with what was accepted.
+
     ``pte_sha256`` and what follows it: of a program."""
 
     case: Case
@@ -113,10 +115,9 @@ def measure_firmware(case: Case, firmware: Firmware) -> Measured:
 
 
 def measure(file: Path, target: str | None = None, linker_map: Path | None = None) -> Anatomy:
-    """The anatomy of a file. An ELF of the harness has its memory regions and map next to it.
+    """Return the anatomy of a file. Raises UsageError for an unknown target.
 
-    Raises UsageError for an unknown target.
-    """
+    An ELF of the harness has its memory regions and map next to it."""
     if linker_map is None:
         beside = file.with_name(f"{file.name}.map")
         linker_map = beside if beside.is_file() else None
@@ -174,9 +175,9 @@ class Gate:
             lines.append(f"accept it with: {self.accept_command}; {OR_ALLOW}")
         states = {f.state for f in failed}
         limited = any(each.accepted is None for each in self.accuracy) or self.undelegated
-        if State.OVER_LIMIT in states or limited:
+        if FigureState.OVER_LIMIT in states or limited:
             lines.append("a hard limit cannot be accepted: change the program, or the budget")
-        elif (failed or self.accuracy) and states <= {State.GROWN}:
+        elif (failed or self.accuracy) and states <= {FigureState.GROWN}:
             lines.append(f"accept it with: {self.accept_command}")
         return "\n".join(lines)
 
@@ -195,8 +196,10 @@ class Gate:
 
 
 def every_subject() -> list[Case]:
-    """The runners and all models (``default_models``); of the many Ethos-U targets a sample, and
-    runners for Zephyr where there is a workspace to build them in."""
+    """Return the runners and all models (``default_models``).
+
+    It has a sample of the many Ethos-U targets, and runners for Zephyr where there is a workspace
+    to build them in."""
     named = named_targets()
     targets = [target for _, target in named] or load_targets()
     workspace = "ZEPHYR_BASE" in os.environ
@@ -211,8 +214,9 @@ def every_subject() -> list[Case]:
 
 
 def subjects_of(target_name: str) -> list[Case]:
-    """The runner of one target and its models (``default_models``). Raises UsageError for a target
-    that does not exist."""
+    """Return the runner of one target and its models (``default_models``).
+
+    Raises UsageError for a target that does not exist."""
     runner = [RUNNER] if load_target(target_name).memory else []
     return [Case(target_name, model) for model in (*runner, *default_models())]
 
@@ -224,8 +228,10 @@ def gate_cases(
     strict: bool = False,
     allow_new: Sequence[str] = (),
 ) -> list[Gate]:
-    """One gate per subject, in order. A subject that cannot be measured fails; with ``strict`` a
-    new one fails too, except for those that ``allow_new`` names (``is_allowed``)."""
+    """One gate per subject, in order.
+
+    A subject that cannot be measured fails; with ``strict`` a new one fails too, except for those
+    that ``allow_new`` names (``is_allowed``)."""
     gates = [
         unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
         for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
@@ -237,9 +243,9 @@ def gate_cases(
 
 
 def unmeasured(case: Case, error: HarnessError) -> Gate:
-    """A subject that could not even be made: that is a failure, not a silence."""
+    """Return the gate of a subject that could not be made: a failure, not a silence."""
     figure = "elf_loaded" if case.model == RUNNER else "pte_bytes"
-    finding = CheckedFigure(figure, State.NOT_MEASURED, None)
+    finding = CheckedFigure(figure, FigureState.NOT_MEASURED, None)
     return Gate(case.id, "", (finding,), {figure: [error.message]}, None)
 
 
@@ -283,8 +289,9 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
 
 @dataclass(frozen=True)
 class LeftOver:
-    """An accepted file that gates nothing. ``missing``: "model" or "target"; ``renamed``: the
-    subjects that it may be called now."""
+    """An accepted file that gates nothing.
+
+    ``missing``: "model" or "target"; ``renamed``: the subjects that it may be called now."""
 
     subject: str
     reference: Path
@@ -301,11 +308,10 @@ class LeftOver:
 
 
 def left_over(gates: Sequence[Gate] = (), *, strict: bool) -> list[LeftOver]:
-    """The left-over files of the current folder of references, in order. ``strict`` fails each of
-    them. Looks for its new name among the new subjects of ``gates``.
+    """Return the left-over files of the current folder of references, in order.
 
-    Raises UsageError for a malformed reference.
-    """
+    ``strict`` fails each of them. Looks for its new name among the new subjects of ``gates``.
+    Raises UsageError for a malformed reference."""
     new = [gate.measured for gate in gates if gate.is_new and gate.measured is not None]
     root = references_dir()
     targets = {target.name for target in load_targets()}
@@ -333,7 +339,7 @@ def left_over(gates: Sequence[Gate] = (), *, strict: bool) -> list[LeftOver]:
 
 
 def _is_same(accepted: Reference, measured: Measured) -> bool:
-    """The same bytes, or, where only sizes were accepted, the same size in every part."""
+    """Compare bytes or, where only sizes were accepted, the size of every part."""
     if accepted.pte_sha256 == measured.pte_sha256 != "":
         return True
     kept = accepted.anatomies.get(measured.toolchain)

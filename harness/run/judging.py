@@ -20,7 +20,7 @@ from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.export.estimates import NpuCost
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.judge import npu_cost
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff, compare
 from harness.judge.executorch_defects import ProgramDefect, defects_in
@@ -43,9 +43,10 @@ from harness.system.files import MALFORMED, read_regular, sha256_of
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A case that is ready to be simulated. ``pte``: the program's own file, or the user's in its
-    place. ``export_notes``: what a record has to say of the export. ``static``: the figures that
-    need no run. ``options``: as in RunRecord."""
+    """A case that is ready to be simulated.
+
+    ``pte``: the program's own file, or the user's in its place. ``export_notes``: what a record has
+    to say of the export. ``static``: the figures that need no run. ``options``: as in RunRecord."""
 
     case: Case
     chosen: Chosen
@@ -57,12 +58,18 @@ class RunPlan:
     export_notes: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
+    def cut(self, input_set: int) -> CutRuns:
+        """Return the runs of its program, cut after an instruction."""
+        return CutRuns(self.chosen, self.firmware, self.program, self.pte, input_set)
+
 
 def record_run(
     plan: RunPlan, transcript: Transcript, time: str, known: RunRecord | None = None
 ) -> RunRecord:
-    """The record of the run, judged; it is not saved yet. ``known``: the record of the same run on
-    another machine; with the same outputs the same is to blame."""
+    """Return the record of the run, judged; it is not saved yet.
+
+    ``known``: the record of the same run on another machine; with the same outputs the same is to
+    blame."""
     program, firmware = plan.program, plan.firmware
     differences = (*_differences(plan.chosen, firmware, transcript), *plan.export_notes)
     if known is not None and known.simulator is not None:
@@ -98,11 +105,10 @@ def record_run(
 
 
 def judge_again(run_dir: Path) -> RunRecord:
-    """The verdict of a finished run, from its directory alone; nothing is executed or written.
+    """Judge a finished run from its directory alone; nothing is executed or written.
 
-    Raises UsageError when the directory does not hold a run, SealBroken when it is not the run
-    that was judged.
-    """
+    Raises UsageError when the directory does not hold a run, SealBroken when it is not the run that
+    was judged."""
     record = replace(load_record(run_dir, whole=True), run_dir=str(run_dir))
     program = kept_expectations(run_dir) if (run_dir / CONSOLE).is_file() else None
     if program is None or record.ending is None or record.expectation is None:
@@ -148,8 +154,10 @@ def expectation_of(
     strict: bool = False,
     accepted: Sequence[str] = (),
 ) -> Expectation:
-    """``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as
-    in Expectation; ``accepted``: names of known defects, besides those of the budgets. Raises
+    """Return what is expected of a case.
+
+    ``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as in
+    Expectation; ``accepted``: names of known defects, besides those of the budgets. Raises
     UsageError for a ``pte`` that cannot be read, a malformed reference or a bad tolerance."""
     try:
         pte_sha256 = sha256_of(pte)
@@ -190,7 +198,7 @@ def expectation_of(
 
 
 def _known_defects(pte: Path) -> tuple[tuple[ProgramDefect, ...], str]:
-    """The known defects of ExecuTorch in a program; or none, and why they are not known."""
+    """Return the known defects of ExecuTorch in a program; or none, and why they are not known."""
     try:
         return defects_in(pte), ""
     except MalformedFile as error:
@@ -216,8 +224,9 @@ def _judged(evidence: Evidence, plan: RunPlan) -> tuple[Evidence, Judgement]:
 def _explained(
     judgement: Judgement, plan: RunPlan, *, independent: bool
 ) -> tuple[str | None, Blame | None]:
-    """Place and blame of a failure: the first known defect that the run met, the NPU, or the
-    operators on the CPU. ``independent``: as in ``blame.explain``."""
+    """Find place and blame of a failure: a known defect, the NPU, or operators on the CPU.
+
+    ``independent``: as in ``blame.explain``."""
     cause = judgement.cause
     assert cause is not None
     if cause.kind == Reason.KNOWN_DEFECT:
@@ -226,11 +235,8 @@ def _explained(
     # numpy and the NPU's model, which few runs need
     from harness.judge.blame import Culprit, explain
 
-    def runs(input_set: int) -> CutRuns:
-        return CutRuns(plan.chosen, plan.firmware, plan.program, plan.pte, input_set)
-
     program, pte = plan.program, plan.pte
-    npu = explain(program, pte, lambda n, k: runs(k).delegate(n), independent=independent)
+    npu = explain(program, pte, lambda n, k: plan.cut(k).delegate(n), independent=independent)
     # that it is the runner explains nothing yet
     if npu is not None and npu[1].culprit is not Culprit.RUNNER:
         known = cause.kind != Reason.NPU_UNSUPPORTED or npu[1].defect  # else it may be right
@@ -248,7 +254,7 @@ def _explained(
         from harness.run.cpu_blame import blame_on_cpu
 
         facts = cause.facts or {}
-        place, blame = blame_on_cpu(runs(facts["input_set"]), facts["output"])
+        place, blame = blame_on_cpu(plan.cut(facts["input_set"]), facts["output"])
         if blame is not None or npu is None:
             return place, blame
     return (None, None) if npu is None else (npu[0], npu[1].judged)
@@ -264,8 +270,10 @@ def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> 
 
 
 def gather(program: Program, record: RunRecord, observation: Observation | None = None) -> Evidence:
-    """The evidence of a run of ``program``. Uses only those facts of the record that are not in the
-    run directory. ``observation``: parsed during the run; None parses the kept console."""
+    """Return the evidence of a run of ``program``.
+
+    Uses only those facts of the record that are not in the run directory. ``observation``: parsed
+    during the run; None parses the kept console."""
     assert record.run_dir is not None
     assert record.ending is not None
     run_dir = Path(record.run_dir)
@@ -329,14 +337,15 @@ def read_outputs(program: Program, work: Path) -> Outputs:
 
 
 def _written(work: Path) -> Iterator[str]:
-    """The names that outputs have, wherever the guest left them."""
+    """Yield the names that outputs have, wherever the guest left them."""
     for _, _, names in os.walk(work):
         yield from (name for name in names if is_output(name))
 
 
 def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff, TensorDiff | None]:
-    """Output ``n`` of set ``k`` against the definition that it is nearer to; and, when it is
-    exactly what the named differences make, against the one without them."""
+    """Compare output ``n`` of set ``k`` with the definition that it is nearer to.
+
+    When it is exactly what the named differences make, also with the one without them."""
     spec, names = program.outputs[n], program.sets[k]
     expected = compare(spec, k, raw, (program.directory / names.expected[n]).read_bytes())
     if expected.exact or not names.by_design:
@@ -348,7 +357,7 @@ def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff,
 
 
 def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
-    """The ending with what the CPU was doing, by the functions of ``elf``."""
+    """Return the ending with what the CPU was doing, by the functions of ``elf``."""
     cpu = transcript.cpu
     where = None if cpu is None else where_spinning(cpu, elf)
     return replace(transcript.ending, where=where)
@@ -362,7 +371,7 @@ def _counted(record: RunRecord, observation: Observation) -> dict[str, int]:
 
 
 def program_figures(observation: Observation) -> dict[str, int]:
-    """The console's figures without the memory in which our runner counted ticks by operator."""
+    """Return the console's figures without the memory where our runner counted ticks."""
     figures = dict(observation.metrics)
     if observation.op_ticks:
         counting = figures.get("method_allocator_executor", 0)
@@ -372,9 +381,11 @@ def program_figures(observation: Observation) -> dict[str, int]:
 
 
 def static_metrics(firmware: Firmware, pte: Path, cost: NpuCost | None) -> dict[str, int]:
-    """The figures that need no run: of the program's file, and of the ELF by region of memory where
-    there is a memory map. Only our runner has sections that hold pools and nothing else, and a
-    size as a file system stores it. ``cost``: of the program, if that is the one that runs."""
+    """Return the figures that need no run: of the program's file, and of the ELF by region.
+
+    There are regions where there is a memory map. Only our runner has sections that hold pools and
+    nothing else, and a size as a file system stores it. ``cost``: of the program, if that is the
+    one that runs."""
     found, ours = {"pte_bytes": pte.stat().st_size}, firmware.source.sizes_are_accepted
     if cost is not None:
         found[npu_cost.FIGURE] = cost.cycles

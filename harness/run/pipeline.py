@@ -1,14 +1,13 @@
-"""Run cases: pick, export and build, simulate, gather, judge, record; and run a given program.
+"""Run cases: pick, export and build, simulate, gather, judge, record.
 
 ``run_cases`` exports what is not cached in one process while the firmware of each target is built,
 then simulates and judges the cases in parallel. A case that fails early still gets a record, and
-never stops the others. ``execute`` keeps the outputs of a program, and judges nothing.
+never stops the others.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,44 +18,39 @@ from harness.config.case import Case, is_allowed
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.loading import load_target, loadable_name
 from harness.config.target import Target
-from harness.core.errors import HarnessError, NotThere, ToolMissing, UsageError
-from harness.core.judgement import Cause
+from harness.core.errors import HarnessError, ToolMissing, UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.core.verdict import ExitCode, Verdict
 from harness.export.batch import ExportOptions
+from harness.export.checkout import selected_exporter
 from harness.export.exporter import WHEEL, ExporterChoice
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.checkout import Checkout
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.names import source_names
 from harness.firmware.operators import RunnerLacks, equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
-    FirmwareChoice,
+    Firmware,
     FirmwareSource,
     build_options,
     built_with,
-    full_label,
     label,
-    source_names,
 )
 from harness.firmware.zephyr.workspace import require_workspace
-from harness.judge.ending import console_cut, execution_cause
 from harness.judge.reference import load_reference, references_of
-from harness.log.parser import parse_console
-from harness.run.cut_runs import second_opinion
+from harness.run.comparison import FinishedRun, RunComparison
 from harness.run.directory import keep_expectations, new_run_dir, save_record
-from harness.run.judging import RunPlan, ending, expectation_of, record_run, static_metrics
+from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
 from harness.run.remedies import try_remedies
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
-from harness.sim.run_files import WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.size.memory_plan import EXECUTORCH_ALIGNMENT, require_sound_plan
 from harness.system.cancellation import cancelling
 from harness.system.clock import now
-from harness.system.files import disk_errors
 from harness.system.paths import hil_command
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
@@ -136,19 +130,47 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class _Runner:
-    """One way to run the cases of a target. ``built``: None for a source that builds with the
-    program."""
+    """One way to run the cases of a target: a simulator, and a source of firmware.
+
+    ``built``: None for a source that builds with the program."""
 
     chosen: Chosen
     source: FirmwareSource
     request: BuildRequest
-    built: Future[Firmware] | None
+    built: Future[Firmware] | None = None
+
+    def require(self, options: RunOptions) -> None:
+        """Raise ToolMissing, as far as it is known before an export of a minute."""
+        if options.skips_missing_fvp:
+            skip_without_fvp(self.chosen)
+        self.chosen.require()
+        self.source.require_tools(self.request)
+
+    def building(self, pool: ThreadPoolExecutor, progress: Progress) -> _Runner:
+        """Return the runner whose build is under way."""
+        if self.source.embeds_program(self.chosen.target):
+            return self
+        return replace(self, built=pool.submit(self.source.build, self.request, progress))
 
     def firmware(self, pte: Path, progress: Progress) -> Firmware:
         """Built for ``pte`` if need be. Raises what the build does."""
         if self.built is not None:
             return self.built.result()
         return self.source.build(replace(self.request, program=pte), progress)
+
+
+@dataclass(frozen=True)
+class _PreparedCase:
+    """A case, the ways to run it, and its program or the error that prevents a run."""
+
+    case: Case
+    runners: Sequence[_Runner]
+    program: Program | HarnessError
+
+    def start(
+        self, pool: ThreadPoolExecutor, options: RunOptions, progress: Progress
+    ) -> list[Future[FinishedRun | RunRecord]]:
+        return [pool.submit(_run_one, self, each, options, progress) for each in self.runners]
 
 
 def run_cases(
@@ -158,90 +180,68 @@ def run_cases(
 
     Raises UsageError, and what is wrong with a checkout or a Zephyr workspace, before any work.
     """
-    sources, simulators = options.firmware.sources, options.simulators
-    exporter = options.exporter.find()
-    checkout = options.firmware.checkout()
+    simulators, checkout = options.simulators, options.firmware.checkout()
+    exporter = selected_exporter(options.exporter)
+    exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     cases = [replace(c, target=loadable_name(targets[c.target], c.target)) for c in cases]
     _validate(cases, options)
-    chosen = {
-        loadable_name(target, name): [
-            pick(target, each, options.firmware.root) for each in simulators
-        ]
+    runners = {
+        loadable_name(target, name): _runners(target, simulators, options, checkout)
         for name, target in targets.items()
     }
-    missing = {name: _missing(there, sources, options) for name, there in chosen.items()}
-    boards = {name: first.target for name, (first, *_) in chosen.items()}
-    for each in (each for there in chosen.values() for each in there):
-        for source in sources:
-            source.check(BuildRequest(each.target, each.name, checkout))
-    for board in (each.target for there in chosen.values() for each in there):
+    missing = {name: _missing(there, options) for name, there in runners.items()}
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool, cancelling(pool):
+        for name, there in runners.items():
+            if missing[name] is None:
+                runners[name] = [each.building(pool, progress) for each in there]
+        boards = {name: there[0].chosen.target for name, there in runners.items()}
+        possible = [case for case in dict.fromkeys(cases) if missing[case.target] is None]
+        exported = export_cases(possible, boards, progress, exporting) if possible else []
+        programs = dict(zip(possible, exported, strict=True))
+        if options.may_export_with_checkout and checkout is not None:
+            source = options.firmware.sources[0]
+            programs = export_to_fit(programs, boards, checkout, source, exporting, progress)
+        prepared = [
+            _PreparedCase(case, runners[case.target], missing[case.target] or programs[case])
+            for case in cases
+        ]
+        pending = [case.start(pool, options, progress) for case in prepared]
+        finished = [[run.result() for run in runs] for runs in pending]
+        if any(len(runs) > 1 for runs in finished):
+            progress("comparing the two runs")
+        return [record for runs in finished for record in _records(runs)]
+
+
+def _runners(
+    target: Target, simulators: Sequence[str], options: RunOptions, checkout: Checkout | None
+) -> list[_Runner]:
+    """Return the ways to run the cases of a target. Raises what is wrong before any work."""
+    runners = []
+    for chosen in [pick(target, each, options.firmware.root) for each in simulators]:
+        board, wanted = chosen.target, build_options(options.oracle)
+        for source in options.firmware.sources:
+            runners.append(
+                _Runner(chosen, source, BuildRequest(board, chosen.name, checkout, wanted))
+            )
+            source.check(runners[-1].request)
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool, cancelling(pool):
-
-        def build(each: Chosen, source: FirmwareSource, lacks: HarnessError | None) -> _Runner:
-            wanted = build_options(options.oracle)
-            request = BuildRequest(each.target, each.name, checkout, wanted)
-            if lacks is not None or source.embeds_program(each.target):
-                return _Runner(each, source, request, None)
-            built = pool.submit(source.build, request, progress)
-            return _Runner(each, source, request, built)
-
-        runners = {
-            name: [build(each, source, missing[name]) for each in there for source in sources]
-            for name, there in chosen.items()
-        }
-        exporting = ExportOptions(exporter, isolate=options.isolate_export, fresh=options.fresh)
-        possible = [case for case in cases if missing[case.target] is None]
-        exported = iter(export_cases(possible, boards, progress, exporting) if possible else [])
-        programs = [missing[case.target] or next(exported) for case in cases]
-        if options.may_export_with_checkout and checkout is not None:
-            programs = export_to_fit(
-                cases, programs, boards, checkout, sources[0], exporting, progress
-            )
-        pending = [
-            pool.submit(_run_one, case, runner, program, options, progress)
-            for case, program in zip(cases, programs, strict=True)
-            for runner in runners[case.target]
-        ]
-        records = [future.result() for future in pending]
-        if len(records) == len(cases):
-            return records
-        progress("comparing the two runs")
-        compared: list[RunRecord] = []
-        for case, program in zip(cases, programs, strict=True):
-            own, other = records[len(compared) : len(compared) + 2]  # a case's two
-            if not isinstance(program, HarnessError) and own.run_dir and other.run_dir:
-                pte = program.pte_path
-                pair = [
-                    (r.chosen, _equipped(r.firmware(pte, progress), r.chosen, pte, options))
-                    for r in runners[case.target]
-                ]
-                other = second_opinion(program, (own, other), pair)
-            compared += [own, other]
-        return compared
+    return runners
 
 
-def _missing(
-    chosen: Sequence[Chosen], sources: Sequence[FirmwareSource], options: RunOptions
-) -> HarnessError | None:
-    """The first tool that the runs of a target need and that is not there, before an export of a
-    minute; None where all are."""
+def _missing(runners: Sequence[_Runner], options: RunOptions) -> HarnessError | None:
+    """Return the first tool that the runs of a target need and that is not there."""
     try:
-        for each in chosen:
-            if options.skips_missing_fvp:
-                skip_without_fvp(each)
-            each.require()
-            for source in sources:
-                source.require_tools(BuildRequest(each.target, each.name))
+        for runner in runners:
+            runner.require(options)
     except ToolMissing as error:
         return error
     return None
 
 
 def _validate(cases: Sequence[Case], options: RunOptions) -> None:
-    """Raises UsageError for a bad variable, option or reference, before any work starts."""
+    """Raise UsageError for a bad variable, option or reference, before any work starts."""
     for case in cases:
         tolerance_of(case, budgets_of(case), options.tolerance_lsb)
         for name in source_names():
@@ -249,13 +249,11 @@ def _validate(cases: Sequence[Case], options: RunOptions) -> None:
 
 
 def _run_one(
-    case: Case,
-    runner: _Runner,
-    program: Program | HarnessError,
-    options: RunOptions,
-    progress: Progress,
-) -> RunRecord:
-    source, chosen = runner.source, runner.chosen
+    prepared: _PreparedCase, runner: _Runner, options: RunOptions, progress: Progress
+) -> FinishedRun | RunRecord:
+    """Return the run, or the record of what prevented it."""
+    case, program, source = prepared.case, prepared.program, runner.source
+    chosen = runner.chosen
     try:
         if isinstance(program, HarnessError):
             raise program
@@ -266,9 +264,17 @@ def _run_one(
             require_possible(source, chosen.target, options.pte)
             require_sound_plan(options.pte)
         firmware = runner.firmware(options.pte or program.pte_path, progress)
-        return run_case(case, chosen, program, firmware, options, progress)
+        return _run(case, chosen, program, firmware, options, progress)
     except Exception as error:  # the boundary of a case: the others go on
         return failed_record(case, now(), as_harness_error(error), source.name)
+
+
+def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
+    """Return the records of a case's runs. Two that finished are compared with each other."""
+    finished = [run for run in runs if isinstance(run, FinishedRun)]
+    if len(finished) == 2:
+        return [finished[0].record, RunComparison(*finished).record()]
+    return [run.record if isinstance(run, FinishedRun) else run for run in runs]
 
 
 def _require_possible(
@@ -279,7 +285,7 @@ def _require_possible(
     options: RunOptions,
     progress: Progress,
 ) -> None:
-    """Raises what ``require_possible`` does, with what was tried to help."""
+    """Raise what ``require_possible`` does, with what was tried to help."""
     try:
         require_possible(source, target, program.pte_path, program.origins)
     except RunnerLacks as error:
@@ -302,11 +308,23 @@ def run_case(
     Raises RunnerLacks for a program that the firmware cannot run, VersionSkew for one that
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
+    return _run(case, chosen, program, firmware, options, progress).record
+
+
+def _run(
+    case: Case,
+    chosen: Chosen,
+    program: Program,
+    firmware: Firmware,
+    options: RunOptions,
+    progress: Progress,
+) -> FinishedRun:
     if options.skips_missing_fvp:
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
     notes = _export_notes(program if options.pte is None else None, pte, firmware)
-    firmware = _equipped(firmware, chosen, pte, options, progress)
+    request = BuildRequest(chosen.target, chosen.name, options=build_options(options.oracle))
+    firmware = equipped(firmware, request, pte, progress)
     built = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or built)
     if firmware.source.follows_definitions:
@@ -348,14 +366,16 @@ def run_case(
     profile = options.profile or (counts and program.delegation is not None)
     record = run_planned(plan, run_dir, profile=profile, limit_factor=options.limit_factor)
     progress(f"{case.title}: simulated")
-    return record
+    return FinishedRun(plan, record)
 
 
 def run_planned(
     plan: RunPlan, run_dir: Path, known: RunRecord | None = None, **how: Any
 ) -> RunRecord:
-    """Simulate, judge, and save the record in ``run_dir``. ``known``: as in ``record_run``,
-    ``how``: as in ``simulate``. Raises InfraError when there is no run to be had."""
+    """Simulate, judge, and save the record in ``run_dir``.
+
+    ``known``: as in ``record_run``, ``how``: as in ``simulate``. Raises InfraError when there is no
+    run to be had."""
     program = plan.program
     keep_expectations(program, run_dir)
     sets = [[program.directory / name for name in s.inputs] for s in program.sets]
@@ -375,98 +395,13 @@ def _accept_command(case: Case, source: FirmwareSource, options: RunOptions) -> 
     return f'{hil_command()} accept {case.id}{whose} --reason "..."'
 
 
-def _equipped(
-    firmware: Firmware,
-    chosen: Chosen,
-    pte: Path,
-    options: RunOptions,
-    progress: Progress = silent,
-) -> Firmware:
-    """The firmware with the kernels that the program calls. Raises RunnerLacks."""
-    wanted = build_options(options.oracle)
-    request = BuildRequest(chosen.target, chosen.name, options=wanted)
-    return equipped(firmware, request, pte, progress)
-
-
 def _export_notes(program: Program | None, pte: Path, firmware: Firmware) -> tuple[str, ...]:
-    """How the export differs from one by a wheel of the firmware's own commit. ``program``: None
-    for a file of the user's. Raises VersionSkew."""
+    """Note how the export differs from one by a wheel of the firmware's own commit.
+
+    ``program``: None for a file of the user's. Raises VersionSkew."""
     checkout = None if firmware.checkout is None else Path(firmware.checkout.path)
     read = require_fit(pte, program, firmware.source, checkout)
     if program is None:
         return read
     own = () if program.exporter is None else program.exporter.notes
     return (*program.notes, *own, *read)
-
-
-@dataclass(frozen=True)
-class Execution:
-    """What came of it: the output files, or why there are none. ``firmware``: which one ran,
-    "bundled" or as a record's ``firmware_label``."""
-
-    firmware: str
-    run_dir: Path
-    outputs: tuple[Path, ...]
-    metrics: dict[str, int]
-    verdict: Verdict | None  # None: nothing went wrong, and nothing was judged
-    cause: Cause | None
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return ExitCode.PASSED if self.verdict is None else self.verdict.exit_code
-
-
-def execute(
-    target_name: str,
-    program: Path,
-    inputs: Sequence[Path],
-    base: Path,
-    options: RunOptions,
-    progress: Progress,
-) -> list[Execution]:
-    """Run ``program`` once with each firmware that is wanted; outputs go to ``<base>-<n>.bin``,
-    of a second firmware to ``<base>.executorch-<n>.bin``.
-
-    Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
-    no kernel or backend for, DoesNotFit for one that the target has no memory for, VersionSkew as
-    ``require_fit``, MemoryPlanError, InfraError when outputs cannot be written, FvpMissing when the
-    FVP is not there and that is to be skipped.
-    """
-    checkout = options.firmware.checkout()
-    chosen = pick(load_target(target_name), options.simulator, options.firmware.root)
-    for path in (program, *inputs):
-        if not path.is_file():
-            raise NotThere(path)
-    if not base.parent.is_dir():
-        raise NotThere(base.parent, "directory", hint="the outputs would go there")
-    if options.skips_missing_fvp:
-        skip_without_fvp(chosen)
-    done: list[Execution] = []
-    for source in options.firmware.sources:
-        require_fit(program, None, source, None if checkout is None else checkout.root)
-        require_possible(source, chosen.target, program)
-        require_sound_plan(program)
-        request = BuildRequest(chosen.target, chosen.name, checkout, program=program)
-        firmware = equipped(source.build(request, progress), request, program, progress)
-        progress(f"running {program.name} on {chosen.target.name}")
-        to = base.with_name(f"{base.name}.{source}") if done else base
-        run_dir, sets, factor = new_run_dir(program.stem), [list(inputs)], options.limit_factor
-        transcript = simulate(chosen, firmware, program, sets, run_dir=run_dir, limit_factor=factor)
-        observation = parse_console(transcript.console())
-        end = ending(transcript, firmware.elf)
-        found = execution_cause(observation, end, firmware.printed_build_id)
-        verdict, cause = found or console_cut(end, observation) or (None, None)
-        outputs = _collect(run_dir / WORK, to) if verdict is None else ()
-        which = full_label(firmware.source.name, firmware.checkout)
-        done.append(Execution(which, run_dir, outputs, observation.metrics, verdict, cause))
-    return done
-
-
-def _collect(work: Path, base: Path) -> tuple[Path, ...]:
-    """Move the runner's outputs to where the user wants them."""
-    collected = []
-    with disk_errors("writing the outputs"):
-        for number, file in enumerate(written_outputs(work, 0)):
-            collected.append(base.parent / output_name(base.name, number))
-            shutil.copyfile(file, collected[-1])
-    return tuple(collected)

@@ -40,7 +40,7 @@ _EVERY_SECONDS = 3600  # so often is looked whether there is too much
 
 
 @dataclass(frozen=True)
-class Bounds:
+class CacheBounds:
     """``cache``: bytes of entries that can be made again. ``runs``: seconds that a run is kept."""
 
     cache: int
@@ -48,7 +48,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PrunableEntry:
     """``used``: when last, in seconds since the epoch."""
 
     kind: str
@@ -63,11 +63,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What went, or would have gone; ``kept``: what had to, but somebody uses it. ``left``: bytes
-    of the cache that are left. ``undeleted``: the paths that could not be deleted, with why."""
+    """What went, or would have gone.
 
-    gone: tuple[Entry, ...]
-    kept: tuple[Entry, ...]
+    ``kept``: what had to, but somebody uses it. ``left``: bytes of the cache that are left.
+    ``undeleted``: the paths that could not be deleted, with why."""
+
+    gone: tuple[PrunableEntry, ...]
+    kept: tuple[PrunableEntry, ...]
     left: int
     undeleted: tuple[tuple[Path, str], ...] = ()
 
@@ -76,13 +78,13 @@ class Pruned:
         return sum(entry.bytes for entry in self.gone)
 
 
-def bounds() -> Bounds:
+def bounds() -> CacheBounds:
     """As ``cache_max`` and ``runs_keep`` of the user's settings have it. Raises SettingsError."""
     said = settings()
-    return Bounds(said.cache_max, said.runs_keep)
+    return CacheBounds(said.cache_max, said.runs_keep)
 
 
-def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
+def prune(within: CacheBounds, *, dry_run: bool = False) -> Pruned:
     """Bring ``.hil`` within bounds. Raises DiskError."""
     with disk_errors("pruning"):
         found = list(_entries())
@@ -98,8 +100,9 @@ def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
 
 
 def prune_when_due() -> None:
-    """Prunes at most once in an hour. Ignores errors: the caller asked for something else, and
-    ``hil prune`` reports them."""
+    """Prune at most once in an hour.
+
+    Ignores errors: the caller asked for something else, and ``hil prune`` reports them."""
     done = state_dir() / _DONE
     with suppress(OSError, HarnessError):
         if done.exists() and time.time() - done.stat().st_mtime < _EVERY_SECONDS:
@@ -109,7 +112,7 @@ def prune_when_due() -> None:
         prune(bounds())
 
 
-def _entries() -> Iterator[Entry]:
+def _entries() -> Iterator[PrunableEntry]:
     for kind in (*_RUNS, *_CACHES):
         folder = state_dir() / kind if kind in _RUNS else state_dir() / "cache" / kind
         if folder.resolve() != state_dir().resolve() / folder.relative_to(state_dir()):
@@ -119,7 +122,7 @@ def _entries() -> Iterator[Entry]:
                 used = path.lstat().st_mtime
                 if path.is_dir() and not path.is_symlink():  # a tree, in which somebody builds
                     used = max([used, *(child.lstat().st_mtime for child in path.iterdir())])
-                yield Entry(kind, path, size_on_disk(path), used)
+                yield PrunableEntry(kind, path, size_on_disk(path), used)
 
 
 def _children(folder: Path) -> Iterator[Path]:
@@ -142,8 +145,8 @@ def size_on_disk(path: Path) -> int:
     return total
 
 
-def _too_much(found: Iterable[Entry], within: Bounds) -> Iterator[Entry]:
-    """The oldest first."""
+def _too_much(found: Iterable[PrunableEntry], within: CacheBounds) -> Iterator[PrunableEntry]:
+    """Yield the oldest first."""
     now = time.time()
     ordered = sorted(found, key=lambda entry: entry.used)
     yield from (e for e in ordered if e.is_run and now - e.used >= within.runs)
@@ -156,12 +159,12 @@ def _too_much(found: Iterable[Entry], within: Bounds) -> Iterator[Entry]:
             yield entry
 
 
-def _cached(entries: Iterable[Entry]) -> int:
+def _cached(entries: Iterable[PrunableEntry]) -> int:
     return sum(entry.bytes for entry in entries if not entry.is_run)
 
 
-def _moved_to_trash(entry: Entry, trash: Path) -> bool:
-    """Moves an entry that is not in use, not being built, and was not used since it was listed."""
+def _moved_to_trash(entry: PrunableEntry, trash: Path) -> bool:
+    """Move an entry that is not in use, not being built, and was not used since it was listed."""
     import filelock  # one run in an hour prunes
 
     path = real(entry.path)

@@ -17,11 +17,11 @@ from harness.core.verdict import ExitCode, Verdict, together
 from harness.export.estimates import NpuCost
 from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Delegation, OutputAccuracy, Program, Witnessed
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BUNDLED, CheckoutFacts, label
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import CheckoutFacts, Firmware, label
 from harness.judge.delegation import OnCpu, on_cpu
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
-from harness.judge.first_operator import FirstDifference
+from harness.judge.first_difference import FirstDifference
 from harness.judge.profile import ProfileRow, profile
 from harness.judge.rules import worst
 from harness.log.events import Observation, OpTicks
@@ -84,9 +84,10 @@ class ProgramFacts:
 
 @dataclass(frozen=True)
 class FirmwareFacts:
-    """``checkout``: what was built, where it was not our own runner. ``sha256``: of the ELF.
-    ``sources``: digest of our runner's files, "" in records from before it was kept.
-    """
+    """Which firmware ran.
+
+    ``checkout``: what was built, where it was not our own runner. ``sha256``: of the ELF.
+    ``sources``: digest of our runner's files, "" in records from before it was kept."""
 
     elf: str
     key: str
@@ -114,14 +115,11 @@ Pairs = Mapping[str, tuple[int | None, int | None]]
 
 @dataclass(frozen=True)
 class Differential:
-    """What two runs of a case found: with the bundled runner and that of a checkout or a wheel
-    (``--firmware both``), or on two simulators. ``between``: their names.
+    """What two runs of a case found, of two runners or on two simulators.
 
-    ``tensors``: each output of each input set, the second's against the first's.
-
-    ``first``: where the first input set that differs begins to. ``figures`` by name, and
-    instructions per operator: the first's and the second's, None where one has none.
-    """
+    ``between``: their names. ``tensors``: each output of each input set, the second's against the
+    first's. ``first``: where the first input set that differs begins to. ``figures`` by name, and
+    instructions per operator: the first's and the second's, None where one has none."""
 
     tensors: tuple[TensorDiff, ...]
     first: FirstDifference | None
@@ -253,7 +251,7 @@ class RunRecord(Data):
         return f"{self.verdict}{tolerance}"
 
     def with_evidence(self, evidence: Evidence, judgement: Judgement) -> RunRecord:
-        """The record with everything that follows from what the run left."""
+        """Return the record with everything that follows from what the run left."""
         outputs = evidence.outputs
         return replace(
             self,
@@ -270,7 +268,7 @@ class RunRecord(Data):
         )
 
     def summary(self) -> dict[str, Any]:
-        """The object that ``--json`` prints for a case."""
+        """Return the object that ``--json`` prints for a case."""
         checkout = self.firmware and self.firmware.checkout
         witness = self.program and self.program.witness
         cost = self.program and self.program.npu_cost
@@ -321,7 +319,7 @@ def failed_record(
     error: HarnessError,
     source: str = BUNDLED,
 ) -> RunRecord:
-    """The record of a case that an error ended before its program ran."""
+    """Return the record of a case that an error ended before its program ran."""
     joint = " " if error.message.endswith(".") else "; "
     text = error.message if error.hint is None else f"{error.message}{joint}{error.hint}"
     cause = Cause(error.kind, text, None, dict(error.facts) or None)
@@ -330,7 +328,7 @@ def failed_record(
 
 
 def exit_code(records: Iterable[RunRecord]) -> ExitCode:
-    """The exit code of several cases, as ``verdict.exit_code``; a case may also be a wrong use."""
+    """Return the exit code of several cases; a case may also be a wrong use."""
     return together(r.exit_code for r in records if r.verdict is not Verdict.SKIPPED)
 
 
@@ -341,7 +339,7 @@ def host() -> str:
 
 
 def harness_revision(root: Path | None = None) -> str:
-    """The commit of the clone, or the version of an installation; "" when nobody can say."""
+    """Return the commit of the clone, or the version of an installation; "" when nobody can say."""
     root = root or import_root()
     try:
         if is_work_tree(root):  # it may be another user's: nothing of it is run
@@ -352,7 +350,7 @@ def harness_revision(root: Path | None = None) -> str:
 
 
 def exact_harness_revision(root: Path | None = None) -> str:
-    """The same, with a digest of the edits of a clone. Raises what ``system.git.revision`` does."""
+    """Return the same, with a digest of a clone's edits. Raises what ``git.revision`` does."""
     root = root or import_root()
     if not is_work_tree(root):
         return harness_revision(root)

@@ -35,7 +35,7 @@ def try_remedies(
     options: ExportOptions,
     progress: Progress,
 ) -> RunnerLacks:
-    """The error, with a hint of what helps this case."""
+    """Return the error, with a hint of what helps this case."""
     progress(f"{case.id}: trying what helps a runner without {', '.join(error.operators)}")
     helps = [*_tried(error, case, target, source, options, progress)]
     theirs = _of_executorch()
@@ -55,7 +55,7 @@ def try_remedies(
 
 
 def _of_executorch() -> frozenset[str]:
-    """The operators of the libraries that ExecuTorch's runners may link."""
+    """Return the operators of the libraries that ExecuTorch's runners may link."""
     texts = ((executorch_package() / name).read_text("utf-8") for name in _LISTS)
     names = [name for text in texts for name in _LISTED.findall(text)]
     return frozenset(name if "::" in name else f"aten::{name}" for name in names)
@@ -72,7 +72,7 @@ def _tried(
     request = request_of(case.model, target)
 
     def exports(other: ExportRequest) -> tuple[str, ...] | None:
-        """The operators of another program of the model; None: it cannot be exported."""
+        """Return the operators of another program of the model; None: it cannot be exported."""
         (result,) = batch.export([other], progress, options)
         return None if result.error else result.unwrap().operators
 

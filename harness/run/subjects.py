@@ -22,8 +22,8 @@ from harness.export.newest_vela import NewestVela
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import BuildRequest, Firmware
 from harness.sim.simulator import pick
 from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent
@@ -36,8 +36,9 @@ def export_cases(
     options: ExportOptions = WHEEL_OPTIONS,
     process: ExportProcess | None = None,
 ) -> list[Program | HarnessError]:
-    """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
-    ``process``: as in ``batch.export``. Raises NotConfined."""
+    """Return the Program of each case, or the error that prevented it, in order.
+
+    ``targets`` by name; ``process``: as in ``batch.export``. Raises NotConfined."""
 
     requests = [request_of(case.model, targets[case.target]) for case in cases]
     results = batch.export(requests, progress, options, process)
@@ -45,11 +46,10 @@ def export_cases(
 
 
 def program_of(subject: Path, target: str | None, command: str, progress: Progress) -> Program:
-    """An exported ``.pte``, or a model that is exported for ``target``.
+    """Return an exported ``.pte``, or a model that is exported for ``target``.
 
     Raises UsageError, which names ``command``, for a ``.pte`` whose TOSA graphs are not known, and
-    without a target for a model.
-    """
+    without a target for a model."""
     if subject.suffix == ".pte":
         found = cache.by_pte(sha256_of(subject)) if subject.is_file() else None
         if found is None:
@@ -74,8 +74,9 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 
 
 def request_of(model: str, target: Target) -> ExportRequest:
-    """The export of a model for a target, as a request. Raises Unknown, and TargetError for the
-    model's settings."""
+    """Return the export of a model for a target, as a request.
+
+    Raises Unknown, and TargetError for the model's settings."""
     said, source = settings_of(model), find_model(model)
     request = ExportRequest(
         source,
@@ -95,7 +96,7 @@ def request_of(model: str, target: Target) -> ExportRequest:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedProgram:
     delegate: int
     input_set: int
     smallest: SmallestPart
@@ -103,12 +104,12 @@ class Reduced:
 
 def reduce_program(
     program: Program, base: Path, tries: int, newest: NewestVela | None = None
-) -> Reduced | None:
+) -> ReducedProgram | None:
     """None when every delegate computes what TOSA means, or the graph, compiled anew, does.
 
     Writes BASE.tosa, its inputs and Vela's stream of it.
     """
-    from harness.judge.first_difference import first_disagreement  # numpy, which few runs need
+    from harness.judge.first_disagreement import first_disagreement  # numpy, which few runs need
 
     if not program.delegates:
         raise UsageError(f"nothing of {program.model} runs on an Ethos-U")
@@ -119,7 +120,7 @@ def reduce_program(
         smallest = smallest_part(
             process, program, wrong.delegate, wrong.set, tries=tries, base=base, newest=newest
         )
-    return None if smallest is None else Reduced(wrong.delegate, wrong.set, smallest)
+    return None if smallest is None else ReducedProgram(wrong.delegate, wrong.set, smallest)
 
 
 def firmware_of(path: Path, choice: FirmwareChoice, progress: Progress) -> tuple[Firmware, ...]:

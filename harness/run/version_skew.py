@@ -1,14 +1,13 @@
-"""Checks whether a firmware reads what an exporter of another version writes: the file's schema and
-the arguments of operators.
+"""Checks whether a firmware reads what an exporter of another version writes.
 
-Both are checked before anything runs. A program of the wheel that does not fit a checkout's runner
-is exported again, with the checkout, unless the user chose the exporter.
+The file's schema and the arguments of operators are checked before anything runs. A program of the
+wheel that does not fit a checkout's runner is exported again, with the checkout, unless the user
+chose the exporter.
 
 The wrapper of a kernel is generated from the operator's schema in a YAML file of ExecuTorch. It
 counts a call's arguments, outputs included and the returned value once more, and reads each as the
 type in the schema (``codegen/gen.py``, cff6f4dd32). Operators without a schema there are torch's,
-and are not checked.
-"""
+and are not checked."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from harness.export.batch import ExportOptions
 from harness.export.exporter import exporter_label
 from harness.export.program import Program
 from harness.export.request import exporter_versions
-from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.checkout import Checkout
 from harness.firmware.operators import plans_in
 from harness.firmware.source import FirmwareSource
 from harness.formats.conform import conform
@@ -49,8 +48,10 @@ Signatures = Mapping[str, tuple[str, ...]]
 
 
 def declared(root: Path) -> Signatures:
-    """The types of the arguments of each operator that the ExecuTorch in ``root`` (a checkout, the
-    wheel's package) declares, outputs last; a missing file declares nothing."""
+    """Return the types of the arguments of each operator that the ExecuTorch in ``root`` has.
+
+    ``root``: a checkout, or the wheel's package. Outputs come last; a missing file declares
+    nothing."""
     signatures = {}
     for file in read_table(__file__)["declared_in"]:
         for name, arguments in _FUNCTION.findall(text_of(root / file)):
@@ -60,8 +61,9 @@ def declared(root: Path) -> Signatures:
 
 
 def arguments_in(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Each operator that a ``.pte`` calls, with the kinds of its arguments (members of
-    KernelTypes), once; nothing for a file that violates the format."""
+    """Return each operator that a ``.pte`` calls, once, with the kinds of its arguments.
+
+    The kinds are members of KernelTypes. Empty for a file that violates the format."""
     calls: list[tuple[str, tuple[str, ...]]] = []
     try:
         for plan in plans_in(pte):
@@ -78,7 +80,7 @@ def arguments_in(pte: Path) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def redeclared(writer: Path, reader: Path) -> dict[str, str]:
-    """The operators that two ExecuTorches declare with other arguments: how, by full name."""
+    """Return the operators that two ExecuTorches declare with other arguments, and how."""
     written, read = declared(writer), declared(reader)
     return {
         operator: f"takes {len(types)} arguments, not {len(written[operator])}"
@@ -98,8 +100,10 @@ class Misfit:
 
 
 def first_misfit(pte: Path, written: Signatures, read: Signatures) -> Misfit | None:
-    """The first call of a program that a firmware would refuse or misread. ``written``:
-    the exporter's declarations, nothing when unknown. ``read``: those of the firmware's version."""
+    """Return the first call of a program that a firmware would refuse or misread.
+
+    ``written``: the exporter's declarations, nothing when unknown. ``read``: those of the
+    firmware's version."""
     for operator, given in arguments_in(pte):
         if (types := read.get(operator)) is None:
             if operator in written:
@@ -121,8 +125,10 @@ def _difference(types: tuple[str, ...], given: tuple[str, ...]) -> str | None:
 
 
 class VersionSkew(ExportError):
-    """``what`` of a program of ``exporter`` does not fit the firmware's ExecuTorch, in ``root``
-    or for the pinned release; ``text``, a predicate, says how."""
+    """A program of ``exporter`` does not fit the firmware's ExecuTorch.
+
+    That is in ``root``, or the pinned release's. ``what``: the part of the program; ``text``, a
+    predicate, says how."""
 
     kind = "version_skew"
 
@@ -138,26 +144,24 @@ class VersionSkew(ExportError):
 
 
 def pinned_release() -> str:
-    """The release of ExecuTorch that this version of the harness is written for."""
+    """Return the release of ExecuTorch that this version of the harness is written for."""
     wanted = map(_PIN.match, metadata.requires("executorch-hil") or ())
     return next(match[1] for match in wanted if match is not None)
 
 
 def _version(root: Path) -> str:
-    """The version of the ExecuTorch in ``root``; only a checkout has the file."""
+    """Return the version of the ExecuTorch in ``root``; only a checkout has the file."""
     return text_of(root / "version.txt").strip() or exporter_versions()[_WHEEL]
 
 
 def require_fit(
     pte: Path, program: Program | None, firmware: FirmwareSource, checkout: Path | None
 ) -> tuple[str, ...]:
-    """Returns the parts that only one of the two schemas has, in words; they do no harm unless
-    used. ``program``: None when nobody knows who exported the file; ``checkout``: the firmware's.
+    """Return the parts that only one of the two schemas has; they do no harm unless used.
 
-    Raises VersionSkew for a program that the firmware would misread, or that calls an operator
-    otherwise than the firmware's ExecuTorch declares it; InfraError for a schema that flatc does
-    not take.
-    """
+    ``program``: None when nobody knows who exported the file; ``checkout``: the firmware's. Raises
+    VersionSkew for a program that the firmware would misread, or that calls an operator otherwise
+    than the firmware's ExecuTorch declares it; InfraError for a schema that flatc does not take."""
     reader, exporter = firmware.schema_root(checkout), "another version"
     written: Signatures = {}
     grown: Sequence[str] = ()
@@ -184,37 +188,39 @@ def require_fit(
 
 
 def export_to_fit(
-    cases: Sequence[Case],
-    programs: Sequence[Program | HarnessError],
+    programs: Mapping[Case, Program | HarnessError],
     targets: Mapping[str, Target],
     checkout: Checkout,
     firmware: FirmwareSource,
     options: ExportOptions,
     progress: Progress,
-) -> list[Program | HarnessError]:
-    """``programs`` of the wheel. Those that ``firmware`` of the checkout does not fit are exported
-    by the checkout instead, with a note of why."""
-    fitting, skewed = list(programs), {}
-    for number, program in enumerate(programs):
+) -> dict[Case, Program | HarnessError]:
+    """Export with the checkout what ``firmware`` of the checkout does not fit.
+
+    ``programs``: of the wheel. The others stay; an exported one has a note of why."""
+    skewed: dict[Case, VersionSkew] = {}
+    for case, program in programs.items():
         try:
             if isinstance(program, Program):
                 require_fit(program.pte_path, program, firmware, checkout.root)
         except VersionSkew as error:
-            skewed[number] = fitting[number] = error
+            skewed[case] = error
     if not skewed:
-        return fitting
+        return dict(programs)
     from harness.export.checkout import find_exporter
 
     progress("the wheel's programs do not fit the checkout: exporting with the checkout")
+    exported: Sequence[Program | HarnessError]
     try:
         options = replace(options, checkout=find_exporter(checkout.root))
-        exported = export_cases([cases[number] for number in skewed], targets, progress, options)
+        exported = export_cases(list(skewed), targets, progress, options)
     except HarnessError as error:
         exported = [error] * len(skewed)
-    for (number, skew), program in zip(skewed.items(), exported, strict=True):
+    fitting: dict[Case, Program | HarnessError] = {**programs, **skewed}
+    for (case, skew), program in zip(skewed.items(), exported, strict=True):
         if isinstance(program, HarnessError):
             skew.hint = f"{firmware.schema_hint}, which was tried: {program.message}"
         else:
             note = f"exported with the checkout, for the wheel's program does not fit: {skew}"
-            fitting[number] = replace(program, notes=(*program.notes, note))
+            fitting[case] = replace(program, notes=(*program.notes, note))
     return fitting

@@ -28,7 +28,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.sim.driving_process import Report
 from harness.sim.linux_session import LinuxJob, linux_files, linux_job
 from harness.sim.program_image import RUN_LENGTH
-from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator, section
 from harness.system import paths
 from harness.system.paths import install_command
 from harness.system.toolchain import Tool
@@ -40,9 +40,11 @@ _PASSED_ON = ("HOME", "PATH", "USER", "SSH_AUTH_SOCK")
 
 @dataclass(frozen=True)
 class BoardJob(Data):
-    """The job of the process. ``address`` and ``room`` (bytes): of the flash for programs. ``run``:
-    the digits by which the board identifies the program image. ``stall``: its longest silence.
-    ``linux``: of a board that is not flashed, because it has Linux."""
+    """The job of the process.
+
+    ``address`` and ``room`` (bytes): of the flash for programs. ``run``: the digits by which the
+    board identifies the program image. ``stall``: its longest silence. ``linux``: of a board that
+    is not flashed, because it has Linux."""
 
     lab: str
     board: Board
@@ -71,7 +73,7 @@ class _Board(Simulator):
             tool="labgrid",
         )
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         board = section(target.simulators.board)
         pool = target.cmake.get("HIL_FILE_POOL_PLACE", "DDR")
         region = next((region for region in target.memory if region.name == pool), None)
@@ -100,8 +102,8 @@ class _Board(Simulator):
         )
 
     @contextmanager
-    def beside(self, target: Target, job: Job) -> Iterator[Sequence[Companion]]:
-        """Holds the board's lock: one run at a time uses it."""
+    def beside(self, target: Target, job: GuestJob) -> Iterator[Sequence[Companion]]:
+        """Hold the board's lock: one run at a time uses it."""
         board, lab = section(target.simulators.board), _lab(target)
         folder = paths.state_dir() / "boards"
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,8 +124,9 @@ _TOOLS = {"OpenOCDDriver": "openocd", "SSHDriver": "ssh"}  # programs that labgr
 
 
 def what_board_lacks(target: Target) -> tuple[str, ...]:
-    """Sentences about everything that this machine lacks to drive a target's board. Checks only
-    serial ports that are named by their device."""
+    """Sentences about everything that this machine lacks to drive a target's board.
+
+    Checks only serial ports that are named by their device."""
     board, lab = (
         section(target.simulators.board),
         target.file.parent / section(target.simulators.board).labgrid,
@@ -145,7 +148,7 @@ def what_board_lacks(target: Target) -> tuple[str, ...]:
 
 
 def _lab(target: Target) -> Path:
-    """Raises NotThere."""
+    """Return labgrid's environment file. Raises NotThere."""
     lab = target.file.parent / section(target.simulators.board).labgrid
     if not lab.is_file():
         raise NotThere(lab, "labgrid environment", hint=f"`labgrid` in {target.file} names it")

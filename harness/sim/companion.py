@@ -3,22 +3,37 @@
 The model of an Ethos-U works in the guest's DDR, anonymous memory shared with QEMU: there is no
 file that the guest could truncate, and nothing is left after the run. The model is a process of its
 own, which ends with the simulator. The bundled runner reaches it by its doorbell; a program with
-ethos-u-core-driver, or with SYS_HEAPINFO, is served by gdbstub hooks (harness/sim/gdbstub)."""
+ethos-u-core-driver, or with SYS_HEAPINFO, is served by gdbstub hooks (harness/sim/gdbstub).
+
+For hooks, QEMU is started with ``-S`` and waits for the first packet on its gdb stub, an inherited
+socket, so polling is not needed. QEMU writes the console to a pipe that the transcript reader owns.
+While the guest is stopped in the gdb stub, everything it printed is already in that pipe, so a line
+written now appears in order.
+"""
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
+from harness.npu.doorbell import NpuIdentity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
-from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.hooks import Hooks
-from harness.sim.gdbstub.host_calls import CountedOperators, HeapInfo, HostCalls
-from harness.sim.gdbstub.tensors import TensorFiles
+from harness.sim.gdbstub.driver import Driver, GuestMemory, GuestStuck
+from harness.sim.gdbstub.hooks import HookLoop
+from harness.sim.gdbstub.host_calls import (
+    CountedOperators,
+    HeapInfo,
+    HostCalls,
+    InstructionCounter,
+)
+from harness.sim.gdbstub.stub import Stub, TargetEnded
+from harness.sim.gdbstub.tensors import MethodTensors, TensorFiles
 from harness.sim.simulator import Companion, NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
@@ -39,27 +54,29 @@ class ModelledNpu:
     ram_bytes: int
 
     @property
-    def identity(self) -> Identity:
-        return Identity.of(self.product, self.macs)
+    def identity(self) -> NpuIdentity:
+        return NpuIdentity.of(self.product, self.macs)
 
 
 def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
-    """The NPU of a target, with the memory that its simulator shares; None without either."""
+    """Return the NPU of a target, with the memory that its simulator shares; else None."""
     if npu is None or ram is None:
         return None
     return ModelledNpu(npu.product, npu.macs, ram.origin, ram.size)
 
 
 class NpuRunner(Companion):
-    """Runs the guest's command streams on the model of the NPU, counts them, and keeps the first
-    failure. ``run``: None on a board without an NPU, whose programs may still have the driver.
-    ``memory``: QEMU's guest memory, shared with the model. ``identity``: None without an NPU."""
+    """Runs the guest's command streams on the model of the NPU, and counts them.
+
+    It keeps the first failure. ``run``: None on a board without an NPU, whose programs may still
+    have the driver. ``memory``: QEMU's guest memory, shared with the model. ``identity``: None
+    without an NPU."""
 
     def __init__(
         self,
         run: Run | None,
         memory: SharedMemory | None = None,
-        identity: Identity | None = None,
+        identity: NpuIdentity | None = None,
     ) -> None:
         self.memory, self.identity = memory, identity
         if memory is not None:
@@ -94,7 +111,7 @@ class NpuRunner(Companion):
         return outcome
 
     def refuse(self, message: str) -> None:
-        """Records that the guest was ended: its request cannot be served."""
+        """Record that the guest was ended: its request cannot be served."""
         self.stuck = message
         self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, message))
 
@@ -109,9 +126,94 @@ class NpuRunner(Companion):
 _NO_NPU = Outcome(Result.REFUSED, "the board has no NPU", status=0)
 
 
+class Hooks(Companion):
+    """Serves a program, in a thread, from QEMU's start to its end.
+
+    ``heap``: the answer to SYS_HEAPINFO. ``npu``: the NPU that the program's driver controls.
+    ``npu``, ``counted``, ``tensors``: None for hooks that are not wanted.
+    """
+
+    starts_guest = True
+    began = False
+
+    def __init__(
+        self,
+        calls: HostCalls,
+        heap: HeapInfo,
+        npu: NpuRunner | None,
+        counted: CountedOperators | None,
+        tensors: TensorFiles | None = None,
+    ) -> None:
+        self._tensors = tensors
+        self._calls = calls
+        self._heap = heap
+        self._npu = npu
+        self._counted = counted
+        self._executor = ThreadPoolExecutor(1, "gdbstub")
+        self._server: Future[int | None] | None = None
+        self._console = -1
+        self._near, self._far = socket.socketpair()
+        self.descriptors = (self._far.fileno(),)
+        self.words = (
+            *("-chardev", f"socket,id=gdb,fd={self._far.fileno()}"),
+            *("-gdb", "chardev:gdb", "-S"),
+        )
+
+    def started(self, read_end: int) -> None:
+        self._far.close()
+        self._console = os.dup(read_end)
+        self._server = self._executor.submit(self._serve)
+
+    def finish(self) -> None:
+        """Call it when QEMU has ended or did not start.
+
+        Raises the StubError or GuestStuck for which QEMU was ended."""
+        with suppress(OSError):
+            self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
+        self._executor.shutdown()
+        self._near.close()
+        self._far.close()
+        if self._server is not None:
+            os.close(self._console)
+            self.status = self._server.result()
+
+    def _serve(self) -> int | None:
+        """Return the program's own exit status; None when QEMU ended in another way."""
+        stub, counter, driver = Stub(self._near, self._begins), None, None
+        if self._counted is not None:
+            counter = InstructionCounter(stub, self._counted, self._write_line)
+        loop = HookLoop(stub, self._calls, self._heap, counter)
+        if self._tensors is not None:
+            MethodTensors(stub, self._tensors, loop.add).attach(self._calls.method)
+        if self._npu is not None:
+            memory, npu = GuestMemory(stub, self._npu.memory), self._npu
+            driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
+        try:
+            loop.run(driver)
+        except TargetEnded as ended:
+            return ended.status
+        except BaseException:
+            stub.kill()  # the program waits for an answer that will not come
+            raise
+        return None
+
+    def _begins(self) -> None:
+        self.began = True
+
+    def _write_line(self, text: str) -> None:
+        """Write to the console. Dropped if the pipe is full or the reader has ended."""
+        # Opened for each line and closed at once: end-of-file must come from QEMU alone.
+        with suppress(BlockingIOError):
+            pipe = os.open(f"/proc/self/fd/{self._console}", os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(pipe, f"{text}\n".encode())
+            finally:
+                os.close(pipe)
+
+
 @contextmanager
 def modelled(npu: ModelledNpu) -> Iterator[tuple[SharedMemory, NpuProcess]]:
-    """The guest's RAM, and the NPU's model that works in it. Raises DiskError."""
+    """Return the guest's RAM, and the NPU's model that works in it. Raises DiskError."""
     with disk_errors("making the memory that the NPU's model shares"):
         made = SharedMemory(npu.ram_bytes, npu.ram)
     with made as memory, NpuProcess(npu.product, npu.macs, memory) as process:
@@ -127,8 +229,9 @@ def served(
     counted: CountedOperators | None = None,
     tensors: TensorFiles | None = None,
 ) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
-    """While the block runs, serves the NPU and the host calls of the guest in ``work``. ``heap``:
-    the answer to SYS_HEAPINFO."""
+    """While the block runs, serves the NPU and the host calls of the guest in ``work``.
+
+    ``heap``: the answer to SYS_HEAPINFO."""
     with ExitStack() as stack:
         runner, process = NpuRunner(None), None
         if npu is not None:

@@ -56,13 +56,13 @@ class Reporter:
         os.write(self._descriptor, f"{line}\n".encode())
 
     def problem(self, line: str) -> None:
-        """Reports it, and prints it on the console."""
+        """Report it, and print it on the console."""
         self(line)
         record(f"\n{line}\n".encode())
 
 
 def driven(action: Callable[[], int], report: Reporter) -> int:
-    """The status that ``action`` returns; reports why it failed."""
+    """Return the status that ``action`` returns; report why it failed."""
     try:
         return action()
     except GuestProblem as problem:
@@ -75,12 +75,12 @@ def driven(action: Callable[[], int], report: Reporter) -> int:
 
 
 def record(data: bytes) -> None:
-    """Writes to the console of the run."""
+    """Write to the console of the run."""
     while data:
         data = data[os.write(1, data) :]
 
 
 def own_files() -> tuple[Path, ...]:
-    """What a process of the harness reads: Python, and the harness."""
+    """Return what a process of the harness reads: Python, and the harness."""
     base = () if sys.base_prefix == "/usr" else (Path(sys.base_prefix),)
     return (Path(sys.prefix), *base, paths.import_root() / "harness", paths.data_root() / "targets")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator, section
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
@@ -38,7 +38,7 @@ _EULA = (
 
 
 def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The user's statement that the licence is accepted; the harness records it, never makes it."""
+    """Return the user's statement that the licence is accepted, which the harness never makes."""
     for name, accepted in _EULA:
         if environ.get(name) in accepted:
             return f"{name}={environ[name]}"
@@ -62,14 +62,14 @@ class _Fvp(Simulator):
         boot = 0.0 if target.linux is None else _BOOT_SECONDS
         return fitting(target.limits.booting(boot), program, sets)
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         if target.linux is None:
             return super().beside(target, job)
         from harness.sim import linux_fvp
 
         return linux_fvp.beside(section(target.simulators.fvp), job)
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         # The stand-in imports this module and needs no target.
         from harness.sim.fvp_preflight import check_parameters, version_note
 
@@ -134,12 +134,12 @@ def argv(
 
 
 def parameters(words: Sequence[str]) -> tuple[str, ...]:
-    """The names that a command line sets."""
+    """Return the names that a command line sets."""
     return tuple(v.partition("=")[0] for o, v in pairwise(words) if o == "-C")
 
 
 def command_line(arguments: Sequence[str], limit: int) -> str:
-    """The guest's arguments as one string. The FVP truncates a longer one silently."""
+    """Return the guest's arguments as one string. The FVP truncates a longer one silently."""
     spaced = [word for word in arguments if not word or set(word) & set(" \t\"'")]
     if spaced:
         raise UsageError(f"the FVP's semihosting command line cannot carry {spaced[0]!r}")
@@ -155,11 +155,10 @@ def command_line(arguments: Sequence[str], limit: int) -> str:
 
 
 def python_library(executable: Path) -> dict[str, str]:
-    """The environment of 11.27 models: they need their own libpython, and some their libfmt.
+    """Return the environment of 11.27 models: they need their own libpython, and some their libfmt.
 
     <root>/python/lib on the library path, PYTHONHOME=<root>/python, <root>/fmtplib; set for the
-    model's process only.
-    """
+    model's process only."""
     root = _root(executable)
     libraries = [str(p) for p in (root / "python" / "lib", root / "fmtplib") if p.is_dir()]
     environment = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
@@ -175,7 +174,7 @@ def _root(executable: Path) -> Path:
 
 
 def bounds(limits: Limits) -> tuple[str, ...]:
-    """The model's own limits."""
+    """Return the model's own limits."""
     return (
         *(("--timelimit", f"{limits.model:g}") if limits.model else ()),
         *(("--simlimit", f"{limits.simulated:g}") if limits.simulated else ()),

@@ -1,5 +1,7 @@
-"""Limits of an FVP's run that follow from its program: a large network must not meet a limit that a
-small one never does. An estimate from above; only a program that hangs waits for it."""
+"""Limits of an FVP's run that follow from its program, estimated from above.
+
+A large network must not meet a limit that a small one never does. Only a program that hangs waits
+for it."""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ def products_of(path: Path) -> int:
 
 
 def fitting(limits: Limits, program: Path, sets: int) -> Limits:
-    """The target's limits, or longer ones for ``sets`` inferences of a large program. The
-    harness's own limit stays as far above the model's as it was."""
+    """Return the target's limits, or longer ones for ``sets`` inferences of a large program.
+
+    The harness's own limit stays as far above the model's as it was."""
     instructions = products_of(program) * sets * _INSTRUCTIONS
     wall, simulated = instructions / _HOST_HZ, instructions / _CLOCK_HZ
     more = max(0.0, wall - (limits.model or wall))

@@ -31,8 +31,10 @@ _MOST_CLOSE = 3
 
 @dataclass(frozen=True)
 class FvpDescription:
-    """``sha256``: of the binary. ``version``: all that it prints. ``parameters``: none when it
-    does not list them."""
+    """What an FVP says of itself.
+
+    ``sha256``: of the binary. ``version``: all that it prints. ``parameters``: none when it does
+    not list them."""
 
     sha256: str
     version: str
@@ -62,7 +64,7 @@ def describe(program: Path, environment: Mapping[str, str]) -> FvpDescription:
 
 
 def _ask(program: Path, option: str, environment: Mapping[str, str]) -> str:
-    """The output of the FVP; "" when it fails: a run then shows why."""
+    """Return the output of the FVP; "" when it fails: a run then shows why."""
     try:
         return call([program, option], _QUERY_SECONDS, environment={**os.environ, **environment})
     except (CallFailed, OSError):
@@ -72,7 +74,7 @@ def _ask(program: Path, option: str, environment: Mapping[str, str]) -> str:
 def check_parameters(
     target: Target, tool: Tool, environment: Mapping[str, str], names: Iterable[str]
 ) -> None:
-    """Raises InfraError for names that the FVP does not list."""
+    """Raise InfraError for names that the FVP does not list."""
     known = describe(tool.path, environment).parameters
     unknown = [name for name in names if known and not matching(known, name)]
     if not unknown:
@@ -93,7 +95,7 @@ def check_parameters(
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The same below another instance, or the other way round, else what looks similar."""
+    """Return the same below another instance, the other way round, or what looks similar."""
     names = tuple(known)
     same = [n for n in names if n.endswith(f".{name}") or name.endswith(f".{n}")]
     similar = get_close_matches(name, names, n=_MOST_CLOSE, cutoff=0.7)
@@ -101,7 +103,7 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def version_note(settings: Fvp, tool: Tool) -> tuple[str, ...]:
-    """A sentence about a version of which the project has no facts."""
+    """Return a sentence about a version of which the project has no facts."""
     if any(f"{tool.version}.".startswith(f"{known}.") for known in settings.versions):
         return ()
     known = " and ".join(settings.versions) or "none"

@@ -15,7 +15,7 @@ from harness.config.target import Target
 from harness.core.simulator_name import SimulatorName
 from harness.npu.doorbell import MEMORY_FILE, serving
 from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
-from harness.sim.simulator import Companion, Job, Launch, Simulator
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator
 from harness.system.toolchain import Tool
 
 
@@ -26,11 +26,11 @@ class _Host(Simulator):
     def find(self, target: Target, checkout: Path | None = None) -> Tool:
         return Tool("host", Path("/"), f"{platform.system()} {platform.machine()}")
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         argv = (str(job.elf), *job.arguments[1:])
         return Launch(argv, readable=(job.elf,))
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         host = target.simulators.host
         npu = None if host is None else npu_of(target.npu, host.shared_memory)
         return super().beside(target, job) if npu is None else _with_npu(npu, job.work)

@@ -1,9 +1,10 @@
-"""Runs one program on a board of a labgrid environment: a process, started by ``harness.sim.board``
-in the run's directory. Its output is the console of the run, its exit status the runner's.
+"""Runs one program on a board of a labgrid environment, in a process of its own.
+
+``harness.sim.board`` starts it in the run's directory. Its output is the console of the run, its
+exit status the runner's.
 
 A failure is reported in a line that begins with "hil: ", on the console and on the pipe of the
-report, which the program on the board cannot write to.
-"""
+report, which the program on the board cannot write to."""
 
 from __future__ import annotations
 
@@ -46,9 +47,10 @@ class LabProblem(GuestProblem):
     """Why there is no result, as a sentence."""
 
 
-class Board:
-    """A board of a labgrid environment. Creating it switches the power on, unless it has Linux.
-    Raises LabProblem."""
+class LabBoard:
+    """A board of a labgrid environment.
+
+    Creating it switches the power on, unless it has Linux. Raises LabProblem."""
 
     def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
@@ -99,7 +101,7 @@ class Board:
             self.flash(str(Path(_IMAGE).absolute()))
 
     def boot(self) -> None:
-        """Starts a board with Linux, whatever it did before."""
+        """Start a board with Linux, whatever it did before."""
         if self._power is None and self._reset is None:
             raise LabProblem("the board cannot be driven: no driver switches it on or resets it")
         self.read(0)  # drop old output: its prompt is not of this run
@@ -109,8 +111,9 @@ class Board:
             self._reset.reset()
 
     def ssh(self) -> tuple[str, ...]:
-        """The command that runs another on the board, through labgrid's connection. Raises
-        GuestProblem."""
+        """Return the command that runs another on the board, through labgrid's connection.
+
+        Raises GuestProblem."""
         driver = self.target.get_driver("SSHDriver", activate=False)
         try:
             self.target.activate(driver)
@@ -124,7 +127,7 @@ class Board:
         return self._console.write(data)
 
     def read(self, seconds: float) -> bytes:
-        """The received bytes; b"" when none came in time."""
+        """Return the received bytes; b"" when none came in time."""
         try:
             data = bytes(self._console.read(size=1, timeout=max(seconds, 0.01)))
         except TIMEOUT:
@@ -138,9 +141,10 @@ class Board:
         return data
 
 
-def run(board: Board, job: BoardJob) -> int:
-    """Runs the program and writes its outputs to files. Returns the runner's exit status. Repeats
-    the run once after a damaged line. Raises LabProblem."""
+def run(board: LabBoard, job: BoardJob) -> int:
+    """Run the program and write its outputs to files. Return the runner's exit status.
+
+    Repeats the run once after a damaged line. Raises LabProblem."""
     shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools decide by the suffix
     board.flash(str(Path(_FIRMWARE).absolute()))
     board.flash(str(_write_image(job)))
@@ -166,8 +170,8 @@ def _write_image(job: BoardJob) -> Path:
     return path
 
 
-def _listen(board: Board, job: BoardJob) -> int:
-    """Reads one run of the board. Raises LineDamaged, LabProblem."""
+def _listen(board: LabBoard, job: BoardJob) -> int:
+    """Read one run of the board. Raises LineDamaged, LabProblem."""
     reader, files = FrameReader(job.run), dict[str, bytes]()
     answer, began = time.monotonic() + job.board.answer_seconds, False
     try:
@@ -221,7 +225,7 @@ def _late(*_: object) -> None:
 class _Console:
     """labgrid's console as a ``Line``."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: LabBoard) -> None:
         self._board = board
 
     def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
@@ -234,7 +238,7 @@ class _Console:
         return self._board.write(data)
 
 
-def run_linux(board: Board, job: LinuxJob) -> int:
+def run_linux(board: LabBoard, job: LinuxJob) -> int:
     """Boots a board with Linux and runs the program on it. Raises GuestProblem."""
     board.boot()
     files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
@@ -254,7 +258,7 @@ def main(file: str, descriptor: str) -> int:
 
 
 def _run_on(stack: ExitStack, job: BoardJob, report: Reporter) -> int:
-    board = Board(job, report)
+    board = LabBoard(job, report)
     stack.callback(board.target.cleanup)
     status = run(board, job) if job.linux is None else run_linux(board, job.linux)
     return status if status in range(256) else 255  # of a larger one the low bits are seen

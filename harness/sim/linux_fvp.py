@@ -32,7 +32,7 @@ from harness.core.errors import InfraError
 from harness.sim.driving_process import Report, Reporter, driven, own_files, record
 from harness.sim.guest.console import Closed, GuestProblem, line_of
 from harness.sim.linux_session import LinuxJob, linux_files, linux_job, run_session
-from harness.sim.simulator import Companion, Job, Launch
+from harness.sim.simulator import Companion, GuestJob, Launch
 from harness.system import paths, toolchain
 from harness.system.files import MALFORMED, disk_errors, read_json
 from harness.system.settings import settings
@@ -107,9 +107,11 @@ class FvpJob(Data):
     environment: dict[str, str]
 
 
-def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) -> Launch:
-    """The launch of an FVP with Linux. ``model``: the part that all FVPs share; its words set the
-    model's own limits. Raises NoImage, ToolMissing, UsageError."""
+def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: GuestJob) -> Launch:
+    """Return the launch of an FVP with Linux.
+
+    ``model``: the part that all FVPs share; its words set the model's own limits. Raises NoImage,
+    ToolMissing, UsageError."""
     image = read_image(settings().fvp_image, fvp.executable)
     values = {**image.parameters, **fvp.all_parameters}
     card = _card(job)
@@ -135,14 +137,14 @@ def launch(target: Target, fvp: Fvp, executable: Path, model: Launch, job: Job) 
     )
 
 
-def _card(job: Job) -> Path:
-    """The run's copy of the memory card's image, outside of the guest's directory."""
+def _card(job: GuestJob) -> Path:
+    """Return the run's copy of the memory card's image, outside of the guest's directory."""
     return job.work.with_name(f"{job.work.name}-card.img")
 
 
 @contextmanager
-def beside(fvp: Fvp, job: Job) -> Iterator[Sequence[Companion]]:
-    """Copies the memory card's image for the run, so that the user's image does not change."""
+def beside(fvp: Fvp, job: GuestJob) -> Iterator[Sequence[Companion]]:
+    """Copy the memory card's image for the run, so that the user's image does not change."""
     image, card = read_image(settings().fvp_image, fvp.executable), _card(job)
     source = next((v for n, v in image.parameters.items() if n.endswith(_CARD) and v), None)
     try:
@@ -156,7 +158,7 @@ def beside(fvp: Fvp, job: Job) -> Iterator[Sequence[Companion]]:
 
 
 def main(file: str, *words: str) -> int:
-    """The process in the sandbox. ``words``: the model's command line, and a descriptor."""
+    """Return the process in the sandbox. ``words``: the model's command line, and a descriptor."""
     *model, descriptor = words
     report, job = Reporter(int(descriptor)), checked(FvpJob, json.loads(Path(file).read_text()))
     port = _free_port()
@@ -177,7 +179,7 @@ def main(file: str, *words: str) -> int:
 
 
 def _drive(fvp: subprocess.Popen[bytes], job: FvpJob, port: int, report: Reporter) -> int:
-    """The model's status if it ended by itself. Raises GuestProblem."""
+    """Return the model's status if it ended by itself. Raises GuestProblem."""
     assert fvp.stdout is not None
     linux, limits, output = job.linux.linux, job.linux.limits, fvp.stdout.fileno()
     options = [word for option in _OPTIONS for word in ("-o", option)]
@@ -194,7 +196,7 @@ def _drive(fvp: subprocess.Popen[bytes], job: FvpJob, port: int, report: Reporte
 
 
 def _connect(output: int, console: str, seconds: float) -> socket.socket:
-    """The console, when the model has printed its port. Raises Closed, GuestProblem."""
+    """Return the console, when the model has printed its port. Raises Closed, GuestProblem."""
     printed = fdspawn(output, use_poll=True)
     printed.logfile_read = sys.stdout.buffer
     listening = rf"\b{re.escape(console)}: Listening for serial connection on port (\d+)\r*\n"

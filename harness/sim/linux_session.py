@@ -21,9 +21,9 @@ from harness.config.schema import Data
 from harness.config.target import Limits, Linux, Target
 from harness.core.errors import UsageError
 from harness.sim.driving_process import BEGAN, STATUS, Reporter, record
-from harness.sim.guest.console import GuestConsole, GuestProblem, Line
+from harness.sim.guest.console import ConsoleStream, GuestConsole, GuestProblem
 from harness.sim.run_files import is_output
-from harness.sim.simulator import Job
+from harness.sim.simulator import GuestJob
 from harness.system.quota import QUOTA
 
 COMMANDS = "run.sh"
@@ -36,25 +36,27 @@ _MOST_HEADER = 100  # bytes of a line of wc
 
 
 def commands(runner: str, arguments: Sequence[str]) -> bytes:
-    """The script that the guest's shell runs: the runner's command line."""
+    """Return the script that the guest's shell runs: the runner's command line."""
     return f"exec {shlex.join((runner, *arguments[1:]))}\n".encode()
 
 
-def linux_files(job: Job) -> dict[str, bytes]:
+def linux_files(job: GuestJob) -> dict[str, bytes]:
     """Files in a run's directory for a board, in addition to program and inputs."""
     return {COMMANDS: commands(f"./{_RUNNER}", job.arguments)}
 
 
 def stored_runner(elf: Path) -> Path:
-    """The file that a board stores: without symbols, where the build made one."""
+    """Return the file that a board stores: without symbols, where the build made one."""
     stripped = elf.with_name(elf.name + _STRIPPED)
     return stripped if stripped.is_file() else elf
 
 
 @dataclass(frozen=True)
 class LinuxJob(Data):
-    """``runner``: its ELF. ``folder``: the run's own on the board, of a name that no other run
-    has: what answers there is the board whose console this is."""
+    """A run on a board with Linux.
+
+    ``runner``: its ELF. ``folder``: the run's own on the board, of a name that no other run has:
+    what answers there is the board whose console this is."""
 
     linux: Linux
     limits: Limits
@@ -62,8 +64,8 @@ class LinuxJob(Data):
     folder: str
 
 
-def linux_job(target: Target, job: Job) -> LinuxJob:
-    """Raises UsageError for a runner with libraries of its own."""
+def linux_job(target: Target, job: GuestJob) -> LinuxJob:
+    """Raise UsageError for a runner with libraries of its own."""
     linux = target.linux
     assert linux is not None, "asked only of a target with Linux"
     if job.root is not None:
@@ -79,11 +81,13 @@ def linux_job(target: Target, job: Job) -> LinuxJob:
 def run_session(
     job: LinuxJob,
     files: Sequence[Path],
-    line: Line,
+    line: ConsoleStream,
     ssh: Callable[[], Sequence[str]],
     report: Reporter,
 ) -> None:
-    """``files``: to send besides the runner. ``ssh``: the command that runs another on the board;
+    """Run the job on a board.
+
+    ``files``: to send besides the runner. ``ssh``: the command that runs another on the board;
     asked when somebody is logged in. Raises GuestProblem, Closed."""
     console = GuestConsole(line, job.linux, job.limits, record)
     console.log_in()
@@ -105,7 +109,7 @@ class _Remote:
         self._folder = shlex.quote(job.folder)
 
     def send(self, files: Sequence[Path]) -> None:
-        """Raises GuestProblem."""
+        """Copy the runner and ``files`` to the board. Raises GuestProblem."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
             for path, name in ((Path(self._job.runner), _RUNNER), *((f, f.name) for f in files)):
@@ -131,7 +135,7 @@ class _Remote:
         )
 
     def fetch(self) -> None:
-        """Writes the outputs into the current directory. Raises GuestProblem."""
+        """Write the outputs into the current directory. Raises GuestProblem."""
         each = 'if [ -f "$f" ]; then wc -c "$f" && cat "$f"; fi'
         words = [*self._ssh, f"cd {self._folder} && for f in s*-*.bin; do {each}; done"]
         with subprocess.Popen(

@@ -1,6 +1,7 @@
-"""Queries QEMU's monitor over an inherited connection: QMP, and through it the human monitor. QEMU
-7.2: "info registers", "x", and query-replay, which has the instructions counted by -icount even
-when no replay is recorded (replay/replay-debugging.c)."""
+"""Queries QEMU's monitor over an inherited connection: QMP, and through it the human monitor.
+
+QEMU 7.2: "info registers", "x", and query-replay, which has the instructions counted by -icount
+even when no replay is recorded (replay/replay-debugging.c)."""
 
 from __future__ import annotations
 
@@ -38,6 +39,7 @@ class WaitingThread:
 @dataclass(frozen=True)
 class CpuState:
     """Registers by name ("pc", "lr", "sp", "r00"...) and the words the stack pointer points to.
+
     ``silent``: instructions since its last output, if that limit ended the run."""
 
     registers: dict[str, int]
@@ -47,7 +49,9 @@ class CpuState:
 
 
 class Monitor(Companion):
-    """``starts_guest`` False: another companion does. QEMU emits RESUME before the guest's first
+    """QEMU's monitor.
+
+    ``starts_guest`` False: another companion does. QEMU emits RESUME before the guest's first
     instruction (softmmu/cpus.c, vm_prepare_start), to a monitor that has negotiated."""
 
     def __init__(self, starts_guest: bool = True) -> None:
@@ -70,7 +74,7 @@ class Monitor(Companion):
                 self._send(command, {})
 
     def ask(self, command: str) -> str:
-        """The human monitor's answer; "" when it does not come in time."""
+        """Return the human monitor's answer; "" when it does not come in time."""
         answer = self._execute("human-monitor-command", {"command-line": command})
         return answer if isinstance(answer, str) else ""
 
@@ -79,12 +83,12 @@ class Monitor(Companion):
         return tuple(words_of(self.ask(f"x /{count}wx {address:#x}")))
 
     def instructions(self) -> int:
-        """The number executed so far; 0 if it is not counted or the answer is late."""
+        """Return the number executed so far; 0 if it is not counted or the answer is late."""
         replay = self._execute("query-replay", {})
         return int(replay.get("icount", 0)) if isinstance(replay, dict) else 0
 
     def _execute(self, command: str, arguments: dict[str, str]) -> Any:
-        """The result of a QMP command; None when it is refused or not answered in time."""
+        """Return the result of a QMP command; None when it is refused or not answered in time."""
         if self._requests == 0 and command != _NEGOTIATE:
             self._execute(_NEGOTIATE, {})
         self._send(command, arguments)
@@ -121,7 +125,7 @@ class Monitor(Companion):
 
 
 def cpu_state(monitor: Monitor, silent: int | None = None) -> CpuState | None:
-    """The CPU's current state; None when the monitor does not answer in time."""
+    """Return the CPU's current state; None when the monitor does not answer in time."""
     registers = _registers(monitor.ask("info registers"))
     if "pc" not in registers:
         return None
@@ -135,6 +139,6 @@ def _registers(text: str) -> dict[str, int]:
 
 
 def words_of(text: str) -> list[int]:
-    """The values of ``x /wx`` lines: "30007f00: 0x00000000 0x10000abd ..."."""
+    """Return the values of ``x /wx`` lines: "30007f00: 0x00000000 0x10000abd ..."."""
     rows = (line.partition(": ")[2] for line in text.splitlines() if ": 0x" in line)
     return [int(word, 16) for row in rows for word in _WORD.findall(row)]

@@ -1,5 +1,7 @@
-"""Makes program images, which boards run and which are flashed apart from the firmware
-(ports/program_image.h has the layout), and Intel HEX files, which every flashing tool accepts."""
+"""Makes program images, and Intel HEX files, which every flashing tool accepts.
+
+Boards run the images, which are flashed apart from the firmware (ports/program_image.h has the
+layout)."""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def make_image(run: str, arguments: Sequence[str], files: Mapping[str, bytes], r
 
 
 def intel_hex(address: int, data: bytes) -> str:
-    """Records of 32 bytes, with extended linear addresses."""
+    """Write records of 32 bytes, with extended linear addresses."""
     return "\n".join((*_records(address, data), ":00000001FF", ""))
 
 

@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 
-from harness.config.target import Qemu, Target
+from harness.config.target import Target
 from harness.core.simulator_name import SimulatorName
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls, counted, read_host_calls
 from harness.sim.gdbstub.tensors import method_calls
-from harness.sim.simulator import Companion, Job, Launch, Simulator, section
+from harness.sim.qemu_command import argv, memory_limit, own_files
+from harness.sim.simulator import Companion, GuestJob, Launch, Simulator, section
 from harness.system.toolchain import Tool
 
-# QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
-# when a guest writes or reads much at once, up to 2 GiB, which would be the host's memory.
-_OWN_MEMORY = 5 << 29
-_RAM = 2 << 30  # of the boards with most, where no size is given
-_UNITS = {"K": 10, "M": 20, "G": 30}
 DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
 
 
 class _Qemu(Simulator):
     name = SimulatorName.QEMU
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         if target.linux is not None:
             from harness.sim import qemu_linux
 
@@ -44,7 +39,7 @@ class _Qemu(Simulator):
             memory_bytes=memory_limit(section(target.simulators.qemu)),
         )
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         settings = section(target.simulators.qemu)
         if target.linux is not None:
             from harness.sim import qemu_linux
@@ -57,7 +52,7 @@ class _Qemu(Simulator):
 
 
 @contextmanager
-def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Companion]]:
+def _served(target: Target, calls: HostCalls, job: GuestJob) -> Iterator[Sequence[Companion]]:
     from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
     npu = npu_of(target.npu, section(target.simulators.qemu).shared_memory)
@@ -67,7 +62,7 @@ def _served(target: Target, calls: HostCalls, job: Job) -> Iterator[Sequence[Com
 
 
 def heap_info(target: Target) -> HeapInfo:
-    """The answer of the target's FVP; zeros without an FVP: all is as the program was linked."""
+    """Return the answer of the target's FVP; zeros without one: all is as linked."""
     fvp = target.simulators.fvp
     if fvp is None or fvp.semihosting is None:
         return HeapInfo(0, 0, 0, 0)
@@ -80,30 +75,16 @@ def heap_info(target: Target) -> HeapInfo:
     return HeapInfo(**given)
 
 
-def own_files(tool: Tool) -> tuple[Path, ...]:
-    """QEMU's own libraries and data."""
-    prefix = tool.path.resolve().parent.parent
-    return (prefix / "lib", prefix / "share" / "qemu")
-
-
-def memory_limit(settings: Qemu) -> int:
-    """Bytes that QEMU may need; it has the guest's RAM unless that is shared."""
-    if settings.shared_memory is not None:
-        return _OWN_MEMORY
-    if settings.memory is None:
-        return _OWN_MEMORY + _RAM
-    size = settings.memory.upper()  # mebibytes are QEMU's default
-    return _OWN_MEMORY + (int(size.rstrip("KMG")) << _UNITS.get(size[-1], 20))
-
-
 def _without_warp(word: str) -> str:
-    """Real time that passes while the core is stopped must not be counted as instructions (QEMU's
-    documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle)."""
+    """Keep real time that passes while the core is stopped from counting as instructions.
+
+    QEMU's documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle.
+    """
     return f"{word},sleep=off" if word.startswith("shift=") else word
 
 
-def _host_calls(job: Job) -> HostCalls:
-    """The host calls of the ELF, and the places to count, read or write in it."""
+def _host_calls(job: GuestJob) -> HostCalls:
+    """Return the host calls of the ELF, and the places to count, read or write in it."""
     calls = read_host_calls(job.elf)
     if job.tensors is not None:
         calls = replace(calls, method=method_calls(job.elf))
@@ -111,34 +92,3 @@ def _host_calls(job: Job) -> HostCalls:
 
 
 SIMULATOR = _Qemu()
-
-
-def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:
-    return (
-        executable,
-        *common(settings),
-        *("-serial", "stdio" if settings.serial else "none"),
-        *settings.arguments,
-        *("-semihosting-config", semihosting(arguments)),
-        *("-kernel", str(elf)),
-    )
-
-
-def common(settings: Qemu) -> tuple[str, ...]:
-    return (*_machine(settings), "-nographic", *("-monitor", "none"))
-
-
-def _machine(settings: Qemu) -> tuple[str, ...]:
-    memory = ("-m", settings.memory) if settings.memory else ()
-    if settings.shared_memory is None:
-        return ("-M", settings.machine, *memory)
-    from harness.sim.companion import MEMORY
-
-    size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
-    return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
-
-
-def semihosting(arguments: Sequence[str]) -> str:
-    """The value of ``-semihosting-config``; in it a comma of an argument is written twice."""
-    words = (f"arg={argument.replace(',', ',,')}" for argument in arguments)
-    return ",".join(("enable=on", "target=native", *words))

@@ -26,10 +26,10 @@ from harness.sim.guest.console import (
     GuestProblem,
     line_of,
 )
-from harness.sim.guest.image import RUNNER, Settings, image
+from harness.sim.guest.image import RUNNER, ImageSettings, image
 from harness.sim.linux_session import COMMANDS, commands, stored_runner
-from harness.sim.qemu import common, memory_limit, own_files
-from harness.sim.simulator import Companion, Job, Launch
+from harness.sim.qemu_command import common, memory_limit, own_files
+from harness.sim.simulator import Companion, GuestJob, Launch
 from harness.system.toolchain import Tool
 
 _MOUNT = "/work"  # as targets/linux/init.sh mounts it
@@ -40,7 +40,7 @@ class LinuxConsole(Companion):
 
     began = False
 
-    def __init__(self, linux: Linux, job: Job, mount: str) -> None:
+    def __init__(self, linux: Linux, job: GuestJob, mount: str) -> None:
         self._linux = linux
         self._limits = job.limits
         self._mount = mount
@@ -93,13 +93,13 @@ class LinuxConsole(Companion):
                 data = data[os.write(self._pipe, data) :]
 
 
-def launch(target: Target, settings: Qemu, tool: Tool, job: Job) -> Launch:
-    """Raises what ``image`` does."""
+def launch(target: Target, settings: Qemu, tool: Tool, job: GuestJob) -> Launch:
+    """Return how QEMU starts with a Linux guest. Raises what ``image`` does."""
     linux, guest = target.linux, settings.guest
     assert linux is not None, "asked only of a target with Linux"
     assert guest is not None, "such a target has one"
     made = image(
-        Settings(linux.hostname, guest.console, guest.modules, npu=target.npu is not None),
+        ImageSettings(linux.hostname, guest.console, guest.modules, npu=target.npu is not None),
         stored_runner(job.elf),
         job.root,
     )
@@ -123,7 +123,7 @@ def launch(target: Target, settings: Qemu, tool: Tool, job: Job) -> Launch:
 
 
 @contextmanager
-def beside(target: Target, settings: Qemu, job: Job) -> Iterator[Sequence[Companion]]:
+def beside(target: Target, settings: Qemu, job: GuestJob) -> Iterator[Sequence[Companion]]:
     assert target.linux is not None, "asked only of a target with Linux"
     npu = npu_of(target.npu, settings.shared_memory)
     with closing(LinuxConsole(target.linux, job, _MOUNT)) as console:

@@ -26,7 +26,7 @@ WORK = "work"  # likewise: the guest's current directory
 
 
 def program_name(program: Path) -> str:
-    """The suffix tells the runner whether inputs are bundled."""
+    """Return the program's name; its suffix tells the runner whether inputs are bundled."""
     return "program.bpte" if program.suffix == ".bpte" else "program.pte"
 
 
@@ -39,7 +39,7 @@ def output_base(input_set: int) -> str:
 
 
 def output_name(base: str, index: int) -> str:
-    """The runner's name of output ``index`` of the set with this ``base``."""
+    """Return the runner's name of output ``index`` of the set with this ``base``."""
     return f"{base}-{index}.bin"
 
 
@@ -63,21 +63,19 @@ def runner_arguments(
 
 
 def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
-    """The command line of ExecuTorch's runner for input set ``number`` with ``count`` inputs.
+    """Return the command line of ExecuTorch's runner for set ``number`` with ``count`` inputs.
 
-    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which needs at
-    least seven arguments, so at least one input.
-    """
+    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which needs at least
+    seven arguments, so at least one input."""
     inputs = (word for index in range(count) for word in ("-i", input_name(number, index)))
     return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
 
 
 def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
-    """The command line of ExecuTorch's runner for Linux, likewise.
+    """Return the command line of ExecuTorch's runner for Linux, likewise.
 
     Source: the flags of examples/portable/executor_runner/executor_runner.cpp, which fills inputs
-    that it is not given with ones.
-    """
+    that it is not given with ones."""
     inputs = ",".join(input_name(number, index) for index in range(count))
     return (
         "executor_runner",
@@ -88,7 +86,7 @@ def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
 
 
 def written_outputs(work: Path, input_set: int) -> Iterator[Path]:
-    """The existing outputs of a set, in order, up to the first missing one."""
+    """Yield the existing outputs of a set, in order, up to the first missing one."""
     files = (work / output_name(output_base(input_set), index) for index in count())
     for file in files:
         if file.is_symlink() or not file.is_file():  # a guest may leave anything
@@ -97,8 +95,9 @@ def written_outputs(work: Path, input_set: int) -> Iterator[Path]:
 
 
 def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
-    """At most ``expected`` bytes of the file, and its size; None unless it is a regular file. A
-    guest may leave anything: a link, a FIFO, two gigabytes of zeros."""
+    """At most ``expected`` bytes of the file, and its size; None unless it is a regular file.
+
+    A guest may leave anything: a link, a FIFO, two gigabytes of zeros."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -114,12 +113,12 @@ def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
 
 
 def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> frozenset[Path]:
-    """Makes a directory with these files, by name. Copies them, as the guest may write to them.
-    Returns the files.
+    """Make a directory with these files, by name.
+
+    Copies them, as the guest may write to them. Returns the files.
 
     ``path`` must not exist yet, so every other file in it is made by this run. This function and
-    those below raise OSError.
-    """
+    those below raise OSError."""
     path.mkdir(parents=True)
     for name, source in copies.items():
         shutil.copyfile(source, path / name)
@@ -139,13 +138,13 @@ def rewritten(guest: Path, copies: Mapping[str, Path]) -> tuple[str, ...]:
 
 
 def move_outputs(guest: Path, input_set: int, to: Path) -> None:
-    """Moves the outputs of a set into a directory that no guest can reach."""
+    """Move the outputs of a set into a directory that no guest can reach."""
     for path in list(written_outputs(guest, input_set)):
         path.rename(to / path.name)
 
 
 def clear(guest: Path, placed: Iterable[Path]) -> None:
-    """Removes the placed files, and the directory if it is empty then."""
+    """Remove the placed files, and the directory if it is empty then."""
     for path in placed:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -156,7 +155,7 @@ def clear(guest: Path, placed: Iterable[Path]) -> None:
 
 
 def discard(work: Path, placed: Set[Path]) -> None:
-    """Removes the files of a guest that wrote too much."""
+    """Remove the files of a guest that wrote too much."""
     for entry in os.scandir(work):
         if Path(entry.path) not in placed or entry.is_dir(follow_symlinks=False):
             remove(Path(entry.path))

@@ -1,9 +1,8 @@
-"""Reads a board's serial line: frames with numbers and checksums
-(targets/runner/ports/serial_frames.h), and their damage. Pure.
+"""Reads a board's serial line: frames with numbers and checksums, and their damage. Pure.
 
-Only frames after the beginning of the expected run count: a board may have sent anything before,
-and an older program may still run while the next one is flashed.
-"""
+The format is targets/runner/ports/serial_frames.h. Only frames after the beginning of the expected
+run count: a board may have sent anything before, and an older program may still run while the next
+one is flashed."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class FrameReader:
         self._last_begin = False  # the line before was some run's beginning
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The run's frames, in order. Raises LineDamaged, BoardRestarted."""
+        """Yield the run's frames, in order. Raises LineDamaged, BoardRestarted."""
         self._rest += data
         while b"\n" in self._rest:
             line, _, rest = self._rest.partition(b"\n")
@@ -111,8 +110,9 @@ def missing_beginning(offset: int) -> LineDamaged:
 
 
 def add_part(files: dict[str, bytes], content: bytes) -> None:
-    """Adds the part of an output file in a frame. Raises ValueError for a part that no runner
-    sends."""
+    """Add the part of an output file in a frame.
+
+    Raises ValueError for a part that no runner sends."""
     match = _FILE.fullmatch(content)
     if match is None:
         raise ValueError("not a part of an output file")

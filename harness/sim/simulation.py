@@ -47,7 +47,7 @@ from harness.sim.run_files import (
     rewritten,
     runner_arguments,
 )
-from harness.sim.simulator import Chosen, Companion, Job, Launch, NpuUse
+from harness.sim.simulator import Chosen, Companion, GuestJob, Launch, NpuUse
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import SimulatorFacts, Transcript
 from harness.system.cancellation import cancelling
@@ -78,7 +78,7 @@ class _Part:
 
     numbers: Sequence[int]
     files: Mapping[str, Path]
-    job: Job
+    job: GuestJob
     launch: Launch
     console: Path
 
@@ -118,7 +118,7 @@ def simulate(
     limit_factor: float | None = None,
     require_confinement: bool | None = None,
 ) -> Transcript:
-    """Runs ``program`` once on each set of input files.
+    """Run ``program`` once on each set of input files.
 
     ``run_dir/work`` must not exist yet, so that every file in it is made by this run. A run that
     ends badly is a Transcript; a run that could not start raises InfraError. The limits of each
@@ -199,8 +199,10 @@ def _parts(
     profile: bool,
     limits: Limits,
 ) -> list[_Part]:
-    """Raises UsageError for an ELF that the simulator cannot run, for one with another program
-    compiled into it, and without an input that ExecuTorch's runner needs."""
+    """Return the parts of a run. Raises UsageError for an ELF that the simulator cannot run.
+
+    Also for one with another program compiled into it, and without an input that ExecuTorch's
+    runner needs."""
     if firmware.program and firmware.program != sha256_of(program):
         raise UsageError(f"{firmware.elf} has another program in it than {program}", path=program)
     every = range(len(sets))
@@ -222,7 +224,7 @@ def _parts(
             (number,) = numbers
             inputs = tuple(input_name(number, i) for i in range(len(sets[number])))
             tensors = TensorFiles(work, inputs, output_base(number))
-        job = Job(
+        job = GuestJob(
             firmware.elf.absolute(),
             arguments,
             work,
@@ -239,8 +241,9 @@ def _parts(
 
 
 def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list[_Done]:
-    """Results up to the first, in order, that does not end well; processes not begun then never
-    run."""
+    """Return results up to the first, in order, that does not end well.
+
+    Processes not begun then never run."""
     done = []
     workers = min(len(parts), os.cpu_count() or 1)
     with ThreadPoolExecutor(workers, "process") as pool, cancelling(pool):
@@ -253,8 +256,10 @@ def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list
 
 
 def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) -> None:
-    """Merges the processes into one console, and all outputs into ``work``. Drops the parts that
-    ran although an earlier one did not end well; keeps all of the last one, for inspection."""
+    """Merge the processes into one console, and all outputs into ``work``.
+
+    Drops the parts that ran although an earlier one did not end well; keeps all of the last one,
+    for inspection."""
     with (run_dir / CONSOLE).open("wb") as console:
         for one in done:
             with one.part.console.open("rb") as said:
@@ -313,7 +318,7 @@ def _arguments(
     numbers: Sequence[int],
     profile: bool,
 ) -> tuple[tuple[str, ...], CountedOperators | None]:
-    """The runner's command line, and what is to be counted for a runner that does not count."""
+    """Return the runner's command line, and what to count if it does not count itself."""
     if firmware.program:
         return (), None
     if not firmware.one_set_per_process:

@@ -31,7 +31,7 @@ _Section = TypeVar("_Section")
 
 
 @dataclass(frozen=True)
-class Job:
+class GuestJob:
     """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
 
     ``counted``: operators whose instructions are counted through the gdb stub, for a runner that
@@ -59,8 +59,9 @@ class NpuResult(Word):
 
 @dataclass(frozen=True)
 class NpuStop:
-    """A command stream that the NPU's model did not run to its end. ``offset``: bytes of it that
-    were read."""
+    """A command stream that the NPU's model did not run to its end.
+
+    ``offset``: bytes of it that were read."""
 
     job: int  # counted from 1
     result: NpuResult
@@ -76,7 +77,7 @@ class NpuUse:
     stop: NpuStop | None = None  # the first
 
     def after(self, jobs: int) -> NpuUse:
-        """The use when ``jobs`` earlier jobs are counted too."""
+        """Return the use when ``jobs`` earlier jobs are counted too."""
         stop = None if self.stop is None else replace(self.stop, job=self.stop.job + jobs)
         return replace(self, jobs=self.jobs + jobs, stop=stop)
 
@@ -133,15 +134,15 @@ class Companion:
     starts_guest = False
 
     def started(self, read_end: int) -> None:
-        """Called when the simulator has its descriptors. ``read_end``: of its output pipe."""
+        """Begin: the simulator has its descriptors. ``read_end``: of its output pipe."""
 
     def use(self) -> NpuUse | None:
-        """The use of its NPU; None without one."""
+        """Return the use of its NPU; None without one."""
         return None
 
 
 def section(found: _Section | None) -> _Section:
-    """A target's settings for a simulator, which runs no target without."""
+    """Return a target's settings for a simulator, which runs no target without."""
     assert found is not None
     return found
 
@@ -153,13 +154,15 @@ class Simulator(ABC):
     native = False
 
     def find(self, target: Target, checkout: Path | None = None) -> Tool | None:
-        """The program that simulates this target; None when it is not installed. ``checkout``: of
-        ExecuTorch, whose setup may have installed it."""
+        """Return the program that simulates this target; None when it is not installed.
+
+        ``checkout``: of ExecuTorch, whose setup may have installed it."""
         return toolchain.find(getattr(target.simulators, self.name).executable)
 
     def require(self, target: Target) -> Tool:
-        """The program that ``find`` returns, installed first where that is allowed. Raises
-        ToolMissing, with a hint how to install it."""
+        """Return the program that ``find`` returns, installed first where that is allowed.
+
+        Raises ToolMissing, with a hint how to install it."""
         return toolchain.require(getattr(target.simulators, self.name).executable)
 
     def limits(self, target: Target, program: Path, sets: int) -> Limits:
@@ -167,10 +170,10 @@ class Simulator(ABC):
         return target.limits
 
     @abstractmethod
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+    def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         """How to start it. Raises UsageError for an ELF that it cannot run."""
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
+    def beside(self, target: Target, job: GuestJob) -> AbstractContextManager[Sequence[Companion]]:
         """While the block runs, provides what the simulator itself lacks."""
         return nullcontext(())
 
@@ -196,16 +199,17 @@ class Chosen:
         return self.simulator.name
 
     def require(self) -> Tool:
-        """Raises ToolMissing, with a hint how to install it."""
+        """Return the program that ``find`` returns, installed first where that is allowed.
+
+        Raises ToolMissing, with a hint how to install it."""
         return self.tool or self.simulator.require(self.target)
 
 
 def pick(target: Target, wanted: str = AUTO, checkout: Path | None = None) -> Chosen:
-    """The simulator for a target; AUTO is the first of the target's order that is installed.
+    """Return the simulator for a target; AUTO is the first of the target's order that is installed.
 
     A simulator requested by name is never replaced by another. ``checkout``: as in ``find``. Raises
-    Unknown when the target has none of this name.
-    """
+    Unknown when the target has none of this name."""
     if wanted == AUTO:
         order = target.simulators.auto
         name = next(
@@ -218,29 +222,28 @@ def pick(target: Target, wanted: str = AUTO, checkout: Path | None = None) -> Ch
 
 
 def simulator(name: SimulatorName) -> Simulator:
-    """The object SIMULATOR of the module with this name."""
+    """Return the object SIMULATOR of the module with this name."""
     instance: Simulator = import_module(f"harness.sim.{name}").SIMULATOR
     return instance
 
 
 def available_simulators(target: Target) -> tuple[SimulatorName, ...]:
-    """The target's simulators that are installed."""
+    """Return the target's simulators that are installed."""
     return tuple(
         name for name in target.simulators.names if simulator(name).find(target) is not None
     )
 
 
 def missing_policy(environ: Mapping[str, str] = os.environ) -> FvpPolicy:
-    """What a missing FVP means: the setting, else "fail" in CI and "skip" at a desk.
+    """Return what a missing FVP means: the setting, else "fail" in CI and "skip" at a desk.
 
-    Raises SettingsError.
-    """
+    Raises SettingsError."""
     default: FvpPolicy = "fail" if in_ci(environ) else "skip"
     return settings(environ=environ).fvp_missing or default
 
 
 def skip_without_fvp(chosen: Chosen) -> None:
-    """Raises FvpMissing when the run needs an FVP that is not installed."""
+    """Raise FvpMissing when the run needs an FVP that is not installed."""
     if chosen.name is not SimulatorName.FVP or chosen.tool is not None:
         return
     try:

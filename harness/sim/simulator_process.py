@@ -56,9 +56,11 @@ class ProcessRun:
 
     @property
     def ending(self) -> Ending:
-        """A status may stand for a signal (bubblewrap's, unless it is the guest's own) or for
-        nothing (if a shell in the guest knows it); that the program wrote too much may only show
-        after its end."""
+        """Return how the simulator ended.
+
+        A status may stand for a signal (bubblewrap's, unless it is the guest's own) or for nothing
+        (if a shell in the guest knows it); that the program wrote too much may only show after its
+        end."""
         ended, status, by_signal = self.ended, self.ended.status, self.ended.signal
         if (self.launch.has_shell and status == 0) or (self.guest_status and status is not None):
             status = self.guest_status
@@ -112,11 +114,11 @@ def run_process(
     watch: GuestWatch,
     require_confinement: bool | None = None,
 ) -> ProcessRun:
-    """Runs a simulator in ``work`` to its end; its output goes to ``console``.
+    """Run a simulator in ``work`` to its end; its output goes to ``console``.
+
     ``require_confinement`` None: ``confine.required`` decides.
 
-    Raises InfraError when it could not be run.
-    """
+    Raises InfraError when it could not be run."""
     missing = None if launch.own else what_lacks()
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
@@ -168,7 +170,7 @@ def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
 
 
 def _check_walls(console: Path) -> None:
-    """Raises InfraError with bubblewrap's message: it did not start the program."""
+    """Raise InfraError with bubblewrap's message: it did not start the program."""
     with console.open("rb") as file:
         beginning = file.read(500)
     if beginning.startswith(b"bwrap: "):

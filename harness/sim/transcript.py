@@ -61,9 +61,10 @@ class Ending:
 
 @dataclass(frozen=True)
 class Transcript:
-    """The outcome of a run. If it had several processes, its start and end are the last one's; the
-    seconds are those of all. ``run_dir`` has the console and the files that the guest left.
-    """
+    """The outcome of a run.
+
+    If it had several processes, its start and end are the last one's; the seconds are those of all.
+    ``run_dir`` has the console and the files that the guest left."""
 
     run_dir: Path
     simulator: SimulatorFacts
@@ -81,8 +82,9 @@ class Transcript:
         return (self.run_dir / CONSOLE).read_bytes()
 
     def came(self, line: int | None) -> float:
-        """Seconds from the start to the end of a line of the console, counted from 1, or to its
-        last byte. Up to a tenth of a second early, as ``console_times`` are."""
+        """Return the seconds from the start to the end of a line of the console, or to its end.
+
+        Lines count from 1. Up to a tenth of a second early, as ``console_times`` are."""
         lines = self.console().split(b"\n")[:line]
         size = sum(len(text) + 1 for text in lines) - (line is None)
         late = [seconds for so_far, seconds in self.console_times if so_far >= size]

@@ -21,7 +21,7 @@ _PREFIXES = ("_k_thread_obj_", "z_")
 
 
 def waiting_threads(monitor: Monitor, elf: Path) -> tuple[WaitingThread, ...]:
-    """The waiting threads; ``()`` unless the ELF is Zephyr with debug information."""
+    """Return the waiting threads; ``()`` unless the ELF is Zephyr with debug information."""
     layout = structs(elf, _UNITS, {*_THREAD, "k_mutex"})
     return tuple(_waiting(monitor, read_elf(elf), layout)) if layout.keys() >= _THREAD else ()
 
@@ -51,7 +51,7 @@ def _waiting(
 
 
 def _name(symbol: Symbol) -> str:
-    """ "main" of z_main_thread, "worker" of _k_thread_obj_worker."""
+    """Return "main" of z_main_thread, "worker" of _k_thread_obj_worker."""
     name = symbol.name
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)

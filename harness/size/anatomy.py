@@ -31,10 +31,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Anatomy:
-    """``memory``: what the file needs besides its bytes (planned buffers, NPU scratch), by path.
+    """The account of a file's bytes.
+
+    ``memory``: what the file needs besides its bytes (planned buffers, NPU scratch), by path.
     ``dropped``: what the linker left out. ``notes``: sentences about what could not be measured.
-    ``users``: the operator that uses a constant, by path.
-    """
+    ``users``: the operator that uses a constant, by path."""
 
     kind: str  # "pte", "bpte", "elf"
     total: int
@@ -72,7 +73,7 @@ class Anatomy:
 
 
 def join(path: PartPath) -> str:
-    """A path as one string; a slash inside a name becomes ``%2F``."""
+    """Return a path as one string; a slash inside a name becomes ``%2F``."""
     return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in path)
 
 
@@ -81,7 +82,7 @@ def split(text: str) -> PartPath:
 
 
 def shown(path: PartPath) -> str:
-    """A path for people."""
+    """Return a path for people."""
     return " > ".join(path)
 
 
@@ -122,7 +123,7 @@ class Numbering:
 
 
 def group(parts: Iterable[Part], key: Callable[[PartPath], PartPath]) -> tuple[Part, ...]:
-    """The parts summed by a shorter path."""
+    """Return the parts summed by a shorter path."""
     tally = Tally()
     for part in parts:
         tally.add(key(part.path), part.bytes, part.count)
@@ -130,8 +131,9 @@ def group(parts: Iterable[Part], key: Callable[[PartPath], PartPath]) -> tuple[P
 
 
 class Span(NamedTuple):
-    """``[start, end)`` of a memory. Where spans overlap, the one of least ``rank`` owns the
-    bytes; of equal ranks, the first."""
+    """The bytes ``[start, end)`` of a memory.
+
+    Where spans overlap, the one of least ``rank`` owns the bytes; of equal ranks, the first."""
 
     start: int
     end: int
@@ -140,7 +142,7 @@ class Span(NamedTuple):
 
 
 def sweep(spans: Iterable[Span], size: int) -> Iterator[tuple[int, Span | None]]:
-    """The stretches of ``[0, size)`` in order: the length of each, and its owner or None."""
+    """Yield the stretches of ``[0, size)`` in order: the length of each, and its owner or None."""
     waiting = sorted((s for s in spans if s.start < s.end), key=lambda span: span.start)
     alive: list[tuple[int, int]] = []  # (rank, index in ``waiting``), least rank first
     following = 0

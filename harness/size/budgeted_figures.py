@@ -18,7 +18,7 @@ _POOL = ".pool"
 
 
 def figures_of_program(anatomy: Anatomy) -> dict[str, int]:
-    """The sizes of a ``.pte``, of its planned buffers, and of the largest NPU scratch."""
+    """Return the sizes of a ``.pte``, of its planned buffers, and of the largest NPU scratch."""
     scratch = [p.bytes for p in anatomy.memory if p.path[0].startswith(_SCRATCH)]
     planned = [p.bytes for p in anatomy.memory if not p.path[0].startswith(_SCRATCH)]
     return {
@@ -29,12 +29,11 @@ def figures_of_program(anatomy: Anatomy) -> dict[str, int]:
 
 
 def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
-    """The figures of an ELF whose parts' paths start with region, kind and section.
+    """Return the figures of an ELF whose parts' paths start with region, kind and section.
 
     A region counts everything that the linker put into it, including stored copies and reserved
     memory; an unused region counts 0. Each region is also counted without its pools: a few percent
-    of them would hide any other growth.
-    """
+    of them would hide any other growth."""
     figures = {"elf_loaded": 0, "elf_text": 0, "elf_outside": 0}
     figures |= {
         f"elf_{name}{suffix}": 0 for name in regions for suffix in ("", "_no_pools", "_pools")
@@ -46,7 +45,7 @@ def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> d
 
 
 def _figures_of(path: PartPath) -> tuple[str, ...]:
-    """The figures of a firmware that a part counts for."""
+    """Return the figures of a firmware that a part counts for."""
     region, kind, section = path[:3]
     loaded = ("elf_loaded",) if kind in _LOADED else ()
     text = ("elf_text",) if kind == "code" else ()
@@ -58,7 +57,7 @@ def _figures_of(path: PartPath) -> tuple[str, ...]:
 
 
 def changes_behind(figure: str, difference: Difference) -> list[Change]:
-    """The changes that add up to a figure's growth."""
+    """Return the changes that add up to a figure's growth."""
     scratch = figure == "npu_scratch_bytes"
     if scratch or figure == "planned_bytes":
         return [c for c in difference.memory if c.path[0].startswith(_SCRATCH) == scratch]

@@ -37,14 +37,14 @@ class Claims:
         self._starts, self._ends, self._owners = array("q"), array("q"), array("q")
 
     def table(self, table: Table | None, path: PartPath) -> None:
-        """Gives the table, and everything unclaimed below it, to ``path``."""
+        """Give the table, and everything unclaimed below it, to ``path``."""
         if table is not None:
             label = self._label(path)
             self._things[label] += 1
             self._claim_all([(table.pos, table.type)], label)
 
     def field(self, table: Table, name: str, path: PartPath) -> None:
-        """Gives the target of a field (not its slot in the table) to ``path``."""
+        """Give the target of a field (not its slot in the table) to ``path``."""
         offset = self.buffer.layout(table.type, table.pos).offsets.get(name)
         if offset is not None:
             label = self._label(path)
@@ -123,7 +123,7 @@ class Claims:
                 self._string(self.buffer.follow(slot), label)
 
     def _run(self, start: int, end: int, label: int) -> bool:
-        """False when the same bytes were claimed before."""
+        """Claim bytes; return False when the same ones were claimed before."""
         claimed_end = self._runs.get(start)
         if claimed_end == end:
             return False
@@ -142,10 +142,9 @@ class Claims:
         return self._labels.setdefault(path, len(self._labels))
 
     def account(self, tally: Tally) -> None:
-        """Adds everything that was claimed to ``tally``, and the gaps between.
+        """Add everything that was claimed to ``tally``, and the gaps between.
 
-        Raises MalformedFile when two objects claim one byte.
-        """
+        Raises MalformedFile when two objects claim one byte."""
         import numpy as np  # deferred: many commands import this module and read no program
 
         for pos, (end, kind) in self.buffer.vtables.items():

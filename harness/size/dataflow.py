@@ -28,14 +28,14 @@ _VIEW = "executorch_prim::et_view"
 _WITHOUT_SCRATCH = ("aten::", "executorch_prim::", "dim_order_ops::", "quantized_decomposed::")
 
 
-class Place(NamedTuple):
+class BufferRange(NamedTuple):
     """Bytes ``[start, end)`` of a planned buffer."""
 
     buffer: int
     start: int
     end: int
 
-    def overlaps(self, other: Place) -> bool:
+    def overlaps(self, other: BufferRange) -> bool:
         return self.buffer == other.buffer and self.start < other.end and other.start < self.end
 
     def __str__(self) -> str:
@@ -43,10 +43,11 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Step:
-    """An instruction; also what comes before the first, number -1, and after the last. Values are
-    by number: ``overwrites``, whose bytes it changes; ``binds``, those that have other contents
-    after it. ``following``: indices in the list of steps."""
+class DataflowStep:
+    """An instruction; also what comes before the first, number -1, and after the last.
+
+    Values are by number: ``overwrites``, whose bytes it changes; ``binds``, those that have other
+    contents after it. ``following``: indices in the list of steps."""
 
     number: int
     operator: str
@@ -66,17 +67,18 @@ class Step:
 
 
 class Dataflow:
-    """The steps of an execution plan, views replaced by what they are views of. ``places``: of the
-    planned tensors that have bytes. ``inputs``, and ``states``, the mutable buffers, are written
-    before the first instruction. Raises MalformedFile, and LookupError for a plan that contradicts
-    itself."""
+    """The steps of an execution plan, views replaced by what they are views of.
+
+    ``places``: of the planned tensors that have bytes. ``inputs``, and ``states``, the mutable
+    buffers, are written before the first instruction. Raises MalformedFile, and LookupError for a
+    plan that contradicts itself."""
 
     def __init__(self, plan: Table, layers: Sequence[str] = ()) -> None:
         self._plan, self._layers, self._operators = plan, layers, operator_names(plan)
         self.values = [value.get("val") for value in plan.items("values")]
         tensors = (n for n, value in enumerate(self.values) if _is(value, "Tensor"))
         self.places = {n: place for n in tensors if (place := self._place(n)) is not None}
-        self._alike: dict[tuple[Place, int], list[int]] = defaultdict(list)
+        self._alike: dict[tuple[BufferRange, int], list[int]] = defaultdict(list)
         for number, place in self.places.items():
             self._alike[place, self.values[number].get("scalar_type")].append(number)
         self._viewed: dict[int, int] = {}
@@ -87,8 +89,8 @@ class Dataflow:
         self.states = [n for n in early if n not in self.inputs]
         self.steps = self._read()
 
-    def spots(self, value: int) -> dict[int, Place]:
-        """The planned tensors that a value may stand for: itself, or those it is moved from."""
+    def spots(self, value: int) -> dict[int, BufferRange]:
+        """Return the planned tensors that a value may stand for: itself, or its sources."""
         found, waiting = {value}, [value]
         while waiting:
             sources = {self._resolved(n) for n in self._moved.get(waiting.pop(), ())}
@@ -96,17 +98,17 @@ class Dataflow:
             found |= sources
         return {n: self.places[n] for n in found - self._moved.keys() if n in self.places}
 
-    def _place(self, number: int) -> Place | None:
+    def _place(self, number: int) -> BufferRange | None:
         tensor = self.values[number]
         place, sizes = place_of(tensor), (max(0, size) for size in tensor.items("sizes"))
         size = prod(sizes) * element_of(tensor)[0]
         if place is None or not size:
             return None
         start = place[1] | place[2] << 32
-        return Place(place[0], start, start + size)
+        return BufferRange(place[0], start, start + size)
 
     def _tensors(self, values: Iterable[int]) -> list[int]:
-        """The tensors among values, and in lists among them."""
+        """Return the tensors among values, and in lists among them."""
         found: list[int] = []
         for number in values:
             value = self.values[number] if number >= 0 else None
@@ -115,24 +117,27 @@ class Dataflow:
             found += (n for n in items if n >= 0 and _is(self.values[n], "Tensor"))
         return found
 
-    def _read(self) -> list[Step]:
+    def _read(self) -> list[DataflowStep]:
         calls = calls_of(self._plan)
         kernels = [[*call.items("args")] for call in calls if _is(call, "KernelCall")]
         computed = {args[-1] for args in kernels if args}
-        before, written = Step(-1, "the method's inputs", (1,)), {*self.inputs, *self.states}
+        before, written = (
+            DataflowStep(-1, "the method's inputs", (1,)),
+            {*self.inputs, *self.states},
+        )
         before.overwrites, before.binds = written, {*written}
         steps = [before, *(self._step(n, call, computed) for n, call in enumerate(calls))]
         needed = {*self._tensors(self._plan.items("outputs")), *self.states}
-        steps.append(Step(len(calls), "the end of the method", reads=needed))
+        steps.append(DataflowStep(len(calls), "the end of the method", reads=needed))
         for index, call in enumerate(calls, start=1):
             if _is(call, "DelegateCall"):
                 self._split(steps, index, self._tensors(call.items("args")))
         self._resolve(steps)
         return steps
 
-    def _step(self, number: int, call: Table | None, computed: set[int]) -> Step:
+    def _step(self, number: int, call: Table | None, computed: set[int]) -> DataflowStep:
         layer = "".join(self._layers[number : number + 1])
-        step = Step(number, "nothing" if call is None else call.name, (number + 2,), layer)
+        step = DataflowStep(number, "nothing" if call is None else call.name, (number + 2,), layer)
         if _is(call, "KernelCall"):
             step.operator = self._operators[call.get("op_index")]
             self._read_kernel(step, [*call.items("args")])
@@ -150,7 +155,7 @@ class Dataflow:
             step.following = (jump,) if always else (number + 2, jump)
         return step
 
-    def _read_kernel(self, step: Step, args: list[int]) -> None:
+    def _read_kernel(self, step: DataflowStep, args: list[int]) -> None:
         operands, results = args[:-1], self._tensors(args[-1:])
         if step.operator.startswith(_COPY_INDEX):  # the first argument grows by the second
             operands, results = args[:2], self._tensors(args[:1])
@@ -167,9 +172,11 @@ class Dataflow:
         step.reads.update(self._tensors(operands))
         step.overwrites, step.binds = {*results}, {*results}
 
-    def _split(self, steps: Sequence[Step], index: int, args: Sequence[int]) -> None:
-        """The outputs of a delegate are what nothing else writes. One before the last is taken for
-        a view, though, where it has the place of a value that is still to be read by others."""
+    def _split(self, steps: Sequence[DataflowStep], index: int, args: Sequence[int]) -> None:
+        """Find the outputs of a delegate: what nothing else writes.
+
+        One before the last is taken for a view, though, where it has the place of a value that is
+        still to be read by others."""
         written, outputs = {value for step in steps for value in step.binds}, {*args[-1:]}
         needed = {value for step in steps[index + 1 :] for value in step.reads}.difference(args)
         outputs |= {value for value in args if needed.isdisjoint(self._before(value))}
@@ -178,14 +185,14 @@ class Dataflow:
         steps[index].overwrites, steps[index].binds = outputs, {*outputs}
 
     def _before(self, value: int) -> list[int]:
-        """The earlier values of its type that have its place."""
+        """Return the earlier values of its type that have its place."""
         if value not in self.places:
             return []
         alike = self._alike[self.places[value], self.values[value].get("scalar_type")]
         return [n for n in alike if n < value]
 
-    def _resolve(self, steps: Sequence[Step]) -> None:
-        """Replaces views, and finds what is only worked in."""
+    def _resolve(self, steps: Sequence[DataflowStep]) -> None:
+        """Replace views, and finds what is only worked in."""
         written = {value for step in steps for value in step.binds}
         for step in steps:
             for value in (step.reads - written - self._viewed.keys()) & self.places.keys():

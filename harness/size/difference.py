@@ -1,5 +1,6 @@
-"""The changes between two anatomies (added, removed, grew, shrank, renamed), largest change first,
-and one sentence for each cause of growth."""
+"""The changes between two anatomies, largest first, and a sentence for each cause.
+
+A part is added, removed, grew, shrank or was renamed."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def changes(old: Iterable[Part], new: Iterable[Part]) -> tuple[Change, ...]:
 
 
 def _renamed(gone: dict[PartPath, int], come: dict[PartPath, int]) -> list[Change]:
-    """Moves pairs out of both: the same name elsewhere, or a similar name under the same parent."""
+    """Move pairs out of both: the same name elsewhere, or a similar name under the same parent."""
     renames: list[Change] = []
 
     def pair(old: PartPath, new: PartPath) -> None:
@@ -116,8 +117,10 @@ def _renamed(gone: dict[PartPath, int], come: dict[PartPath, int]) -> list[Chang
 
 
 def _similarity(a: str, b: str) -> float:
-    """Similarity of two names, 0 to 1; 0 for tensors of different shapes and for numbered things
-    of one name, which are different things."""
+    """Return the similarity of two names, 0 to 1.
+
+    It is 0 for tensors of different shapes and for numbered things of one name, which are different
+    things."""
     if "[" in a or "#" in a or "#" in b:
         return float(_USED_BY in a and a.split(_USED_BY)[0] == b.split(_USED_BY)[0])
     return SequenceMatcher(None, a, b, autojunk=False).ratio()
@@ -134,16 +137,15 @@ class GrowthCause:
 
 
 def causes(changed: Sequence[Change]) -> list[GrowthCause]:
-    """The changes, with scattered small ones combined, most bytes first.
+    """Return the changes, with scattered small ones combined, most bytes first.
 
-    Padding comes last, whatever its size: it is a consequence of the other changes.
-    """
+    Padding comes last, whatever its size: it is a consequence of the other changes."""
     combined = _combine((), [c for c in changed if c.delta])
     return sorted(combined, key=lambda c: ("padding" in c.path, -abs(c.delta)))
 
 
 def _combine(path: PartPath, changed: Sequence[Change]) -> list[GrowthCause]:
-    """``changed``: all below ``path``, which may itself be one of them."""
+    """Combine ``changed``: all below ``path``, which may itself be one of them."""
     if len(changed) == 1 or all(c.path == path for c in changed):
         return [GrowthCause(c.path, c.delta, 1, c) for c in changed]
     below: dict[PartPath, list[Change]] = defaultdict(list)
@@ -162,8 +164,9 @@ def reasons(difference: Difference, enough: int) -> list[str]:
 
 
 def sentences(changed: Sequence[Change], enough: int | None = None) -> list[str]:
-    """A sentence for each cause, the largest first, up to ``enough`` explained bytes (None:
-    all)."""
+    """Return a sentence for each cause, the largest first.
+
+    They explain up to ``enough`` bytes (None: all)."""
     lines, explained = [], 0
     for cause in causes(changed):
         if enough is not None and explained >= enough:

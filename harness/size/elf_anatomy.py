@@ -93,7 +93,7 @@ def _region(address: int, regions: Sequence[Memory]) -> str:
 
 
 def _load_address(elf: ElfFile, section: Section) -> int | None:
-    """The address of the section's stored copy; None if it has no other copy."""
+    """Return the address of the section's stored copy; None if it has no other copy."""
     if section.type == SHT_NOBITS:
         return None
     for segment in elf.segments:
@@ -106,11 +106,11 @@ def _load_address(elf: ElfFile, section: Section) -> int | None:
 def anatomy(
     path: Path, view: memoryview, regions: Sequence[Memory], linker_map: Path | None
 ) -> Anatomy:
-    """The anatomy of the ELF ``view``, the content of ``path``. Without ``regions`` those of the
-    linker map count.
+    """Return the anatomy of the ELF ``view``, the content of ``path``.
 
-    Raises MalformedFile, and UsageError for the map of another link.
-    """
+    Without ``regions`` those of the linker map count.
+
+    Raises MalformedFile, and UsageError for the map of another link."""
     elf = ElfFile(bytes(view))
     if not elf.sections:
         raise MalformedFile("there are no section headers", 32)
@@ -222,7 +222,7 @@ class _Sections:
             tally.add((place.load_region, LOAD_IMAGE, section.name), section.size)
 
     def _stretches(self, section: Section) -> Iterator[_Stretch]:
-        """The whole section, in order and without overlap."""
+        """Yield the whole section, in order and without overlap."""
         end = section.address + section.size
         position = section.address
         for piece in self._pieces(section):

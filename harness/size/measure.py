@@ -25,11 +25,10 @@ _RECORD = "program.json"
 def measure_file(
     path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
 ) -> Anatomy:
-    """The anatomy of a ``.pte``, ``.bpte`` or ELF, recognised by its content.
+    """Return the anatomy of a ``.pte``, ``.bpte`` or ELF, recognised by its content.
 
     ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for any other file,
-    MalformedFile for one that is truncated or contradicts itself.
-    """
+    MalformedFile for one that is truncated or contradicts itself."""
     view = _mapped(path)
     identifier = bytes(view[4:8])
     try:
@@ -51,8 +50,10 @@ def measure_file(
 
 
 def layers_of(path: Path) -> tuple[str, ...]:
-    """Layers of the model, as its export recorded them: next to a program of the cache, and in the
-    directory of its run. () for any other file; a ``.pte`` itself has no layers."""
+    """Return the layers of the model, as its export recorded them; () for any other file.
+
+    They are next to a program of the cache, and in the directory of its run; a ``.pte`` itself has
+    no layers."""
     for file in (path.with_name(_RECORD), path.absolute().parent.parent / "expected" / _RECORD):
         with suppress(OSError, *MALFORMED):
             fields = read_json(file)
@@ -73,10 +74,9 @@ def _mapped(path: Path) -> memoryview:
 
 
 def _bundle(view: memoryview) -> Anatomy:
-    """A ``.bpte``: a program bundled with test cases.
+    """Return a ``.bpte``: a program bundled with test cases.
 
-    Layout: ``devtools/bundled_program/schema/bundled_program_schema.fbs`` of ExecuTorch 1.5.1.
-    """
+    Layout: ``devtools/bundled_program/schema/bundled_program_schema.fbs`` of ExecuTorch 1.5.1."""
     buffer = FlatBuffer(view, load_schema(BPTE), len(view))
     root, tally = buffer.root(), Tally()
     claims = Claims(buffer, _BUNDLE)

@@ -19,15 +19,17 @@ from harness.core.safe_text import counted
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.pte import element_of, plans_of
 from harness.formats.schema import BPTE, load_schema
-from harness.size.dataflow import Dataflow, Step
+from harness.size.dataflow import Dataflow, DataflowStep
 
 EXECUTORCH_ALIGNMENT = 16  # bytes; ALIGNMENT in exir/tensor.py
 
 
 @dataclass(frozen=True)
 class Life:
-    """A tensor at bytes ``[start, end)`` of a buffer. ``first`` and ``last`` instruction that need
-    it: -1 is before the method, the number of instructions after it. ``maker``: what writes it."""
+    """A tensor at bytes ``[start, end)`` of a buffer.
+
+    ``first`` and ``last`` instruction that need it: -1 is before the method, the number of
+    instructions after it. ``maker``: what writes it."""
 
     value: int
     tensor: str
@@ -41,8 +43,10 @@ class Life:
 
 @dataclass(frozen=True)
 class PlannedBuffer:
-    """``needed``: the bytes in use before the method, during each instruction, and after it. Most
-    are during ``instruction``, the first such; by ``values``, the largest first."""
+    """A buffer of the memory plan.
+
+    ``needed``: the bytes in use before the method, during each instruction, and after it. Most are
+    during ``instruction``, the first such; by ``values``, the largest first."""
 
     number: int
     bytes: int
@@ -86,8 +90,10 @@ class MemoryPlanError(ExportError):
 
 
 def require_sound_plan(pte: Path, layers: Sequence[str] = (), alignment: int = 1) -> None:
-    """Raises MemoryPlanError and OSError. A file that violates the format passes: its runner
-    refuses it with a better message. Parameters are those of ``memory_plans``."""
+    """Check a program's memory plan. Raises MemoryPlanError and OSError.
+
+    A file that violates the format passes: its runner refuses it with a better message. Parameters
+    are those of ``memory_plans``."""
     try:
         plans = memory_plans(pte, layers, alignment)
     except MalformedFile:
@@ -99,9 +105,10 @@ def require_sound_plan(pte: Path, layers: Sequence[str] = (), alignment: int = 1
 def memory_plans(
     file: Path, layers: Sequence[str] = (), alignment: int = 1
 ) -> tuple[MemoryPlan, ...]:
-    """The plan of each method of a ``.pte`` or ``.bpte``; () for another file. ``layers``: by
-    instruction. ``alignment``: the planner's in bytes, if it is known; a tensor has to be aligned
-    to its elements in any case. Raises MalformedFile and OSError."""
+    """Return the plan of each method of a ``.pte`` or ``.bpte``; () for another file.
+
+    ``layers``: by instruction. ``alignment``: the planner's in bytes, if it is known; a tensor has
+    to be aligned to its elements in any case. Raises MalformedFile and OSError."""
     content = file.read_bytes()
     if content[4:6] == b"BP":
         bundle = FlatBuffer(memoryview(content), load_schema(BPTE), len(content)).root()
@@ -115,7 +122,9 @@ def memory_plans(
 
 
 class _Check:
-    """``_needed``: the values that may be read after each step, before they are written again.
+    """The state of a check.
+
+    ``_needed``: the values that may be read after each step, before they are written again.
     ``_since``: the first step that writes a value. ``_spots``: the tensors, with their places, that
     a value may stand for."""
 
@@ -165,7 +174,7 @@ class _Check:
                         yield self._overwrite(value, by, index)
 
     def _alive(self, index: int) -> set[int]:
-        """The values that are needed after a step, and written by then."""
+        """Return the values that are needed after a step, and written by then."""
         return {value for value in self._needed[index] if self._since.get(value, index) <= index}
 
     def _collide(self, value: int, by: int) -> bool:
@@ -187,8 +196,8 @@ class _Check:
         numbers = {"instruction": step.number, "reader": reader.number, "overwritten_by": by}
         return self._fault(value, text, **facts, **numbers)
 
-    def _reader(self, value: int, index: int) -> Step:
-        """The nearest step after ``index`` that reads what a value has there."""
+    def _reader(self, value: int, index: int) -> DataflowStep:
+        """Return the nearest step after ``index`` that reads what a value has there."""
         waiting, seen = deque(self._steps[index].following), {index}
         while value not in self._steps[number := waiting.popleft()].reads:
             if number not in seen and value not in self._steps[number].binds:
@@ -236,7 +245,7 @@ class _Check:
         return PlannedBuffer(number, size, tuple(needed), peak, tuple(n.value for n in there))
 
 
-def _needed_after(steps: Sequence[Step]) -> list[set[int]]:
+def _needed_after(steps: Sequence[DataflowStep]) -> list[set[int]]:
     before: list[set[int]] = [set() for _ in steps]
     after: list[set[int]] = [set() for _ in steps]
     changed = True
@@ -251,9 +260,10 @@ def _needed_after(steps: Sequence[Step]) -> list[set[int]]:
     return after
 
 
-def _written_since(steps: Sequence[Step]) -> dict[int, int]:
-    """The index of the first step that writes each value; of what a loop writes, the one before the
-    loop: its first step follows its last."""
+def _written_since(steps: Sequence[DataflowStep]) -> dict[int, int]:
+    """Return the index of the first step that writes each value.
+
+    If a loop writes it, it is the one before the loop: its first step follows its last."""
     since: dict[int, int] = {}
     for index, step in enumerate(steps):
         for value in step.binds:

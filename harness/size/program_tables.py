@@ -16,8 +16,10 @@ SHARED_INDEX = 0  # data_buffer_idx of a tensor without data
 
 @dataclass
 class Constant:
-    """``used``: some instruction has a tensor with this data among its arguments. ``user``: the
-    first such instruction; "conv2d #3" is the third conv2d."""
+    """The data of a constant tensor.
+
+    ``used``: some instruction has a tensor with this data among its arguments. ``user``: the first
+    such instruction; "conv2d #3" is the third conv2d."""
 
     name: str
     size: int
@@ -31,8 +33,10 @@ class Constant:
 
 @dataclass
 class Plans:
-    """``layers``: of the model, by instruction of its method. Names and sizes of the constant
-    tensors, by index of their data: ``constants`` in ``Program.constant_segment`` (or the old
+    """What a program's plans say of its data.
+
+    ``layers``: of the model, by instruction of its method. Names and sizes of the constant tensors,
+    by index of their data: ``constants`` in ``Program.constant_segment`` (or the old
     ``constant_buffer``); ``mutable`` by index of ``mutable_data_segments``, of tensors that only
     start with this data."""
 

@@ -35,8 +35,10 @@ class Header:
 
 
 def anatomy(view: memoryview, schema: Schema, layers: Sequence[str] = ()) -> Anatomy:
-    """The parts of a whole ``.pte``. ``layers``: of the model, by instruction, as its export
-    recorded them. Raises MalformedFile for a file that violates the format."""
+    """Return the parts of a whole ``.pte``.
+
+    ``layers``: of the model, by instruction, as its export recorded them. Raises MalformedFile for
+    a file that violates the format."""
     header = read_header(view, schema)
     buffer = FlatBuffer(view, schema, header.flatbuffer_size)
     program = buffer.root()
@@ -61,7 +63,7 @@ def anatomy(view: memoryview, schema: Schema, layers: Sequence[str] = ()) -> Ana
 
 
 def read_header(view: memoryview, schema: Schema) -> Header:
-    """Raises MalformedFile for another kind of file, and for a damaged header."""
+    """Read the header. Raises MalformedFile for another kind of file, or a damaged header."""
     if len(view) < _ROOT_AND_IDENTIFIER + 4:
         raise MalformedFile(f"{len(view)} bytes are too few for a program", len(view))
     if bytes(view[4:8]) != schema.identifier.encode():
@@ -85,7 +87,7 @@ def read_header(view: memoryview, schema: Schema) -> Header:
 
 
 def _inline(program: Table, claims: Claims, name: str, data: str) -> dict[int, Vector]:
-    """The vectors of ``data`` stored inside the FlatBuffer; ``_Blobs`` accounts for them."""
+    """Return the vectors of ``data`` stored inside the FlatBuffer; ``_Blobs`` accounts for them."""
     index_path = (*_GENERAL, f"index of {name.replace('_', ' ')}")
     vectors = ((index, table.get(data)) for index, table in enumerate(program.items(name)))
     return {n: v for n, v in vectors if v is not None and claims.reserve(v, index_path)}
@@ -142,7 +144,7 @@ class _Blobs:
                 self.memory.append(Part((f"NPU {kind} of {name}", "working memory"), size))
 
     def segment_owners(self, program: Table, plans: Plans) -> dict[int, Accounting]:
-        """The function that accounts for each segment, by its number."""
+        """Return the function that accounts for each segment, by its number."""
         owners: dict[int, Accounting] = {}
 
         def add(table: Table, known: dict[int, Constant], kind: str) -> None:
@@ -171,7 +173,7 @@ class _Blobs:
         kind: str,
         segment: DataSegment,
     ) -> None:
-        """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
+        """Account for a segment of constant data: ``offsets`` by index, names in ``known``."""
         view, tally, size = self._view, self._tally, segment.end - segment.start
         at_offset: dict[int, list[int]] = {}
         for index, offset in offsets.items():
@@ -213,7 +215,9 @@ Accounting = Callable[[DataSegment], None]
 
 
 def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
-    """The segments that a root table lists. Raises MalformedFile for one outside the file."""
+    """Return the segments that a root table lists.
+
+    Raises MalformedFile for one outside the file."""
     segments: list[DataSegment] = []
     for table in root.items("segments"):
         start, size = base + table.get("offset"), table.get("size")

@@ -64,7 +64,7 @@ def split(blob: memoryview, path: PartPath, tally: Tally) -> DelegateNeeds:
 
 
 def _driver_memory(blob: bytes, named_data: Mapping[str, bytes]) -> dict[str, int]:
-    """The memory that the Linux driver provides besides scratch, each in a region of its own."""
+    """Return the memory that the Linux driver provides besides scratch, by region."""
     try:
         found = read_blob(blob, named_data)
         requires = read_actions(found.commands).requires

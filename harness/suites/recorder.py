@@ -79,7 +79,7 @@ class _Worker:
         self._simulated = self._kept  # folder of the current test
         self._phases: list[dict[str, Any]] = []  # of the current test
         self._uncollected: list[dict[str, Any]] = []
-        self._compared: list[Compared] = []  # by the current test
+        self._compared: list[ComparedOutput] = []  # by the current test
 
     def pytest_collection(self) -> None:
         """Before a test of the suite imports torchvision."""
@@ -126,7 +126,7 @@ class _Worker:
         self._phases.append(phase_fields(report, str(report.when), report.duration))
 
 
-def add_evidence(report: Any, simulated: Path, compared: Sequence[Compared]) -> None:
+def add_evidence(report: Any, simulated: Path, compared: Sequence[ComparedOutput]) -> None:
     """Attaches the consoles below ``simulated``, and what was compared, to a test's report, from
     which ``phase_fields`` reads them, maybe in another process."""
     consoles = [encoded_console(path.read_bytes()) for path in sorted(simulated.glob("*.log"))]
@@ -136,7 +136,7 @@ def add_evidence(report: Any, simulated: Path, compared: Sequence[Compared]) -> 
         report.user_properties.append((_COMPARED, (largest, all(c.constant for c in compared))))
 
 
-class Compared(NamedTuple):
+class ComparedOutput(NamedTuple):
     """An output: its largest difference to the reference, and whether both are one value throughout
     (of several elements)."""
 
@@ -144,7 +144,7 @@ class Compared(NamedTuple):
     constant: bool
 
 
-def observe_comparisons(tester_module: Any, compared: list[Compared]) -> None:
+def observe_comparisons(tester_module: Any, compared: list[ComparedOutput]) -> None:
     """From now on, appends to ``compared`` every output that ExecuTorch's Tester compares with its
     reference.
 
@@ -166,17 +166,17 @@ def observe_comparisons(tester_module: Any, compared: list[Compared]) -> None:
     tester._assert_outputs_equal = staticmethod(observed)
 
 
-def _compared(output: Any, reference: Any) -> Compared:
+def _compared(output: Any, reference: Any) -> ComparedOutput:
     """Compares tensors. NaN equals NaN and is infinitely far from numbers, as is another shape."""
     if output.shape != reference.shape:
-        return Compared(sys.float_info.max, constant=False)
+        return ComparedOutput(sys.float_info.max, constant=False)
     a, b = output.detach().double().flatten(), reference.detach().double().flatten()
     differing = ~((a == b) | (a.isnan() & b.isnan()))
     if bool(differing.any()):
         far = float((a - b)[differing].abs().nan_to_num(nan=sys.float_info.max).max())
-        return Compared(far, constant=False)
+        return ComparedOutput(far, constant=False)
     alike = bool((a == a[0]).all() or a.isnan().all()) if len(a) > 1 else False
-    return Compared(0.0, constant=alike)
+    return ComparedOutput(0.0, constant=alike)
 
 
 class _Controller:

@@ -22,12 +22,13 @@ from typing import Any
 from harness.core.safe_text import counted
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import exporter_label
-from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
+from harness.firmware.checkout import Checkout
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import FirmwareSource, full_label, source_named
 from harness.run.version_skew import redeclared
 from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, require_found, results_of
-from harness.suites.session import Workspace, prepare, require_standins, run_session
+from harness.suites.session import SuiteWorkspace, prepare, require_standins, run_session
 from harness.suites.standin.record import Simulation
 from harness.suites.store import ExportStore, Recording, export_key
 from harness.suites.suites import (
@@ -116,7 +117,7 @@ def skew_note(options: SuiteOptions) -> str:
     )
 
 
-def _run_tests(workspace: Workspace, options: SuiteOptions, progress: Progress) -> list[Phase]:
+def _run_tests(workspace: SuiteWorkspace, options: SuiteOptions, progress: Progress) -> list[Phase]:
     """Repeats the simulations of stored tests, runs the rest with pytest, and stores their
     exports."""
     # Tests that draw random inputs export something else every time.
@@ -149,7 +150,7 @@ _SIMULATION_SECONDS = 1800.0  # the recorded command line has a limit of its own
 
 
 def replay(
-    recordings: Sequence[Recording], workspace: Workspace, workers: int, progress: Progress
+    recordings: Sequence[Recording], workspace: SuiteWorkspace, workers: int, progress: Progress
 ) -> Iterator[dict[str, Any]]:
     """The phases of every test whose simulations end as recorded."""
     longest_first = sorted(recordings, key=lambda recording: -recording.seconds)
@@ -160,7 +161,7 @@ def replay(
             yield from phases
 
 
-def _replay(recording: Recording, workspace: Workspace) -> list[dict[str, Any]]:
+def _replay(recording: Recording, workspace: SuiteWorkspace) -> list[dict[str, Any]]:
     started = monotonic()
     consoles = []
     for simulation in recording.simulations:
@@ -175,7 +176,7 @@ def _replay(recording: Recording, workspace: Workspace) -> list[dict[str, Any]]:
     ]
 
 
-def _simulate(simulation: Simulation, recorded_in: str, workspace: Workspace) -> bytes | None:
+def _simulate(simulation: Simulation, recorded_in: str, workspace: SuiteWorkspace) -> bytes | None:
     """The console; None when the simulation does not end as recorded."""
     cwd = Path(tempfile.mkdtemp(dir=workspace.scratch))
     try:

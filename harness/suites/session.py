@@ -43,7 +43,7 @@ _STANDIN_FOLDER, _SCRATCH_FOLDER = "bin", "tmp"
 
 
 @dataclass(frozen=True)
-class Workspace:
+class SuiteWorkspace:
     """``root``: the folder of the suite's tests; ``environment``: for the suite's process and the
     stand-in."""
 
@@ -77,7 +77,7 @@ class Workspace:
         return self.directory / _SCRATCH_FOLDER
 
 
-def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -> Workspace:
+def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -> SuiteWorkspace:
     """Makes a workspace with ``elf`` as the runner under test, for the suite of ``exporter`` or of
     the wheel. Raises UsageError, InfraError, DiskError."""
     if not elf.is_file():
@@ -89,7 +89,7 @@ def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -
         for runner in suite.runners:
             (directory / runner).mkdir(parents=True)
             shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
-        workspace = Workspace(directory, suite, root, _environment(directory, exporter))
+        workspace = SuiteWorkspace(directory, suite, root, _environment(directory, exporter))
         for folder in (workspace.scratch, workspace.kept):
             folder.mkdir(parents=True)
         workspace.ini.write_text("[pytest]\n")
@@ -97,7 +97,7 @@ def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -
     return workspace
 
 
-def require_standins(workspace: Workspace) -> None:
+def require_standins(workspace: SuiteWorkspace) -> None:
     """Raises StandinMissing unless the suite will find and can start each model."""
     path = workspace.environment["PATH"]
     for name in model_names():
@@ -133,7 +133,7 @@ def _environment(directory: Path, exporter: CheckoutExporter | None) -> dict[str
 
 
 def run_session(
-    workspace: Workspace,
+    workspace: SuiteWorkspace,
     store: ExportStore,
     selection: Selection,
     workers: int,
@@ -205,7 +205,7 @@ def _not_collected(phase: dict[str, Any]) -> str:
     return f"{phase['test']}: {phase['message'].splitlines()[-1].removeprefix('E').strip()}"
 
 
-def _argv(workspace: Workspace, keyword: str | None, workers: int) -> list[str]:
+def _argv(workspace: SuiteWorkspace, keyword: str | None, workers: int) -> list[str]:
     words = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"]
     root = str(workspace.root)
     words += ["-c", str(workspace.ini), "--rootdir", root, "--confcutdir", root]
@@ -239,7 +239,7 @@ def _phases(
             progress(f"suite {done}/{total}")
 
 
-def _check(status: int, workspace: Workspace) -> None:
+def _check(status: int, workspace: SuiteWorkspace) -> None:
     if status in _PYTEST_ENDED:
         return
     lines = [s for s in workspace.log.read_text("utf-8", "replace").splitlines() if s.strip()]
@@ -250,5 +250,5 @@ def _check(status: int, workspace: Workspace) -> None:
     raise _failed(reason, workspace)
 
 
-def _failed(reason: str, workspace: Workspace) -> InfraError:
+def _failed(reason: str, workspace: SuiteWorkspace) -> InfraError:
     return InfraError(f"pytest could not run the suite: {reason}", hint=f"see {workspace.log}")

@@ -22,9 +22,8 @@ from harness.config.schema import Data, Text, checked_document
 from harness.core.errors import InfraError, MalformedFile, UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, FirmwareSource
+from harness.firmware.checkout import Checkout
+from harness.firmware.source import BuildRequest, Firmware, FirmwareSource
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.sim.simulator import pick
 from harness.suites.results import SuiteTest

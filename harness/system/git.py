@@ -39,15 +39,15 @@ _ALONE = (
 
 
 class GitFailed(InfraError):
-    """git refused: ``said`` is why, ``advice`` what it says besides."""
+    """git refused: ``said`` is why, ``hint`` what it says to do."""
 
     def __init__(
-        self, folder: Path, arguments: Sequence[str], said: str, advice: str | None = None
+        self, folder: Path, arguments: Sequence[str], said: str, hint: str | None = None
     ) -> None:
         self.arguments = tuple(arguments)
         self.said = said
         message = f"git {' '.join(arguments)} failed in {folder}: {said}"
-        super().__init__(message, hint=advice, path=folder)
+        super().__init__(message, hint=hint, path=folder)
 
 
 class Unreadable(InfraError):

@@ -9,7 +9,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.target import Target
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
 from harness.size.budgeted_figures import figures_of_program
 from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
-from harness.firmware.source import FirmwareChoice, sources_of
+from harness.firmware.choice import FirmwareChoice, sources_of
 from harness.nightly.history.compare import Comparison
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Origin, Row
+from harness.nightly.history.nights import Origin, Row
 from harness.nightly.history.store import History
 from harness.nightly.pool import Task
 from harness.system.paths import import_root

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from harness.cli.npu import _print_reduced, npu
 from harness.export.localise import SmallestPart
-from harness.run.subjects import Reduced
+from harness.run.subjects import ReducedProgram
 from tests.cli.conftest import Exported, Hil
 from tests.npu.assembling import U55_128, blob, cop1, cop2, pool, tensors, words
 
@@ -157,7 +157,7 @@ def test_what_is_left_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     smallest = SmallestPart(
         ("TABLE",), 7, 12, "outside its memory", "", ("TABLE: int8[4] -> int8[4]",), ("a.tosa",)
     )
-    _print_reduced(Reduced(1, 2, smallest))
+    _print_reduced(ReducedProgram(1, 2, smallest))
     shown = capsys.readouterr().out
     assert shown == (
         "delegate 1, input set 2: outside its memory\n"
@@ -166,7 +166,7 @@ def test_what_is_left_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         "it matches no known defect of Vela\n"
         "written: a.tosa\n"
     )
-    _print_reduced(Reduced(0, 0, replace(smallest, defect="table-beyond-shram")))
+    _print_reduced(ReducedProgram(0, 0, replace(smallest, defect="table-beyond-shram")))
     shown = capsys.readouterr().out
     assert "known defect `table-beyond-shram` of Vela: the table of a TABLE is copied" in shown
     assert "what helps: compile for an NPU with 128 MACs or more" in shown

@@ -17,7 +17,8 @@ from harness.core.verdict import Verdict
 from harness.export.estimates import AREAS, Estimate, NpuCost, NpuOperator
 from harness.export.exporter import ExporterFacts
 from harness.export.program import CpuOperator, Delegation
-from harness.firmware.source import Arithmetic, CheckoutFacts, FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import Arithmetic, CheckoutFacts
 from harness.log.events import OpTicks
 from harness.run.directory import last_run, save_record
 from harness.run.pipeline import RunOptions

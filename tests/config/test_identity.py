@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import RUNNER, Case, identity, located, parse_case, repository_of
-from harness.firmware.source import source_names
+from harness.firmware.names import source_names
 from harness.judge.reference import reference_path, references_of
 from tools.clone import project_root
 

@@ -17,7 +17,7 @@ from harness.config.target import Target
 from harness.core.errors import HarnessError, TargetError, ToolMissing
 from harness.firmware.source import BuildRequest, source_named
 from harness.run.subjects import request_of
-from harness.sim import fvp, qemu
+from harness.sim import fvp, qemu, qemu_command
 from harness.sim.simulator import pick
 from harness.system import toolchain
 from tests.thorough import amount
@@ -69,8 +69,8 @@ def use(target: Target) -> None:
         source_named("bundled").key(BuildRequest(chosen.target, name))
         simulators = chosen.target.simulators
         if simulators.qemu is not None:
-            qemu.memory_limit(simulators.qemu)
-            qemu.argv("qemu", simulators.qemu, elf, ["-m", "x"])
+            qemu_command.memory_limit(simulators.qemu)
+            qemu_command.argv("qemu", simulators.qemu, elf, ["-m", "x"])
             qemu.heap_info(chosen.target)
         if simulators.fvp is not None and simulators.fvp.semihosting is not None:
             fvp.argv("fvp", simulators.fvp, chosen.target.limits, elf, ["-m", "x"], work)

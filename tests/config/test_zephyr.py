@@ -11,7 +11,7 @@ import pytest
 from harness.config.loading import load_target
 from harness.core.errors import TargetError
 from harness.core.simulator_name import SimulatorName
-from harness.sim.qemu import argv
+from harness.sim.qemu_command import argv
 from tools.clone import project_root
 
 _OVERLAYS = project_root() / "targets" / "runner" / "ports" / "zephyr" / "sample" / "boards"

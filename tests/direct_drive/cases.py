@@ -17,7 +17,7 @@ from harness.config.loading import load_target, target_directories
 from harness.firmware.sources.bundled import build
 from harness.formats.ethosu import MACS
 from harness.npu.blob import Blob, read_blob
-from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
+from harness.npu.doorbell import MEMORY_FILE, NpuIdentity, SharedMemory, serving
 from harness.npu.model import npu
 from tests.direct_drive.programs import Array, program_of
 from tests.npu.tosa_cases import APART, COP2, FAMILIES, TosaCase, results
@@ -92,7 +92,7 @@ def run(case: DirectCase, elf: Path, folder: Path, *, by_runner: bool = True) ->
         arguments += [*(["-i"] if by_runner else []), f"i{index}.bin"]
     with SharedMemory(_SIZE, _BASE) as memory:
         (folder / MEMORY_FILE).symlink_to(memory.path)
-        with serving(folder, memory, Identity.of("u85", case.macs), npu("u85", case.macs)):
+        with serving(folder, memory, NpuIdentity.of("u85", case.macs), npu("u85", case.macs)):
             done = subprocess.run(
                 [elf, *arguments],
                 cwd=folder,

@@ -148,6 +148,23 @@ def _somewhere(ends: str) -> bool:
     return any(f"/{name}".endswith(ends) for name in files())
 
 
+def public_classes() -> dict[str, list[str]]:
+    """The modules that define each public class of ``harness`` and ``executorch_hil``."""
+    found: dict[str, list[str]] = {}
+    for folder in ("harness", "executorch_hil"):
+        for path in sorted((project_root() / folder).rglob("*.py")):
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    where = path.relative_to(project_root()).as_posix()
+                    found.setdefault(node.name, []).append(where)
+    return found
+
+
+def test_a_public_class_name_stands_for_one_thing() -> None:
+    """A reader who searches for a name finds one class."""
+    assert {name: where for name, where in public_classes().items() if len(where) > 1} == {}
+
+
 def test_names_in_pages_lead_somewhere() -> None:
     assert [name for name in in_pages() if dead(name.words)] == []
 

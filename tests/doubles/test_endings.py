@@ -13,8 +13,9 @@ import pytest
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
 from harness.run.directory import SealBroken
+from harness.run.execution import execute
 from harness.run.judging import judge_again
-from harness.run.pipeline import RunOptions, execute
+from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.system.confine import REQUIRE, why_not
 from tools.doubles import double_firmware, endings

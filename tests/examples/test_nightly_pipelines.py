@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import last_tries
+from harness.nightly.history.nights import last_tries
 from harness.run.bundle import unpack
 from harness.system.packages import packages
 from tests.report.services import GitHub, Service, running

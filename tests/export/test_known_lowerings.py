@@ -265,5 +265,5 @@ def test_passes_are_told_once(tmp_path: Path) -> None:
 def test_a_layout_that_one_has_is_not_advised() -> None:
     """convnext_atto of timm in the explicit layout was advised the explicit layout."""
     known = known_lowerings()["gate-of-a-plain-image"]
-    assert known.advice(PLAIN) == f"what helped in another network: {known.instead}"
-    assert known.advice(EXPLICIT) is None
+    assert known.hint(PLAIN) == f"what helped in another network: {known.instead}"
+    assert known.hint(EXPLICIT) is None

@@ -16,7 +16,7 @@ from harness.config.budgets import Budgets
 from harness.config.models import ModelSource, Quantization
 from harness.config.strict_yaml import read
 from harness.export.batch import ExportResult, export
-from harness.export.failures import LoweringDiffers
+from harness.export.failures import EmissionDiffers, LoweringDiffers, PreparationDiffers
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
@@ -24,7 +24,12 @@ from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
 Write = Callable[..., ModelSource]
 HERE = Path(__file__).with_name("planted")
 FAULTS: dict[str, dict[str, Any]] = read(HERE / "faults.yaml").data
-CLEAN = [("residual", "cortex-m55"), ("elementwise", "cortex-m55"), ("wide", "ethos-u85-256")]
+CLEAN = [
+    ("residual", "cortex-m55"),
+    ("rewritten", "ethos-u85-256"),
+    ("elementwise", "cortex-m55"),
+    ("wide", "ethos-u85-256"),
+]
 NOTICED_DB = 3.0
 
 # The model's file runs in the process that exports it, and plants the fault there.
@@ -48,7 +53,9 @@ def exported_with(
 ) -> Callable[[dict[str, Any]], ExportResult]:
     def get(fault: dict[str, Any]) -> ExportResult:
         planting = "plant.plant({!r}, {!r}, {!r}, {!r})".format(
-            f"executorch.backends.{fault['module']}",
+            "executorch."
+            + ("" if fault["module"].startswith("exir.") else "backends.")
+            + fault["module"],
             fault["find"],
             fault["put"],
             fault.get("nth", 1),
@@ -81,6 +88,41 @@ def test_a_fault_of_the_lowering_is_named(
     assert error.lsb > error.within
     stage = "AtenToCortexMPass" if "m55" in fault["target"] else "passes to TOSA"
     assert stage in error.made_by or "ClampActivation" in error.made_by
+
+
+@pytest.mark.parametrize("name", FAULTS["prepared"])
+def test_an_operator_that_the_quantiser_replaces_wrongly_is_named(
+    name: str, exported_with: Callable[[dict[str, Any]], ExportResult]
+) -> None:
+    """The model that is quantised has the fault already, and with it what the program is compared
+    with."""
+    fault = FAULTS["prepared"][name]
+    error = exported_with(fault).error
+    assert isinstance(error, PreparationDiffers), error
+    assert (error.operator, error.file) == (fault["says"], "networks.py")
+    assert "transform_for_annotation" in error.made_by
+    assert error.share > 1e-3
+
+
+@pytest.mark.parametrize("target", ["ethos-u85-256", "ethos-u55-128", "xnnpack-int8"])
+def test_operators_that_are_replaced_rightly_are_no_difference(
+    target: str, user_model: Write, hil_export_process: ExportProcess
+) -> None:
+    _exported(user_model, hil_export_process, "rewritten", target).unwrap()
+
+
+@pytest.mark.parametrize("name", FAULTS["emitted"])
+def test_a_program_file_that_is_not_what_the_graph_has_is_named(
+    name: str, exported_with: Callable[[dict[str, Any]], ExportResult]
+) -> None:
+    """Else the runner does what the file says, and its kernel is blamed."""
+    fault = FAULTS["emitted"][name]
+    error = exported_with(fault).error
+    assert isinstance(error, EmissionDiffers), error
+    operator, part = fault["says"]
+    assert operator in error.operator
+    assert part in error.part
+    assert error.meant != error.found
 
 
 RELU_BEFORE_CAT = """
@@ -144,6 +186,29 @@ CalibrationInputs = [(torch.rand(1, 3, 8, 8) * 4 - 2,) for _ in range(6)]
 """
 
 
+TWO_NORMS = """
+import torch
+torch.manual_seed(17)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Conv2d(3, 8, 3)
+        self.first, self.second = torch.nn.BatchNorm2d(8), torch.nn.BatchNorm2d(8)
+        for norm in (self.first, self.second):
+            norm.running_mean.uniform_(-1, 1)
+            norm.weight.data.uniform_(0.5, 2)
+    def forward(self, x):
+        return self.second(self.first(self.one(x)))
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.rand(1, 3, 8, 8) * 4 - 2,)
+"""
+FOLDED = """
+fold = torch.nn.utils.fusion.fuse_conv_bn_eval
+ModelUnderTest.one = fold(ModelUnderTest.one, ModelUnderTest.first)
+ModelUnderTest.first = torch.nn.Identity()
+ModelInputs"""
+
+
 @pytest.mark.parametrize(
     ("text", "known", "said", "old", "new"),
     [
@@ -155,10 +220,11 @@ CalibrationInputs = [(torch.rand(1, 3, 8, 8) * 4 - 2,) for _ in range(6)]
             ".hardswish(",
             ".silu(",
         ),
+        (TWO_NORMS, "second-batch-norm", "prepare_pt2e", "\nModelInputs", FOLDED),
     ],
-    ids=["relu", "hardswish"],
+    ids=["relu", "hardswish", "batch-norm"],
 )
-def test_an_activation_that_is_lowered_wrongly_has_a_name_and_a_way_round(
+def test_an_operator_that_is_lowered_wrongly_has_a_name_and_a_way_round(
     user_model: Write,
     hil_export_process: ExportProcess,
     text: str,
@@ -167,10 +233,10 @@ def test_an_activation_that_is_lowered_wrongly_has_a_name_and_a_way_round(
     old: str,
     new: str,
 ) -> None:
-    """Two more defects of ExecuTorch 1.5.1; the way round that each error names is tried."""
+    """Defects of ExecuTorch 1.5.1 and torchao; the way round that each error names is tried."""
     request = ExportRequest(user_model(text), "cortex-m55")
     error = export([request], process=hil_export_process)[0].error
-    assert isinstance(error, LoweringDiffers)
+    assert isinstance(error, (LoweringDiffers, PreparationDiffers))
     assert error.known == known
     assert said in error.message
     request = ExportRequest(user_model(text.replace(old, new)), "cortex-m55")

@@ -9,6 +9,7 @@ from tests.late import Late
 
 exported = Late("harness.export.child.exported")
 sensitivity = Late("harness.export.child.sensitivity")
+torch = Late("torch")
 
 
 def raw(i: bytes, *o: bytes) -> exported.RawSet:
@@ -35,3 +36,18 @@ def test_equal_outputs_are_death_with_facts() -> None:
 def test_equal_inputs_prove_nothing() -> None:
     with pytest.raises(DeadModelError, match="cannot be given two different inputs"):
         sensitivity.require_sensitivity("m", [raw(b"a", b"1"), raw(b"a", b"1")])
+
+
+def test_a_batch_that_is_convolved_in_parts_gives_the_same_values() -> None:
+    """But for last bits, which the statistics lose. Unfolding a whole batch took 1.7 GB more for a
+    U-Net of 96x96."""
+    torch.manual_seed(5)
+    layers = [torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv1d(1, 1, 3)]
+    images = torch.randn(64, 3, 9, 9, dtype=torch.float64)
+    module = torch.nn.Sequential(*layers[:2], torch.nn.Conv2d(8, 4, 3, groups=4)).double()
+    series, line = layers[2].double(), torch.randn(64, 1, 30, dtype=torch.float64)
+    with torch.no_grad():
+        whole, whole_line = module(images), series(line)
+        with sensitivity._InParts():
+            torch.testing.assert_close(module(images), whole, rtol=0, atol=1e-13)
+            torch.testing.assert_close(series(line), whole_line, rtol=0, atol=1e-13)

@@ -12,6 +12,7 @@ from harness.config.models import Layout, ModelSource, NamesMissing
 from harness.core.errors import BadModel, ExportError, HarnessError, UsageError
 from harness.export.batch import ExportOptions, export
 from harness.export.failures import (
+    CaptureDiffers,
     DeadModelError,
     DeadOutputError,
     StageFailed,
@@ -451,6 +452,45 @@ def test_an_output_that_is_constant_is_suspected(user_model: Write, failure: Fai
     assert "output 1 of 'mine' is the same for every input" in (error.hint or "")
 
 
+CHANGING = """
+import torch
+torch.manual_seed(1)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.calls = torch.nn.Linear(8, 5), 0
+    def forward(self, x):
+        self.calls += 1
+        y = self.one(x)
+        return {result}
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.randn(1, 8),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "said", "hint"),
+    [
+        ("torch.relu(y) if self.calls > 3 else y", "when it is called again", "Python values"),
+        ("y + torch.rand(1, 5)", "when it is called again", "random numbers"),
+        ("-y if torch.compiler.is_exporting() else y", "the graph that torch.export", "is_export"),
+    ],
+    ids=["counter", "random", "exporting"],
+)
+def test_a_model_that_is_not_what_is_exported_is_refused(
+    result: str,
+    said: str,
+    hint: str,
+    user_model: Write,
+    failure: Failure,
+) -> None:
+    """Else the program, its expected outputs and its accuracy are those of another model."""
+    error = failure(user_model(CHANGING.format(result=result)))
+    assert isinstance(error, CaptureDiffers)
+    assert said in error.message
+    assert hint in (error.hint or "")
+
+
 def test_trying_a_model_out_changes_nothing_of_it() -> None:
     """Neither what it remembers, nor the inputs, nor the numbers that it draws next."""
 
@@ -469,7 +509,9 @@ def test_trying_a_model_out_changes_nothing_of_it() -> None:
 
     module, inputs = Counting(), [(torch.zeros(2),), (torch.ones(2),)]
     state = torch.get_rng_state()
-    assert sensitivity.try_out("m", module, inputs) == ()
+    constant, (first, _) = sensitivity.try_out("m", module, inputs)
+    assert constant == ()
+    assert len(first) == 1
     assert module.seen.item() == 0
     assert [value.tolist() for (value,) in inputs] == [[0, 0], [1, 1]]
     assert torch.equal(torch.get_rng_state(), state)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.firmware.firmware import Firmware, read_firmware
+from harness.firmware.cache import read_firmware
+from harness.firmware.source import Firmware
 from harness.system import artifact_cache
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.firmware import Firmware, read_firmware, stamp_of
-from harness.firmware.source import CheckoutFacts, source_named
+from harness.firmware.cache import read_firmware, stamp_of
+from harness.firmware.source import CheckoutFacts, Firmware, source_named
 from harness.system import artifact_cache
 from harness.system.files import sha256_of
 from tests.firmware.sealed import load_firmware

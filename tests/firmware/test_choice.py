@@ -10,14 +10,9 @@ from typing import Protocol
 import pytest
 
 from harness.core.errors import Unknown, UsageError
-from harness.firmware.source import (
-    FirmwareChoice,
-    FirmwareSource,
-    NoCheckout,
-    choose,
-    firmware_words,
-    source_named,
-)
+from harness.firmware.choice import FirmwareChoice, NoCheckout, choose
+from harness.firmware.names import firmware_words
+from harness.firmware.source import FirmwareSource, source_named
 from harness.plugin.options import OPTIONS
 
 BUNDLED, EXECUTORCH = source_named("bundled"), source_named("executorch")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.firmware import step
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
 from harness.system import toolchain
 from tests.firmware.test_firmware import project, source

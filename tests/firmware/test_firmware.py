@@ -18,8 +18,8 @@ import pytest
 from harness.config.loading import load_target
 from harness.config.target import Qemu, Region, Target
 from harness.core.errors import BuildError, InfraError, LinkError, UsageError
-from harness.firmware.firmware import RUNNER, Firmware, described
-from harness.firmware.source import source_named
+from harness.firmware.cache import described
+from harness.firmware.source import RUNNER, Firmware, source_named
 from harness.firmware.sources import bundled as build_plan
 from harness.firmware.sources.bundled import build
 from harness.firmware.step import LinkFailed, StepFailed

@@ -15,6 +15,7 @@ from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
+from harness.firmware.names import source_names
 from harness.firmware.operators import (
     Needs,
     RunnerLacks,
@@ -22,7 +23,7 @@ from harness.firmware.operators import (
     needs_of,
     require,
 )
-from harness.firmware.source import source_named, source_names
+from harness.firmware.source import source_named
 from harness.firmware.sources.bundled import build
 from tests.cli.conftest import Hil, hil
 

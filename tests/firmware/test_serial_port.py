@@ -18,8 +18,7 @@ from harness.config.loading import load_target, target_directories
 from harness.config.target import Region, Target
 from harness.core.errors import BuildError
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from tools.clone import project_root
 
 # What our exporter makes, with three input sets and what they give.

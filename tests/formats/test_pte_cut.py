@@ -13,7 +13,7 @@ import pytest
 from harness.config.loading import load_target
 from harness.core.errors import MalformedFile
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
 from harness.formats.pte_cut import CuttableProgram
 from harness.sim.run_files import WORK, output_base, output_name

@@ -21,7 +21,7 @@ from harness.config.models import ModelSource
 from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.judge.blame import Blame, Culprit, explain
+from harness.judge.blame import Culprit, NpuBlame, explain
 from tests.npu.assembling import run
 
 Get = Callable[..., Program]
@@ -70,7 +70,7 @@ def unknown_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.judge.blame.smallest_part", search)
 
 
-def blamed(program: Program, pte: Path, **more: object) -> Blame:
+def blamed(program: Program, pte: Path, **more: object) -> NpuBlame:
     found = explain(program, pte, as_the_stream_does(program), **more)  # type: ignore[arg-type]
     assert found is not None
     return found[1]

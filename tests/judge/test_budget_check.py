@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.config.budgets import Budgets, Slack
-from harness.judge.budget_check import CheckedFigure, State, check
+from harness.judge.budget_check import CheckedFigure, FigureState, check
 
 NO_BUDGETS = Budgets()
 
@@ -51,7 +51,7 @@ def test_each_state(
 ) -> None:
     budgets = Budgets(limits={} if most is None else {"pte_bytes": most})
     held = only(measured, accepted, budgets)
-    assert held.state is State(state)
+    assert held.state is FigureState(state)
     assert held.failed == (state in ("grown", "over_limit", "not_measured"))
     assert says in held.describe()
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.npu.doorbell import Identity, SharedMemory, serving
+from harness.npu.doorbell import NpuIdentity, SharedMemory, serving
 from harness.npu.model import npu
-from harness.sim.qemu import semihosting
+from harness.sim.qemu_command import semihosting
 
 _SECONDS = 120
 _RAM = "ddr"
@@ -64,7 +64,7 @@ def _run(
         "-kernel",
         str(elf),
     ]
-    with serving(work, memory, Identity.of(product, macs), npu(product, macs)):
+    with serving(work, memory, NpuIdentity.of(product, macs), npu(product, macs)):
         return subprocess.run(
             argv,
             cwd=work,

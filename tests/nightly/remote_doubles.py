@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.nightly.pool import Task
 from tests.nightly.history.made import row
 

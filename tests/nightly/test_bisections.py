@@ -12,12 +12,13 @@ import pytest
 from harness.config.case import Case
 from harness.core.judgement import Judgement
 from harness.core.verdict import Verdict
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History
 from harness.nightly.night import culprits
-from harness.run.bisect import Bisection, Commit, Mark, Trial
+from harness.run.bisect import Bisection, BisectTrial, Commit, Mark
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.system.progress import Progress, silent
@@ -56,7 +57,7 @@ def test_the_commit_is_named(
         bisected.append((case, *ends))
         broken = Commit(bad, "Ann, today", "add: tidied up")
         record = RunRecord(case, "", Judgement(Verdict.MISMATCH))
-        return Bisection((Trial(broken, Mark.BAD, record),), (broken,))
+        return Bisection((BisectTrial(broken, Mark.BAD, record),), (broken,))
 
     monkeypatch.setattr("harness.nightly.night.bisect", found)
     page = failed(history, good, bad, CASE)

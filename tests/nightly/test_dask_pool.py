@@ -18,10 +18,10 @@ from harness.config.case import Case
 from harness.nightly import dask_pool
 from harness.nightly.dask_pool import DaskPool, SchedulerFailed
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.nights import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
-from harness.nightly.suite import Job, Shard, Suite
+from harness.nightly.suite import NightJob, NightSuite, Shard
 from harness.run.pipeline import RunOptions
 from harness.run.record import exact_harness_revision
 from tests.nightly import remote_doubles
@@ -55,17 +55,19 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History
     opened.close()
 
 
-def suite(*cases: tuple[str, str]) -> Suite:
+def suite(*cases: tuple[str, str]) -> NightSuite:
     """Of (model, simulator)."""
     jobs = []
     for model, simulator in cases:
         case = Case(TARGET, model)
         sources = ("bundled",)
-        jobs.append(Job(case, sources, (Planned(case.id),), simulator))
-    return Suite("suite", str(cases), tuple(jobs), ())
+        jobs.append(NightJob(case, sources, (Planned(case.id),), simulator))
+    return NightSuite("suite", str(cases), tuple(jobs), ())
 
 
-def pool(url: str, wanted: Suite, call: object, store: Path, *, patience: float = 20.0) -> DaskPool:
+def pool(
+    url: str, wanted: NightSuite, call: object, store: Path, *, patience: float = 20.0
+) -> DaskPool:
     return DaskPool(
         url,
         str(store),
@@ -76,7 +78,7 @@ def pool(url: str, wanted: Suite, call: object, store: Path, *, patience: float 
     )
 
 
-def run(wanted: Suite, made: DaskPool, history: History) -> list[Row]:
+def run(wanted: NightSuite, made: DaskPool, history: History) -> list[Row]:
     try:
         night = begin(wanted, history, NightRequest())
         run_night(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from tests.cli.conftest import Hil, Result
 from tests.nightly.cluster import Farm, farm, until
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import last_tries
+from harness.nightly.history.nights import last_tries
 from tests.nightly.history import postgresql
 from tests.thorough import amount, cases
 

@@ -21,7 +21,7 @@ from harness.config.case import Case
 from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Origin, Planned, Row
+from harness.nightly.history.nights import Origin, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import (
     NightRequest,
@@ -30,24 +30,24 @@ from harness.nightly.night import (
     unfinished,
 )
 from harness.nightly.pool import LocalPool, Task, WorkerLost, lost
-from harness.nightly.suite import Job, Shard, Suite
+from harness.nightly.suite import NightJob, NightSuite, Shard
 from harness.run.pipeline import RunOptions
 from tests.nightly.history.made import night, row
 
 BOTH = ("bundled", "executorch")
 
 
-def job(model: str, sources: tuple[str, ...] = BOTH[:1]) -> Job:
+def job(model: str, sources: tuple[str, ...] = BOTH[:1]) -> NightJob:
     case = Case("t", model)
-    return Job(
+    return NightJob(
         case,
         sources,
         tuple(Planned(case.id if s is BOTH[0] else f"{case.id} [{s}]") for s in sources),
     )
 
 
-def suite(*models: str) -> Suite:
-    return Suite("suite", "".join(models), tuple(map(job, models)), ())
+def suite(*models: str) -> NightSuite:
+    return NightSuite("suite", "".join(models), tuple(map(job, models)), ())
 
 
 class Scripted:
@@ -87,7 +87,7 @@ Run = Callable[..., list[tuple[str, str, int]]]
 @pytest.fixture
 def run(history: History) -> Run:
     def call(
-        wanted: Suite,
+        wanted: NightSuite,
         pool: Scripted,
         asked: NightRequest = NightRequest(),  # noqa: B008 - frozen
     ) -> list[tuple[str, str, int]]:
@@ -123,7 +123,7 @@ def test_each_case_is_run_once_and_infra_twice(run: Run) -> None:
 
 
 def test_only_the_firmware_that_met_infra_is_tried_again(run: Run) -> None:
-    both = Suite("suite", "x", (job("a", BOTH),), ())
+    both = NightSuite("suite", "x", (job("a", BOTH),), ())
     pool = Scripted({"t/a [executorch]": ("INFRA", "FAULT")})
     assert run(both, pool) == [
         ("t/a", "PASS", 1),

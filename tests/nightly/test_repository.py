@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly.history.model import Origin
-from harness.nightly.repository import (
+from harness.nightly.history.nights import Origin
+from harness.nightly.history.repository import (
     base_branch,
     last_commit,
     origin_of,

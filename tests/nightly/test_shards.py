@@ -11,21 +11,21 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.errors import UsageError
-from harness.nightly.history.case_state import State
+from harness.nightly.history.case_state import CaseState
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Planned
+from harness.nightly.history.nights import Planned
 from harness.nightly.history.store import History
 from harness.nightly.night import distribute, longest_first, merge, usual_seconds
-from harness.nightly.suite import Job, Shard, parse_shard
+from harness.nightly.suite import NightJob, Shard, parse_shard
 from tests.nightly.history.made import night, row
 
 CASES = ("t/a", "t/b", "t/c", "t/d")
 
 
-def jobs(count: int) -> list[Job]:
+def jobs(count: int) -> list[NightJob]:
     cases = [Case("t", f"m{i}") for i in range(count)]
-    return [Job(case, ("bundled",), (Planned(case.id),)) for case in cases]
+    return [NightJob(case, ("bundled",), (Planned(case.id),)) for case in cases]
 
 
 @pytest.mark.parametrize("said", ["", "1", "0/4", "5/4", "1/0", "a/b", "1/1001", "1/2/3", "-1/2"])
@@ -118,10 +118,10 @@ def test_a_shard_that_did_not_end_is_missing(history: History, tmp_path: Path) -
     assert missing == [Shard(2, 2)]
     states = {one.case: one.state for one in compare(history, merged).cases}
     assert [states[c] for c in CASES] == [
-        State.PASSING,
-        State.MISSING,
-        State.PASSING,
-        State.MISSING,
+        CaseState.PASSING,
+        CaseState.MISSING,
+        CaseState.PASSING,
+        CaseState.MISSING,
     ]
     _, missing, _ = merge([shard(tmp_path, 2, ended=False)], history)
     assert Shard(2, 2) in missing

@@ -19,20 +19,20 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.firmware.source import FirmwareChoice, sources_of
+from harness.firmware.choice import FirmwareChoice, sources_of
 from harness.firmware.sources.wheel import make_plan
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.nights import Planned, Row
 from harness.nightly.pool import Task, work
-from harness.nightly.store import Entry, Store, StoreFailed, entries_of
+from harness.nightly.store import Store, StoredEntry, StoreFailed, entries_of
 from harness.nightly.store import _pack as packed
-from harness.nightly.suite import Job
+from harness.nightly.suite import NightJob
 from harness.run.pipeline import RunOptions
 from harness.system import artifact_cache
 from tests.firmware.wheel.wheels import plant
 from tests.nightly.history.made import night
 
 KEY = "add-cortex-m55-0123"
-ENTRY = Entry("programs", KEY)
+ENTRY = StoredEntry("programs", KEY)
 CASE = Case("corstone-300-m55", "add")
 OPTIONS = RunOptions(simulator="qemu")
 needs_tools = pytest.mark.skipif(
@@ -229,11 +229,11 @@ def test_a_night_with_the_wheels_firmware_can_share_it(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "shelf"))
     options = replace(OPTIONS, firmware=FirmwareChoice(sources_of("wheel")))
     _, firmware = entries_of(Case("corstone-1000-a320", "add"), options)
-    assert firmware == Entry("firmware", make_plan(load_target("corstone-1000-a320")).key())
+    assert firmware == StoredEntry("firmware", make_plan(load_target("corstone-1000-a320")).key())
 
 
 def worked(store: Path) -> Row:
-    job = Job(CASE, ("bundled",), (Planned(CASE.id),), "qemu")
+    job = NightJob(CASE, ("bundled",), (Planned(CASE.id),), "qemu")
     (row,) = work(Task(night(1), job, OPTIONS, 1, "rev"), str(store))
     return row
 

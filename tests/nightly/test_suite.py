@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import HarnessError, TargetError
-from harness.nightly.suite import Suite, default_suite, load_suite
+from harness.nightly.suite import NightSuite, default_suite, load_suite
 from tools.clone import project_root
 
 TODAY = date(2026, 3, 10)
@@ -22,7 +22,7 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def loaded(folder: Path, text: str, today: date = TODAY) -> Suite:
+def loaded(folder: Path, text: str, today: date = TODAY) -> NightSuite:
     return load_suite(written(folder, text), today)
 
 

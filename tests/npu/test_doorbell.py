@@ -21,8 +21,8 @@ from harness.npu.doorbell import (
     STATUS_END,
     STATUS_IRQ,
     STATUS_PARSE_ERROR,
-    Identity,
     Mailbox,
+    NpuIdentity,
     Outcome,
     Result,
     Ring,
@@ -38,7 +38,7 @@ SIZE = 1 << 16
 MAILBOX = BASE + 0x100
 COMMANDS = BASE + 0x1000
 SCRATCH = BASE + 0x2000
-IDENTITY = Identity(config=0x1807, id=0x10066001)
+IDENTITY = NpuIdentity(config=0x1807, id=0x10066001)
 
 
 class Guest:

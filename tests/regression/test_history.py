@@ -21,7 +21,8 @@ from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
 from harness.export.checkout import find_exporter
 from harness.export.exporter import ExporterChoice
-from harness.firmware.source import FirmwareChoice, choose, source_named
+from harness.firmware.choice import FirmwareChoice, choose
+from harness.firmware.source import source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.suites.suites import SUITES, check_core

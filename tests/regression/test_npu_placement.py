@@ -6,8 +6,8 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.target import Target
-from harness.firmware.firmware import Firmware
 from harness.firmware.memory import pool_options
+from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
 from harness.formats.elf import read_elf
 from harness.sim.simulator import pick

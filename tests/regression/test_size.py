@@ -13,7 +13,7 @@ import pytest
 from harness.config.case import RUNNER, Case, is_allowed
 from harness.config.target import Target
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.plugin.options import is_strict, option_value
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary

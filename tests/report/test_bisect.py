@@ -7,15 +7,15 @@ import io
 from rich.console import Console
 
 from harness.report.terminal import print_bisection
-from harness.run.bisect import Bisection, Commit, Mark, Trial
+from harness.run.bisect import Bisection, BisectTrial, Commit, Mark
 from tests.run.bisect.histories import record_of
 
 COMMITS = [
     Commit(f"{n:010x}{0:030x}", "A. Author, 2026-01-02", f"[arm] change {n}") for n in range(30)
 ]
-GOOD = Trial(COMMITS[0], Mark.GOOD, record_of("PASS"))
-BAD = Trial(COMMITS[2], Mark.BAD, record_of("MISMATCH outputs_differ"))
-SKIPPED = Trial(COMMITS[1], Mark.SKIP, record_of("BUILD_ERROR build"))
+GOOD = BisectTrial(COMMITS[0], Mark.GOOD, record_of("PASS"))
+BAD = BisectTrial(COMMITS[2], Mark.BAD, record_of("MISMATCH outputs_differ"))
+SKIPPED = BisectTrial(COMMITS[1], Mark.SKIP, record_of("BUILD_ERROR build"))
 
 
 def shown(bisection: Bisection) -> str:

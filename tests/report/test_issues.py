@@ -12,7 +12,7 @@ import pytest
 from harness.core.judgement import Cause
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.report.notify import LABEL, Issues, NotDelivered, issues_of, update_issues
 from tests.nightly.history.made import TARGET, night, row
 

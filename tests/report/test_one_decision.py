@@ -17,7 +17,7 @@ from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Origin, Planned
+from harness.nightly.history.nights import Origin, Planned
 from harness.nightly.history.store import History
 from harness.nightly.suite import FollowUp
 from harness.report.history import print_night, summary_of

@@ -19,7 +19,9 @@ from harness.core.errors import ExportError, HarnessError, InfraError, UsageErro
 from harness.core.judgement import Cause, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.export.program import OutputAccuracy
-from harness.firmware.source import FirmwareChoice, source_named, source_names
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.names import source_names
+from harness.firmware.source import source_named
 from harness.judge.evidence import Expectation
 from harness.judge.program_contents import OperatorChange, ProgramContents, ProgramDifference
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth

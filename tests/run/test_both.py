@@ -20,14 +20,8 @@ from rich.console import Console
 from harness.cli.main import main
 from harness.config.case import Case
 from harness.core.errors import BuildError, UsageError
-from harness.firmware.source import (
-    BuildRequest,
-    CheckoutFacts,
-    FirmwareChoice,
-    FirmwareSource,
-    choose,
-    source_named,
-)
+from harness.firmware.choice import FirmwareChoice, choose
+from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource, source_named
 from harness.report.terminal import print_records
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord

@@ -8,7 +8,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.errors import UsageError
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.run import pipeline
 from harness.run.pipeline import RunOptions, run_cases
 from tests.firmware.executorch.conftest import Source, pristine, read_only

@@ -18,7 +18,8 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.core.verdict import Verdict
 from harness.export.program import InputSet, Program
-from harness.firmware.source import Arithmetic, FirmwareSource, source_named, source_names
+from harness.firmware.names import source_names
+from harness.firmware.source import Arithmetic, FirmwareSource, source_named
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord

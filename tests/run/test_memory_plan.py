@@ -14,7 +14,8 @@ from harness.core.errors import HarnessError
 from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.run import pipeline
-from harness.run.pipeline import RunOptions, execute, run_cases
+from harness.run.execution import execute
+from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.size.memory_plan import MemoryPlanError, memory_plans
 from harness.system.progress import silent

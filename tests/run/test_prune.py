@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.core.verdict import ExitCode
-from harness.run.prune import Bounds, Pruned, bounds, prune, prune_when_due
+from harness.run.prune import CacheBounds, Pruned, bounds, prune, prune_when_due
 from harness.system.files import DiskError
 from harness.system.locks import in_use
 from harness.system.settings import BYTES, SECONDS, SettingsError, quantity
@@ -51,24 +51,24 @@ def there(state: Path) -> set[str]:
 
 
 def one_entry(state: Path) -> int:
-    return prune(Bounds(0, FOR_EVER), dry_run=True).gone[0].bytes
+    return prune(CacheBounds(0, FOR_EVER), dry_run=True).gone[0].bytes
 
 
 def test_the_least_recently_used_go_first_and_runs_by_age(state: Path) -> None:
     """As many as there are too much, and no more."""
-    done = prune(Bounds(3 * one_entry(state), 30 * DAY))
+    done = prune(CacheBounds(3 * one_entry(state), 30 * DAY))
     assert there(state) == {"p2", "p3", "p4", "r1", "r10"}
     assert [e.path.name for e in done.gone] == ["p0", "p1", "r40"] or done.gone
     assert done.left == 3 * one_entry(state)
     assert not list((state / "trash").iterdir())
-    assert prune(Bounds(3 * one_entry(state), 30 * DAY)).gone == ()
+    assert prune(CacheBounds(3 * one_entry(state), 30 * DAY)).gone == ()
 
 
 def test_what_was_used_again_is_not_the_oldest(state: Path) -> None:
     in_use_elsewhere = a_user(state / "cache" / "programs" / "p0")
     in_use_elsewhere.kill()
     in_use_elsewhere.wait()
-    prune(Bounds(2 * one_entry(state), FOR_EVER))
+    prune(CacheBounds(2 * one_entry(state), FOR_EVER))
     assert there(state) & {f"p{n}" for n in range(5)} == {"p0", "p4"}
 
 
@@ -78,21 +78,21 @@ def test_what_a_running_process_uses_stays(state: Path) -> None:
     long_ago = time.time() - 60 * DAY
     for path in (state / "cache" / "programs" / "p1", state / "runs" / "r40"):
         os.utime(path, (long_ago, long_ago))  # it has been running for so long
-    done = prune(Bounds(0, 0))
+    done = prune(CacheBounds(0, 0))
     assert there(state) == {"p1", "r40"}
     assert {e.path.name for e in done.kept} == {"p1", "r40"}
     process.kill()
     process.wait()
-    prune(Bounds(0, 0))
+    prune(CacheBounds(0, 0))
     assert there(state) == set()
 
 
 def test_what_is_being_made_stays(state: Path) -> None:
     """Its builder or exporter has the lock of its key."""
     with filelock.FileLock(state / "cache" / "programs" / "p1.lock"):
-        prune(Bounds(0, FOR_EVER))
+        prune(CacheBounds(0, FOR_EVER))
         assert (state / "cache" / "programs" / "p1").is_dir()
-    prune(Bounds(0, FOR_EVER))
+    prune(CacheBounds(0, FOR_EVER))
     assert not (state / "cache" / "programs" / "p1").exists()
 
 
@@ -106,7 +106,7 @@ def test_users_and_pruners_at_once(state: Path) -> None:
 
     def pruner() -> None:
         while not stop.is_set():
-            prune(Bounds(0, FOR_EVER))
+            prune(CacheBounds(0, FOR_EVER))
 
     def user(number: int) -> None:
         for turn in range(25):
@@ -135,7 +135,7 @@ def test_users_and_pruners_at_once(state: Path) -> None:
 
 def test_a_dry_run_leaves_all(state: Path) -> None:
     before = there(state)
-    assert len(prune(Bounds(0, 0), dry_run=True).gone) == 8
+    assert len(prune(CacheBounds(0, 0), dry_run=True).gone) == 8
     assert there(state) == before
 
 
@@ -145,7 +145,7 @@ def test_only_what_can_be_made_again_is_bounded(state: Path) -> None:
     tools = entry(state / "cache" / "tools", days=99)
     outside = entry(state.parent / "outside", days=99)
     (state / "cache" / "programs" / "link").symlink_to(outside)
-    prune(Bounds(0, 0))
+    prune(CacheBounds(0, 0))
     assert worktree.is_dir()
     assert tools.is_dir()
     assert (outside / "file").is_file()
@@ -154,7 +154,7 @@ def test_only_what_can_be_made_again_is_bounded(state: Path) -> None:
 def test_a_cache_that_is_anothers_is_left_to_him(state: Path, tmp_path: Path) -> None:
     (state / "cache").rename(tmp_path / "theirs")
     (state / "cache").symlink_to(tmp_path / "theirs")
-    assert prune(Bounds(0, FOR_EVER)).gone == ()
+    assert prune(CacheBounds(0, FOR_EVER)).gone == ()
     assert len(list((tmp_path / "theirs" / "programs").iterdir())) == 5
 
 
@@ -181,13 +181,13 @@ def test_a_disk_that_does_not_play_along_is_told(state: Path) -> None:
     """By the command; the trash is a file of somebody's."""
     (state / "trash").write_text("")
     with pytest.raises(DiskError, match="pruning"):
-        prune(Bounds(0, 0))
+        prune(CacheBounds(0, 0))
     assert len(there(state)) == 8
 
 
 def test_what_a_killed_one_left_in_the_trash_goes(state: Path) -> None:
     left = entry(state / "trash" / "half", days=0)
-    prune(Bounds(1 << 40, FOR_EVER))
+    prune(CacheBounds(1 << 40, FOR_EVER))
     assert not left.exists()
 
 
@@ -252,4 +252,4 @@ def test_the_commands(state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert "the cache is held to 10240 MiB, runs stay 30 days" in " ".join(doctor.split())
     told = json.loads(run(main, ["doctor", "--json"]).stdout)["state"]
     assert told["bytes"] >= 2 * 4 * KIB  # the two runs that are left
-    assert isinstance(prune(Bounds(0, 0)), Pruned)
+    assert isinstance(prune(CacheBounds(0, 0)), Pruned)

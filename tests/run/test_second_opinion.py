@@ -18,7 +18,8 @@ from rich.console import Console
 from harness.config.case import Case
 from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
-from harness.firmware.source import Arithmetic, FirmwareChoice, choose, source_named
+from harness.firmware.choice import FirmwareChoice, choose
+from harness.firmware.source import Arithmetic, source_named
 from harness.report.terminal import print_differentials
 from harness.run.directory import load_record
 from harness.run.pipeline import RunOptions, run_cases

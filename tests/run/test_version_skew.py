@@ -21,13 +21,9 @@ from harness.export.exporter import ExporterChoice, ExporterFacts
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.source import (
-    CheckoutFacts,
-    FirmwareChoice,
-    FirmwareSource,
-    source_named,
-)
+from harness.firmware.checkout import Checkout
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import CheckoutFacts, FirmwareSource, source_named
 from harness.formats.schema import PTE
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.version_skew import (
@@ -201,8 +197,8 @@ def fitted(qadd: Program, tree: Tree) -> Program | HarnessError:
     checkout = Checkout(tree.root, Revision("", "", ""), {})
     targets = {CASE.target: load_target(CASE.target)}
     (program,) = export_to_fit(
-        [CASE], [qadd], targets, checkout, EXECUTORCH, ExportOptions(), silent
-    )
+        {CASE: qadd}, targets, checkout, EXECUTORCH, ExportOptions(), silent
+    ).values()
     return program
 
 

@@ -17,11 +17,11 @@ from harness.core.errors import UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
-from harness.sim import qemu
+from harness.sim import qemu, qemu_command
 from harness.sim.companion import npu_of, served
 from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls
 from harness.sim.simulation import simulate
-from harness.sim.simulator import Job, NpuResult, NpuUse, pick
+from harness.sim.simulator import GuestJob, NpuResult, NpuUse, pick
 from harness.sim.transcript import Transcript
 from harness.system.process import Stop
 from tests.sim.gdbstub import guests
@@ -228,8 +228,8 @@ def test_our_own_runner_is_started_as_ever(tmp_path: Path) -> None:
     settings, tool = board.simulators.qemu, qemu.SIMULATOR.require(board)
     assert settings is not None
     elf = guest(tmp_path, DOORBELL=1)
-    launch = qemu.SIMULATOR.launch(board, tool, Job(elf, ("runner",), tmp_path, LIMITS))
-    assert launch.argv == qemu.argv(str(tool.path), settings, elf, ("runner",))
+    launch = qemu.SIMULATOR.launch(board, tool, GuestJob(elf, ("runner",), tmp_path, LIMITS))
+    assert launch.argv == qemu_command.argv(str(tool.path), settings, elf, ("runner",))
 
 
 def test_the_heap_is_what_the_targets_fvp_says() -> None:

@@ -10,7 +10,7 @@ from harness.config.loading import load_target, target_directories
 from harness.config.target import Limits, Target
 from harness.core.errors import ToolMissing, UsageError
 from harness.sim import fvp
-from harness.sim.simulator import Job, pick
+from harness.sim.simulator import GuestJob, pick
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
 
@@ -85,7 +85,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     chosen = pick(board, "fvp")
     tool = chosen.require()
     launch = chosen.simulator.launch(
-        board, tool, Job(Path("/f/elf"), RUNNER, tmp_path, board.limits)
+        board, tool, GuestJob(Path("/f/elf"), RUNNER, tmp_path, board.limits)
     )
     assert (chosen.name, tool.version) == ("fvp", "11.27.42")
     assert launch.argv[0] == str(model)

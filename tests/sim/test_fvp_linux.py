@@ -24,7 +24,7 @@ from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord
 from harness.sim import fvp
 from harness.sim.linux_fvp import read_image
-from harness.sim.simulator import Job, pick
+from harness.sim.simulator import GuestJob, pick
 from tests.doubles.corstone1000.image import StandIn, make_card, make_image, make_stand_in
 from tests.doubles.corstone1000.model import NAME
 from tools.doubles import FakeFirmware, double_program
@@ -141,7 +141,7 @@ def test_a_network_with_the_npu(
 def test_no_image(installed: Callable[[Path], None], guest_home: Path) -> None:
     target = board()
     chosen = pick(target, "fvp")
-    job = Job(guest_home / "elf", ("executor_runner",), guest_home / "work", target.limits)
+    job = GuestJob(guest_home / "elf", ("executor_runner",), guest_home / "work", target.limits)
     with pytest.raises(InfraError, match="your settings name none") as caught:
         chosen.simulator.launch(target, chosen.require(), job)
     assert caught.value.kind == "no_image"
@@ -244,7 +244,7 @@ def test_a_runner_with_libraries_of_its_own(
     installed(stand_in.image)
     target, elf = board(), guest_home / "elf"
     chosen = pick(target, "fvp")
-    job = Job(elf, ("executor_runner",), guest_home / "work", target.limits, root=guest_home)
+    job = GuestJob(elf, ("executor_runner",), guest_home / "work", target.limits, root=guest_home)
     with pytest.raises(UsageError, match="belongs to the board"):
         chosen.simulator.launch(target, chosen.require(), job)
 

@@ -11,7 +11,7 @@ from harness.config.loading import load_target, target_directories
 from harness.core.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.host import SIMULATOR
-from harness.sim.simulator import Job, pick
+from harness.sim.simulator import GuestJob, pick
 from harness.system.confine import why_not
 from tools.doubles import FakeFirmware, double_program
 
@@ -21,7 +21,7 @@ RUNNER = ("executor_runner", "-m", "program.pte")
 def test_launch() -> None:
     """The program itself is argv[0]."""
     native = load_target("host", target_directories({}))
-    job = Job(Path("/f/elf"), RUNNER, Path("/w"), native.limits)
+    job = GuestJob(Path("/f/elf"), RUNNER, Path("/w"), native.limits)
     launch = SIMULATOR.launch(native, SIMULATOR.find(native), job)
     assert launch.argv == ("/f/elf", *RUNNER[1:])
 

@@ -11,9 +11,9 @@ from harness.config.loading import load_target, target_directories
 from harness.config.target import Target
 from harness.sim import qemu_linux
 from harness.sim.guest import image
-from harness.sim.guest.image import Image, Settings
+from harness.sim.guest.image import Image, ImageSettings
 from harness.sim.linux_session import commands
-from harness.sim.simulator import Job, pick
+from harness.sim.simulator import GuestJob, pick
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
 needs_qemu = pytest.mark.skipif(
@@ -32,9 +32,9 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """The image in, the run's directory by virtio-9p, the runner's command line as a file; what
     the simulator's own status says is not believed."""
     made = Image(tmp_path / "vmlinuz", tmp_path / "i.cpio")
-    asked: list[tuple[Settings, Path]] = []
+    asked: list[tuple[ImageSettings, Path]] = []
 
-    def image_of(settings: Settings, runner: Path, root: Path | None) -> Image:
+    def image_of(settings: ImageSettings, runner: Path, root: Path | None) -> Image:
         assert root is None
         asked.append((settings, runner))
         return made
@@ -43,7 +43,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     elf = tmp_path / "executor_runner"
     elf.write_bytes(b"with symbols")
     chosen = pick(board, "qemu")
-    job = Job(elf, RUNNER, tmp_path / "work", board.limits)
+    job = GuestJob(elf, RUNNER, tmp_path / "work", board.limits)
     launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
     assert launch.argv[1:] == (
         "-M",
@@ -76,7 +76,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     elf.with_name("executor_runner.stripped").write_bytes(b"without")
     chosen.simulator.launch(chosen.target, chosen.require(), job)
     assert [runner.name for _, runner in asked] == ["executor_runner", "executor_runner.stripped"]
-    assert asked[0][0] == Settings(
+    assert asked[0][0] == ImageSettings(
         "corstone1000-a320-fvp",
         "ttyAMA0",
         ("virtio_mmio", "9pnet_virtio", "9p"),
@@ -99,7 +99,7 @@ def test_the_image_is_the_same_twice(board: Target, tmp_path: Path) -> None:
     """Byte for byte; another runner is another image."""
     runner = tmp_path / "runner"
     runner.write_bytes(b"one")
-    settings = Settings("board", "ttyAMA0", ("virtio_mmio", "9pnet_virtio", "9p"))
+    settings = ImageSettings("board", "ttyAMA0", ("virtio_mmio", "9pnet_virtio", "9p"))
     first = image.image(settings, runner)
     content = first.initramfs.read_bytes()
     first.initramfs.unlink()

@@ -14,7 +14,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.simulator import Job, pick
+from harness.sim.simulator import GuestJob, pick
 from tools.doubles import FakeFirmware
 from tools.guest_doubles import ends_badly, guest_ending
 
@@ -41,7 +41,7 @@ def test_launch(board: Target, tmp_path: Path) -> None:
     """The CPU is always named, and the port is told that it is not by itself in its process."""
     chosen = pick(board, "qemu_user")
     elf = tmp_path / "executor_runner"
-    job = Job(elf, ("executor_runner", "-m", "program.pte"), tmp_path / "work", board.limits)
+    job = GuestJob(elf, ("executor_runner", "-m", "program.pte"), tmp_path / "work", board.limits)
     launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
     assert launch.argv[1:] == ("-cpu", "cortex-a35", str(elf), "-m", "program.pte")
     assert launch.environment == {"HIL_EMULATED": "1"}
@@ -52,7 +52,7 @@ def test_a_program_s_libraries_are_of_its_firmware(board: Target, tmp_path: Path
     """Those of this machine are for another CPU."""
     chosen = pick(board, "qemu_user")
     elf, root = tmp_path / "executor_runner", tmp_path / "root"
-    job = Job(elf, ("executor_runner",), tmp_path / "work", board.limits, root=root)
+    job = GuestJob(elf, ("executor_runner",), tmp_path / "work", board.limits, root=root)
     launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
     assert launch.argv[1:] == ("-cpu", "cortex-a35", "-L", str(root), str(elf))
     assert launch.readable == (elf, root)

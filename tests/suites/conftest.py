@@ -8,7 +8,7 @@ import pytest
 
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import ExporterFacts
-from harness.suites.session import Workspace, prepare
+from harness.suites.session import SuiteWorkspace, prepare
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 
@@ -42,7 +42,7 @@ def checkout_exporter(environment: Path) -> CheckoutExporter:
     return CheckoutExporter(environment, environment, "abc", {}, "", facts)
 
 
-def store(workspace: Workspace) -> ExportStore:
+def store(workspace: SuiteWorkspace) -> ExportStore:
     """Of this one run."""
     made = ExportStore(workspace.directory / "store")
     made.prepare()
@@ -53,7 +53,7 @@ OWN = Suite("own", root="suite", runners=("arm_test/own",), target="none")
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SuiteWorkspace:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     root = tmp_path / "suite"
     (root / "ops").mkdir(parents=True)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from harness.report.suite import print_report
-from harness.suites.recorder import Compared, observe_comparisons
+from harness.suites.recorder import ComparedOutput, observe_comparisons
 from harness.suites.results import Phase, SuiteReport, results_of
 
 
@@ -26,10 +26,10 @@ class Tester:
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> list[Compared]:
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[ComparedOutput]:
     monkeypatch.setattr(Tester, "_assert_outputs_equal", Tester._assert_outputs_equal)
     Tester.calls = 0
-    found: list[Compared] = []
+    found: list[ComparedOutput] = []
     observe_comparisons(SimpleNamespace(Tester=Tester), found)
     return found
 
@@ -37,19 +37,22 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[Compared]:
 @pytest.mark.parametrize(
     ("output", "reference", "said"),
     [
-        ([1.0, float("nan")], [1.0, float("nan")], Compared(0.0, constant=False)),
-        ([1.0, 2.5], [1.0, 2.0], Compared(0.5, constant=False)),
-        ([1.0, float("nan")], [1.0, 2.0], Compared(sys.float_info.max, constant=False)),
-        ([1.0], [1.0, 2.0], Compared(sys.float_info.max, constant=False)),
-        ([0.0, 0.0], [0.0, 0.0], Compared(0.0, constant=True)),
-        ([float("nan")] * 2, [float("nan")] * 2, Compared(0.0, constant=True)),
-        ([0.0], [0.0], Compared(0.0, constant=False)),
-        ([], [], Compared(0.0, constant=False)),
+        ([1.0, float("nan")], [1.0, float("nan")], ComparedOutput(0.0, constant=False)),
+        ([1.0, 2.5], [1.0, 2.0], ComparedOutput(0.5, constant=False)),
+        ([1.0, float("nan")], [1.0, 2.0], ComparedOutput(sys.float_info.max, constant=False)),
+        ([1.0], [1.0, 2.0], ComparedOutput(sys.float_info.max, constant=False)),
+        ([0.0, 0.0], [0.0, 0.0], ComparedOutput(0.0, constant=True)),
+        ([float("nan")] * 2, [float("nan")] * 2, ComparedOutput(0.0, constant=True)),
+        ([0.0], [0.0], ComparedOutput(0.0, constant=False)),
+        ([], [], ComparedOutput(0.0, constant=False)),
     ],
     ids=["exact", "within a tolerance", "NaN", "shape", "zeros", "all NaN", "one", "none"],
 )
 def test_what_an_output_shows_is_observed(
-    compared: list[Compared], output: list[float], reference: list[float], said: Compared
+    compared: list[ComparedOutput],
+    output: list[float],
+    reference: list[float],
+    said: ComparedOutput,
 ) -> None:
     torch = pytest.importorskip("torch")  # here: every run of pytest collects this file
     Tester._assert_outputs_equal([torch.tensor(output)], [torch.tensor(reference)], atol=0.5)
@@ -59,7 +62,7 @@ def test_what_an_output_shows_is_observed(
 
 @pytest.mark.parametrize("module", [None, SimpleNamespace(), SimpleNamespace(Tester=object)])
 def test_another_executorch_is_left_as_it_is(module: object) -> None:
-    compared: list[Compared] = []
+    compared: list[ComparedOutput] = []
     observe_comparisons(module, compared)
     assert compared == []
 

@@ -14,7 +14,7 @@ from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import exporter_label
 from harness.suites.results import Phase, Selection, SuiteReport, SuiteTest, results_of
 from harness.suites.run import SuiteOptions
-from harness.suites.session import Workspace, prepare, run_session
+from harness.suites.session import SuiteWorkspace, prepare, run_session
 from harness.suites.suites import SUITES, KnownFailure, apply_known_failures
 from harness.system.progress import Progress, silent
 from tests.export.checkout.conftest import Tree, tree  # noqa: F401  (a fixture)
@@ -40,7 +40,7 @@ def exporter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckoutExporte
     return checkout_exporter(package.parent)
 
 
-def judged(workspace: Workspace) -> tuple[SuiteTest, ...]:
+def judged(workspace: SuiteWorkspace) -> tuple[SuiteTest, ...]:
     phases = run_session(workspace, store(workspace), Selection(), 1, silent)
     return results_of([Phase.from_json(phase) for phase in phases])
 

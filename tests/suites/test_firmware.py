@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.core.errors import UsageError
-from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.checkout import Checkout
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named
 from harness.suites.results import SuiteReport, SuiteTest
 from harness.suites.run import SuiteOptions

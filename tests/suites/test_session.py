@@ -18,7 +18,7 @@ from harness.cli.suite import suite
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.suites import session
 from harness.suites.results import Phase, Selection, StandinMissing, results_of
-from harness.suites.session import Workspace, prepare, require_standins, run_session
+from harness.suites.session import SuiteWorkspace, prepare, require_standins, run_session
 from harness.suites.suites import SUITES
 from harness.system.progress import silent
 from tests.suites.conftest import OWN, SUITE, store
@@ -38,7 +38,7 @@ def test_live(): compare(([0.0, 0.0], [0.0, 0.0]), ([1.0, 2.0], [1.0, 2.5]))
 """
 
 
-def run(workspace: Workspace, selection: Selection, workers: int = 1) -> list[Phase]:
+def run(workspace: SuiteWorkspace, selection: Selection, workers: int = 1) -> list[Phase]:
     return [
         Phase.from_json(phase)
         for phase in run_session(workspace, store(workspace), selection, workers, silent)
@@ -49,7 +49,7 @@ def names(phases: list[Phase]) -> set[str]:
     return {phase.test for phase in phases if phase.when != "collect"}
 
 
-def test_results_come_through_the_workers(workspace: Workspace) -> None:
+def test_results_come_through_the_workers(workspace: SuiteWorkspace) -> None:
     """And the files of a failure, which must be examined; two thousand passes must not fill the
     disk."""
     phases = run(workspace, Selection())
@@ -69,7 +69,7 @@ def test_results_come_through_the_workers(workspace: Workspace) -> None:
     assert "test_broken" in str(kept)
 
 
-def test_only_the_suites_own_tests_are_run(workspace: Workspace) -> None:
+def test_only_the_suites_own_tests_are_run(workspace: SuiteWorkspace) -> None:
     """The product is in a test's name, before its parameters."""
     some = replace(workspace, suite=replace(OWN, only="kn", marker="not xfail"))
     (workspace.root / "ops" / "test_own.py").write_text(
@@ -79,13 +79,13 @@ def test_only_the_suites_own_tests_are_run(workspace: Workspace) -> None:
     assert names(run(some, Selection())) == {"ops/test_own.py::test_knee"}
 
 
-def test_the_workers_run_the_sample_of_the_shard(workspace: Workspace) -> None:
+def test_the_workers_run_the_sample_of_the_shard(workspace: SuiteWorkspace) -> None:
     chosen = Selection("number", shard=(2, 2), sample=4, seed=7)
     numbers = [f"ops/test_own.py::test_number[{n}]" for n in range(12)]
     assert names(run(workspace, chosen, workers=2)) == set(chosen.choose(numbers))
 
 
-def test_selecting_nothing_is_an_error(workspace: Workspace) -> None:
+def test_selecting_nothing_is_an_error(workspace: SuiteWorkspace) -> None:
     """All models of a suite need torchvision: -k is not what to look at, and what was not collected
     is said."""
     with pytest.raises(UsageError, match="no test of the suite was selected") as caught:
@@ -96,7 +96,7 @@ def test_selecting_nothing_is_an_error(workspace: Workspace) -> None:
     )
 
 
-def test_with_torch(workspace: Workspace, tmp_path: Path) -> None:
+def test_with_torch(workspace: SuiteWorkspace, tmp_path: Path) -> None:
     """A torchvision without its operators imports, as that of the package index beside a torch for
     the CPU alone. And what was compared comes through the workers: of outputs that are one value
     throughout the report has to know."""
@@ -127,7 +127,7 @@ def test_with_torch(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_a_suite_that_does_not_end_is_ended(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    workspace: SuiteWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message names the limit, not the last line of the log."""
     monkeypatch.setattr(session, "_SESSION_SECONDS", 0.1)
@@ -135,7 +135,7 @@ def test_a_suite_that_does_not_end_is_ended(
         run(workspace, Selection())
 
 
-def test_a_bad_expression_is_an_error(workspace: Workspace) -> None:
+def test_a_bad_expression_is_an_error(workspace: SuiteWorkspace) -> None:
     with pytest.raises(HarnessError, match="pytest could not run the suite"):
         run(workspace, Selection("and and"))
 
@@ -165,7 +165,7 @@ def test_a_wrong_shard(shard: str) -> None:
     ],
 )
 def test_a_stand_in_that_cannot_be_started_is_an_error(
-    workspace: Workspace, name: str, damage: Callable[[Path], object], said: str
+    workspace: SuiteWorkspace, name: str, damage: Callable[[Path], object], said: str
 ) -> None:
     """The suite would expect every test to fail, and the run would end with exit 0."""
     damage(workspace.directory / "bin" / name)
@@ -224,7 +224,7 @@ _NO_WORKER = "import os; 'PYTEST_XDIST_WORKER' in os.environ and os._exit(1)\n"
     ids=["dies", "no-worker"],
 )
 def test_what_pytest_leaves_out_is_not_passed_over(
-    workspace: Workspace, file: str, text: str, said: str
+    workspace: SuiteWorkspace, file: str, text: str, said: str
 ) -> None:
     """pytest-xdist gives up after some dead workers, and ends as after tests that failed."""
     (workspace.root / file).write_text(text)

@@ -8,7 +8,8 @@ import pytest
 
 from harness.config.schema import checked
 from harness.core.errors import Unknown
-from harness.firmware.source import FirmwareChoice, source_named
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
 from harness.system.paths import cache_dir
 from harness.system.progress import silent
 from tests.firmware.executorch.small import KERNEL, git, head, small_checkout

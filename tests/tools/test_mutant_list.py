@@ -13,7 +13,7 @@ from harness.config.loading import load_target
 from harness.config.models import find_model
 from harness.config.schema import checked
 from harness.core.errors import TargetError
-from harness.firmware.source import choose
+from harness.firmware.choice import choose
 from harness.suites.suites import SUITES
 from tools.bench.mutant_list import CheckoutMutant, read_mutants
 from tools.clone import project_root

@@ -24,11 +24,11 @@ from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
 from harness.nightly.dask_pool import DaskPool
 from harness.nightly.history.database import Recorder
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import Task, work
-from harness.nightly.suite import Shard, Suite
+from harness.nightly.suite import NightSuite, Shard
 from harness.run.pipeline import RunOptions
 from harness.system.paths import import_root
 from harness.system.progress import Progress, silent
@@ -166,7 +166,7 @@ def _rows(task: Task) -> tuple[Row, ...]:
 
 def night_at(
     there: Farm,
-    suite: Suite,
+    suite: NightSuite,
     history: History,
     call: Call = work,
     workers: int = 1,
@@ -198,7 +198,7 @@ def night_at(
 def measure(
     scratch: Path,
     history: History,
-    suite_of: Callable[[tuple[str, ...]], Suite],
+    suite_of: Callable[[tuple[str, ...]], NightSuite],
     progress: Progress,
     workers: int = 1000,
 ) -> list[str]:

@@ -18,7 +18,8 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.core.errors import Unknown
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.source import BuildRequest, FirmwareChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import BuildRequest
 from harness.run.bisect import with_parts
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord

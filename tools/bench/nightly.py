@@ -19,14 +19,14 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.core.errors import InfraError
-from harness.firmware.source import BUNDLED
+from harness.firmware.names import BUNDLED
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import Recorder, open_history
-from harness.nightly.history.model import Night, Planned, Row
+from harness.nightly.history.nights import Night, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import NightRequest, begin, run_night
 from harness.nightly.pool import LocalPool, Task
-from harness.nightly.suite import Job, Shard, Suite
+from harness.nightly.suite import NightJob, NightSuite, Shard
 from harness.run.pipeline import RunOptions, run_cases
 from harness.system.progress import Progress
 from tools.bench.farm import empty_row, farm, measure, night_at
@@ -59,10 +59,10 @@ def measure_nightly(progress: Progress) -> Results:
     )
 
 
-def _suite(models: tuple[str, ...]) -> Suite:
+def _suite(models: tuple[str, ...]) -> NightSuite:
     cases = [Case(TARGET, model) for model in models]
-    jobs = tuple(Job(case, (BUNDLED,), (Planned(case.id),)) for case in cases)
-    return Suite("bench", "bench", jobs, ())
+    jobs = tuple(NightJob(case, (BUNDLED,), (Planned(case.id),)) for case in cases)
+    return NightSuite("bench", "bench", jobs, ())
 
 
 def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]:

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Night, Planned
+from harness.nightly.history.nights import Night, Planned
 from harness.nightly.night import merge
 from tools.bench.farm import empty_row
 from tools.bench.nightly import CASES, fill, overhead

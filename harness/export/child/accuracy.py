@@ -59,7 +59,7 @@ def _decibels(signal: float, noise: float) -> float:
 
 
 def _top1(real: Sequence[torch.Tensor], program: Sequence[torch.Tensor]) -> float | None:
-    """The share of samples with the same largest element, of an output that is a row of classes."""
+    """Return the share of samples with the same largest element, for rows of classes."""
     shape = real[0].shape
     if len(shape) not in (1, 2) or shape[-1] < 2 or real[0].numel() != shape[-1]:
         return None
@@ -68,7 +68,7 @@ def _top1(real: Sequence[torch.Tensor], program: Sequence[torch.Tensor]) -> floa
 
 
 def _clipped(spec: TensorSpec, bits: int, wanted: torch.Tensor) -> float | None:
-    """The share of elements beyond the range of the output's quantiser by over half a step."""
+    """Return the share of elements beyond the output's quantiser by over half a step."""
     if spec.scale is None or spec.zero_point is None or not wanted.numel():
         return None
     low, high = ((limit - spec.zero_point) * spec.scale for limit in _RANGES[bits])
@@ -87,7 +87,7 @@ class CrossCheck:
 def agreements(
     outputs: Sequence[TensorSpec], expected: Sequence[Sample], cross_checks: Sequence[CrossCheck]
 ) -> tuple[OracleAgreement, ...]:
-    """The worst element of each output, over all input sets, for every check."""
+    """Return the worst element of each output, over all input sets, for every check."""
     return tuple(
         OracleAgreement(
             check.name,

@@ -85,9 +85,10 @@ class Quantiser:
 
 
 @dataclass(frozen=True)
-class Region:
-    """The operators between quantised values and the one quantised ``output``. ``inputs``: the
-    dequantise nodes of activations that it starts from."""
+class QuantizedRegion:
+    """The operators between quantised values and the one quantised ``output``.
+
+    ``inputs``: the dequantise nodes of activations that it starts from."""
 
     operators: tuple[Node, ...]
     inputs: tuple[Node, ...]
@@ -132,8 +133,10 @@ def operator_name(node: Node) -> str:
     return "getitem" if node.target is operator.getitem else str(node.target)
 
 
-def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
-    """The bound in steps, for each output element or for all. ``values``: the quantised inputs."""
+def bound(region: QuantizedRegion, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
+    """Return the bound in steps, for each output element or for all.
+
+    ``values``: the quantised inputs."""
     kinds, output = _kinds(), Quantiser.of(region.output)
     computing = [name for name in region.names if name not in kinds.moves | kinds.selects]
     if not computing:
@@ -159,8 +162,10 @@ def bound(region: Region, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
 def gate_error(
     constant: float, values: torch.Tensor, given: Quantiser, output: Quantiser
 ) -> torch.Tensor:
-    """How far x * min(x + c, 2c) / 2c is off at each of the quantised ``values``, in whole steps of
-    the output, if c is a zero point's shift and a limit in whole steps of the input."""
+    """Return how far x * min(x + c, 2c) / 2c is off at each of the quantised ``values``.
+
+    In whole steps of the output, if c is a zero point's shift and a limit in whole steps of the
+    input."""
     c = torch.tensor(constant)
     shift = torch.round(c / given.scale) * given.scale - c
     limit = given.dequantise(given.quantise(c))
@@ -171,8 +176,9 @@ def gate_error(
 
 
 def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor:
-    """How far the interpolated table of a function is from the function, in whole steps, at
-    each of the 65,536 elements of an int16, from the least on."""
+    """Return how far the interpolated table of a function is from it, in whole steps.
+
+    At each of the 65,536 elements of an int16, from the least on."""
 
     def function(codes: torch.Tensor) -> torch.Tensor:
         return output.quantise(_call(node, given.dequantise(codes)))
@@ -189,7 +195,7 @@ def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor
 
 
 def _call(node: Node, value: torch.Tensor) -> torch.Tensor:
-    """A function of one tensor, with the constants of the node."""
+    """Return a function of one tensor, with the constants of the node."""
     target: Any = node.target
     arguments = [value, *(a for a in node.args[1:] if not isinstance(a, Node))]
     with torch.no_grad():

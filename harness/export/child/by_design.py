@@ -21,11 +21,12 @@ from harness.firmware.source import Arithmetic
 
 
 @dataclass(frozen=True)
-class Definition:
-    """The kernels' definition of ``operator`` (without overload). ``compute`` takes the operator's
-    arguments by their names in its schema, as their order has changed (``ceil_mode`` came with
-    ExecuTorch's pull request 21039). ``helium``: only for kernels with it, or only for those
-    without; None: for all."""
+class KernelDefinition:
+    """The kernels' definition of ``operator`` (without overload).
+
+    ``compute`` takes the operator's arguments by their names in its schema, as their order has
+    changed (``ceil_mode`` came with ExecuTorch's pull request 21039). ``helium``: only for kernels
+    with it, or only for those without; None: for all."""
 
     name: str
     operator: str
@@ -67,12 +68,11 @@ class Kernels:
 
 
 def undilated(target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a convolution, with its dilation written as zeros between the weights.
+    """Return a convolution's arguments with its dilation as zeros between the weights.
 
     ExecuTorch's Python definition of a dilated ``cortex_m`` convolution raises: torch has no such
     convolution of int32 (``backends/cortex_m/ops/operators.py``, ``quantized_conv2d_impl``). Height
-    and width are the middle dimensions of the weights of every such operator.
-    """
+    and width are the middle dimensions of the weights of every such operator."""
     name = _name(target)
     if not (name.startswith("cortex_m::quantized_") and "conv2d" in name):
         return args
@@ -95,7 +95,7 @@ def _name(target: Any) -> str:
 
 
 def _inverse(scale: float) -> torch.Tensor:
-    """The kernels round the scale to float32 before they invert it."""
+    """Invert a scale that is rounded to float32 first, as the kernels do."""
     return torch.tensor(1.0, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
 
 
@@ -107,7 +107,7 @@ def _quantize_float_scale(
     quant_max: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """The inverse scale is 1 / float32(scale); Python's definition rounds 1 / scale to float32."""
+    """Quantise by 1 / float32(scale); Python's definition rounds 1 / scale to float32."""
     rounded = torch.round(input * _inverse(scale)) + zero_point
     return torch.clamp(rounded, quant_min, quant_max).to(dtype)
 
@@ -120,8 +120,10 @@ def _quantize_fused(
     quant_max: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Helium does not round the product with the inverse scale to float32 before it rounds to an
-    integer (vfmaq); Python's definition rounds twice. A float32 product is exact in float64."""
+    """Quantise as Helium does, which rounds once (vfmaq).
+
+    It does not round the product with the inverse scale to float32 before it rounds to an integer;
+    Python's definition rounds twice. A float32 product is exact in float64."""
     x = input
     inverse = _inverse(scale)
     flat = x.permute(x.dim_order()).contiguous().flatten()
@@ -144,8 +146,9 @@ def _avg_pool_integer(
     ceil_mode: bool = False,
     **_rest: Any,
 ) -> torch.Tensor:
-    """The integer sum of a window over the number of its elements, half away from zero. Python's
-    definition averages floats and rounds half to even."""
+    """Return the integer sum of a window over the number of its elements, half away from zero.
+
+    Python's definition averages floats and rounds half to even."""
     ones = torch.ones_like(input, dtype=torch.float64)
 
     def windows(values: torch.Tensor) -> torch.Tensor:
@@ -174,7 +177,7 @@ def _pair(values: Sequence[int]) -> list[int]:
 
 
 def _mm_in_order(self: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
-    """Sums one product after the other, as the kernel does; torch sums in blocks of its choice."""
+    """Sum one product after the other, as the kernel does; torch sums in blocks of its choice."""
     total = torch.zeros((self.shape[0], mat2.shape[1]), dtype=self.dtype)
     for k in range(self.shape[1]):
         total = total + self[:, k : k + 1] * mat2[k : k + 1, :]
@@ -187,8 +190,9 @@ def _bilinear(
     corners: bool,
     factors: Sequence[float] | None = None,
 ) -> torch.Tensor:
-    """Interpolates along a row first, then between rows, rounding each product; torch's weights
-    differ."""
+    """Interpolate along a row first, then between rows; torch's weights differ.
+
+    Each product is rounded."""
     like = torch.ops.aten.upsample_bilinear2d.vec(x, _size, corners, factors)
     rows, columns = (
         _blend(x.shape[d], like.shape[d], corners, factors[d - 2] if factors else None)
@@ -206,7 +210,7 @@ def _bilinear(
 def _blend(
     before: int, after: int, corners: bool, factor: float | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The two neighbours of each output position, and the weights of both."""
+    """Return the two neighbours of each output position, and the weights of both."""
     position = torch.arange(after, dtype=torch.float32)
     if before == after:
         same = position.to(torch.int64)
@@ -230,20 +234,22 @@ _IN_ORDER: Mapping[str, Callable[..., torch.Tensor]] = {
 # Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
 _HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
 DEFINITIONS = (
-    Definition("quantize-fused", "cortex_m::quantize_per_tensor", _quantize_fused, helium=True),
-    Definition(
+    KernelDefinition(
+        "quantize-fused", "cortex_m::quantize_per_tensor", _quantize_fused, helium=True
+    ),
+    KernelDefinition(
         "quantize-float-scale",
         "cortex_m::quantize_per_tensor",
         _quantize_float_scale,
         helium=False,
     ),
-    Definition(
+    KernelDefinition(
         "portable-quantize-float-scale",
         "quantized_decomposed::quantize_per_tensor",
         _quantize_float_scale,
     ),
-    Definition("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _avg_pool_integer),
-    Definition(
+    KernelDefinition("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _avg_pool_integer),
+    KernelDefinition(
         "avg-pool-nhwc-half-away", "cortex_m::quantized_avg_pool2d_nhwc", _avg_pool_integer_nhwc
     ),
 )

@@ -33,8 +33,9 @@ class _NotInDouble(Exception):
 def calibrate(
     prepared: torch.fx.GraphModule, samples: Sequence[Sample], calibration: CalibrationType
 ) -> str:
-    """Shows the samples to the observers of ``prepared``. Returns why the result depends on the
-    CPU, or ""."""
+    """Show the samples to the observers of ``prepared``.
+
+    Returns why the result depends on the CPU, or ""."""
     why = AS_ASKED
     with torch.no_grad():
         if calibration is CalibrationType.FLOAT64:
@@ -46,7 +47,7 @@ def calibrate(
 
 
 def _in_double(prepared: torch.fx.GraphModule, samples: Sequence[Sample]) -> str:
-    """Returns why the graph cannot be computed in float64; the graph is then unchanged."""
+    """Return why the graph cannot be computed in float64; the graph is then unchanged."""
     before = [(tensor, tensor.data) for tensor in _tensors(prepared)]
     try:
         with _default_dtype(torch.float64):
@@ -87,7 +88,7 @@ def _wide_type(value: Any) -> Any:
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy, because its reader may write to it."""
+    """Return a copy, because its reader may write to it."""
     return tensor.double() if tensor.dtype is torch.float32 else tensor.clone()
 
 
@@ -101,7 +102,8 @@ def _tensors(module: torch.nn.Module) -> Iterator[torch.Tensor]:
 
 
 def _fix_scales(prepared: torch.fx.GraphModule) -> None:
-    """Replaces each observer by a fixed one with its float64 result, rounded once to float32.
+    """Replace each observer by a fixed one with its float64 result, rounded once to float32.
+
     Otherwise the search of a histogram observer would be float32 arithmetic again."""
     observers = [
         (name, module)

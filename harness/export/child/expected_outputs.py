@@ -52,7 +52,7 @@ _MAX_POOLS = (
 
 
 def method_bytes(tensor: torch.Tensor, spec: TensorSpec) -> bytes:
-    """A tensor's values in the memory order that the program's metadata prescribes."""
+    """Return a tensor's values in the memory order that the program's metadata prescribes."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tuple(tensor.shape) != spec.shape or dtype != spec.dtype:
         raise ExportError(
@@ -75,6 +75,7 @@ class DelegateCall:
 @dataclass(frozen=True)
 class ProgramRun:
     """The program's outputs for one sample, in logical order, and the calls of its delegates.
+
     ``values``: a row for each result of an operator; ``computed``: the integers that it computes,
     those of its delegates included."""
 
@@ -85,7 +86,7 @@ class ProgramRun:
 
 
 def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
-    """The delegates in the order of the graph, which is that of the serialised program."""
+    """Return the delegates in the order of the graph, which is that of the serialised program."""
     module = edge.exported_program().graph_module
     nodes = [n for n in module.graph.nodes if n.target is executorch_call_delegate]
     return tuple(getattr(module, n.args[0].target) for n in nodes)
@@ -98,8 +99,10 @@ def run_program(
     graphs: Mapping[bytes, bytes] | None = None,
     lowered_from: torch.fx.GraphModule | None = None,
 ) -> list[ProgramRun]:
-    """Runs the program with ``kernels`` on the CPU. ``graphs``: each delegate's TOSA graph, by
-    blob; ``lowered_from``: the quantised model, whose nodes the values are then traced back to."""
+    """Run the program with ``kernels`` on the CPU.
+
+    ``graphs``: each delegate's TOSA graph, by blob; ``lowered_from``: the quantised model, whose
+    nodes the values are then traced back to."""
     module = edge.exported_program().module(check_guards=False)
     sources = {} if lowered_from is None else sources_of(module.graph, lowered_from.graph)
     tosa = {blob: _Instrumented.of(graph) for blob, graph in (graphs or {}).items()}
@@ -123,7 +126,7 @@ class _Instrumented:
         return cls(with_outputs(tosa, names), tuple(names), len(own))
 
     def run(self, inputs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """The outputs, and the other values."""
+        """Return the outputs, and the other values."""
         values = run_graph(self.tosa, inputs)
         return values[: self.outputs], values[self.outputs :]
 
@@ -191,8 +194,10 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
 
 
 def _max_pool(x: torch.Tensor, *window: Any) -> tuple[torch.Tensor, ...]:
-    """Runs on a contiguous copy: torch's kernel for channels-last refuses int8 images of more than
-    127 elements (``cpu_max_pool_channels_last``: an index has to fit the elements' type)."""
+    """Pool a contiguous copy.
+
+    Torch's kernel for channels-last refuses int8 images of more than 127 elements
+    (``cpu_max_pool_channels_last``: an index has to fit the elements' type)."""
     order = x.dim_order()
     plain = x.clone(memory_format=torch.contiguous_format)
     results = torch.ops.aten.max_pool2d_with_indices.default(plain, *window)
@@ -208,7 +213,7 @@ def as_logical(array: Array, like: torch.Tensor) -> torch.Tensor:
 
 
 def run_with_runtime(program: bytes, samples: Sequence[Sample]) -> list[Sample]:
-    """The outputs of the method ``forward``. Raises RuntimeError, as the runtime does."""
+    """Return the outputs of the method ``forward``. Raises RuntimeError, as the runtime does."""
     loaded = _load_for_executorch_from_buffer(program)  # it reads the buffer in place
     results = []
     for sample in samples:

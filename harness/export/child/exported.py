@@ -11,6 +11,7 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir import schema as et
 
 from harness.export.child.accuracy import CrossCheck
+from harness.export.child.emitted import require_emission
 from harness.export.child.expected_outputs import DelegateCall, method_bytes
 from harness.export.child.lower import to_program
 from harness.export.child.samples import Sample
@@ -23,8 +24,8 @@ from harness.export.program import (
     Delegate,
     Delegation,
     InputSet,
+    OperatorOrigin,
     OracleAgreement,
-    Origin,
     OutputAccuracy,
     Program,
     RawSet,
@@ -52,6 +53,7 @@ class RawDelegate:
 @dataclass(frozen=True)
 class LoweredModel:
     """A model lowered for a target, and the expected outputs for each input set.
+
     ``python_outputs``: by Python's definitions, if these differ. ``output_scales``: one LSB of each
     output that the program does not dequantise. ``intermediates``: a row for each value that the
     graph computes, if it was run. ``program``: the serialised one, where it was needed before.
@@ -72,11 +74,11 @@ class LoweredModel:
     witness: Witnessed | None = None
     evaluated: tuple[Sequence[Sample], Sequence[Sample]] = ((), ())
     delegation: Callable[[ExecutorchProgramManager], Delegation] | None = None
-    origins: dict[str, Origin] = field(default_factory=dict)
+    origins: dict[str, OperatorOrigin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Compared:
+class OracleResults:
     """Facts about a program that are recorded and not judged here."""
 
     oracles: tuple[OracleAgreement, ...]
@@ -96,7 +98,7 @@ class Serialised:
     delegation: Delegation | None
 
     def raw_sets(self, inputs: Sequence[Sample], lowered: LoweredModel) -> tuple[RawSet, ...]:
-        """Inputs and expected outputs in the layout of the method."""
+        """Input and expected outputs in the layout of the method."""
         python_outputs = lowered.python_outputs or [()] * len(inputs)
         return tuple(
             RawSet(
@@ -114,6 +116,7 @@ def _raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
 
 def serialise(lowered: LoweredModel) -> Serialised:
     program = lowered.program or to_program(lowered.edge)
+    require_emission(program)
     (plan,) = program.executorch_program.execution_plan
     quantised, dequantised = _quantisers(plan)
     names = [*lowered.edge.exported_program().graph_signature.user_inputs]
@@ -137,8 +140,10 @@ def serialise(lowered: LoweredModel) -> Serialised:
 
 
 def _layers(program: ExecutorchProgramManager, instructions: int) -> tuple[str, ...]:
-    """The layer of the model that each instruction is of, "" if it has none. An emitted node has
-    the index of its instruction as its debug handle (``_Emitter._add_debug_handle``)."""
+    """Return the layer of the model that each instruction is of, "" if it has none.
+
+    An emitted node has the index of its instruction as its debug handle
+    (``_Emitter._add_debug_handle``)."""
     layers: dict[int, str] = {}
     for node in program.exported_program().graph.nodes:
         number, stack = node.meta.get("debug_handle"), node.meta.get("nn_module_stack")
@@ -202,9 +207,9 @@ def write_program(
     lowered: LoweredModel,
     serialised: Serialised,
     sets: Sequence[RawSet],
-    compared: Compared,
+    compared: OracleResults,
 ) -> None:
-    """Writes the files of a Program into an empty directory. Raises OSError."""
+    """Write the files of a Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)
     target = request.compile_target
     npu = request.npu if is_ethos_u(target) else NpuOptions(target)

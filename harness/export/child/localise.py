@@ -39,7 +39,7 @@ OnStage = Callable[[str], None]
 def first_wrong_value(
     on_stage: OnStage, program: Program, delegate: int, input_set: int
 ) -> WrongValue | None:
-    """Raises ExportError."""
+    """Find the first wrong value of a delegate. Raises ExportError."""
     on_stage("name the operator")
     tosa, inputs = _graph(program, delegate, input_set)
     graph = read_graph(tosa)
@@ -69,7 +69,7 @@ def smallest_part(
     base: Path | None,
     newest: NewestVela | None,
 ) -> SmallestPart | None:
-    """Raises ExportError, DiskError."""
+    """Reduce the graph of a delegate. Raises ExportError, DiskError."""
     on_stage("reduce the graph")
     tosa, inputs = _graph(program, delegate, input_set)
     options = program.npu
@@ -105,7 +105,7 @@ def _by_newest(
 
 
 def _graph(program: Program, delegate: int, input_set: int) -> tuple[bytes, list[Array]]:
-    """A delegate's TOSA graph, and its inputs in the oracle's run."""
+    """Return a delegate's TOSA graph, and its inputs in the oracle's run."""
     part = program.delegates[delegate]
     names = part.sets[input_set].inputs
     inputs = [
@@ -129,7 +129,7 @@ def _write_files(smallest: Smallest, options: NpuOptions, base: Path) -> tuple[s
 
 
 def _listing(graph: Graph) -> tuple[str, ...]:
-    """A line for each operator: its name, inputs and outputs."""
+    """Return a line for each operator: its name, inputs and outputs."""
 
     def shown(name: str) -> str:
         tensor = graph.tensors[name]
@@ -144,7 +144,7 @@ def _listing(graph: Graph) -> tuple[str, ...]:
 
 
 def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Sequence[bytes]:
-    """The NPU's outputs; ``()`` when Vela refuses to make these tensors outputs."""
+    """Return the NPU's outputs; ``()`` when Vela refuses to make these tensors outputs."""
     try:
         blob = compile_graph(tosa, options)
     except ExportError:
@@ -155,7 +155,7 @@ def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Seque
 def _first_different(
     tensor: TensorSpec, expected: Array, raw: bytes
 ) -> tuple[tuple[int, ...], int, int] | None:
-    """The element, and its expected and actual value."""
+    """Return the element, and its expected and actual value."""
     if len(raw) != expected.nbytes:
         raise ExportError(f"'{tensor.name}' has {len(raw)} bytes, not {expected.nbytes}")
     actual = np.frombuffer(raw, expected.dtype).reshape(expected.shape)

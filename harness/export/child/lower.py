@@ -76,7 +76,7 @@ _ULPS = 8  # of float32: sums in another order, layer upon layer
 
 
 def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
-    """The module as a graph, in the memory format of the example."""
+    """Return the module as a graph, in the memory format of the example."""
     exported = torch.export.export(module, example, strict=False)
     graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
     dropouts = {torch.ops.aten.dropout.default, torch.ops.aten.dropout_.default}
@@ -93,10 +93,14 @@ def quantise(
     quantizer: Quantizer,
     samples: Sequence[Sample],
     calibration: CalibrationType,
+    check: Callable[[torch.fx.GraphModule], None] = lambda _: None,
 ) -> tuple[torch.fx.GraphModule, str]:
-    """Quantises to int8, with scales that the observers derive from the calibration samples. Also
-    returns why the program is not reproducible, or ""."""
+    """Quantises to int8, with scales that the observers derive from the calibration samples.
+
+    Also returns why the program is not reproducible, or "". ``check`` is given the graph that is
+    going to be quantised."""
     observed = prepare_pt2e(graph_module, quantizer)
+    check(observed)
     why = calibrate(observed, samples, calibration)
     return convert_pt2e(observed), why
 
@@ -147,7 +151,7 @@ def to_cortex_m(
     config: CortexMTargetConfig,
     layout: Layout = Layout.CHANNELS_LAST,
 ) -> EdgeProgramManager:
-    """The edge program in terms of the ``cortex_m::`` operators."""
+    """Return the edge program in terms of the ``cortex_m::`` operators."""
     exported = torch.export.export(quantised, example, strict=False)
     edge = to_edge(exported, compile_config=edge_config())
     options = _cortex_m_options(layout)
@@ -163,9 +167,10 @@ def cortex_m_stages(
     layout: Layout,
     origins: frozenset[str],
 ) -> Iterator[tuple[str, EdgeProgramManager | None]]:
-    """The stages that an operator goes through, with the program of those that can be run: between
-    the passes, scales and zero points are only notes on the graph. ``origins``: its nodes in the
-    quantised model; the last stage is the pass that changes it last."""
+    """Yield the stages that an operator goes through, with the program of those that can run.
+
+    Between the passes, scales and zero points are only notes on the graph. ``origins``: its nodes
+    in the quantised model; the last stage is the pass that changes it last."""
     exported = torch.export.export(quantised, example, strict=False)
     edge = to_edge(exported, compile_config=edge_config())
     yield "ExecuTorch's to_edge", edge
@@ -185,8 +190,9 @@ def cortex_m_stages(
 
 
 def edge_config() -> EdgeCompileConfig:
-    """ExecuTorch's own configuration since its pull request 21826 (August 2026). Before that,
-    ``aot_arm_compiler.py`` of a checkout has the same values inline."""
+    """ExecuTorch's own configuration since its pull request 21826 (August 2026).
+
+    Before that, ``aot_arm_compiler.py`` of a checkout has the same values inline."""
     try:
         from executorch.backends.cortex_m import edge_compile_config
     except ImportError:
@@ -214,7 +220,8 @@ def to_ethos_u(
     options: NpuOptions,
     on_vela: Callable[[], None],
 ) -> tuple[EdgeProgramManager, dict[bytes, bytes], dict[bytes, Estimate | None]]:
-    """The edge program; the TOSA graphs compiled by Vela, and its estimates, by the resulting blob.
+    """Return the edge program, and by blob the TOSA graphs and Vela's estimates.
+
     ``on_vela`` is called when Vela begins with one."""
     with _recorded(options, on_vela) as (graphs, estimates):
         edge = _to_edge_with(partitioner, quantised, example)
@@ -227,12 +234,11 @@ def to_ethos_u(
 def _recorded(
     options: NpuOptions, on_vela: Callable[[], None]
 ) -> Iterator[tuple[dict[bytes, bytes], dict[bytes, Estimate | None]]]:
-    """Records Vela's inputs and outputs.
+    """Record Vela's inputs and outputs.
 
     ExecuTorch can dump the TOSA graphs into a directory, but the directory of a compile spec is
     compiled into the program, which would be different every time. Here the spec is already in the
-    program, and only Vela's call still reads it.
-    """
+    program, and only Vela's call still reads it."""
     graphs: dict[bytes, bytes] = {}
     estimates: dict[bytes, Estimate | None] = {}
     original = EthosUBackend._compile_tosa_flatbuffer
@@ -272,8 +278,9 @@ def _tried_with_newest(tosa: bytes, flags: Sequence[str]) -> VelaFailed:
 
 
 def stream_of(compiled: VelaCompileResult | bytes) -> bytes:
-    """The bytes of the delegate, which are all that ExecuTorch gives before its pull request 21893
-    (August 2026)."""
+    """Return the bytes of the delegate.
+
+    They are all that ExecuTorch gives before its pull request 21893 (August 2026)."""
     return bytes(getattr(compiled, "processed_bytes", compiled))
 
 
@@ -317,12 +324,11 @@ def to_program(edge: EdgeProgramManager) -> ExecutorchProgramManager:
 def output_steps(
     module: torch.fx.GraphModule, outputs: Sequence[Sample]
 ) -> tuple[float | None, ...]:
-    """The unit in which an output's difference is measured; None for outputs that are not floats.
+    """Return the unit in which an output's difference is measured; None if it has no floats.
 
     For an output of a dequantise it is the scale. Otherwise it is the step of an int8 over the
     range of the output's values in a quantised module, else a few units in the last place of the
-    output's largest value.
-    """
+    output's largest value."""
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     quantised = any(_is_dequantise(node) for node in module.graph.nodes)
     return tuple(

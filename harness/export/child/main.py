@@ -1,5 +1,6 @@
-"""The export process, started by ``harness.export.process`` alone: it imports torch and
-ExecuTorch, and answers each request by a fork of itself."""
+"""The export process, started by ``harness.export.process`` alone.
+
+It imports torch and ExecuTorch, and answers each request by a fork of itself."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ _CHILD_STATUS = 70
 
 
 def main(control: int, confined: bool, environment: str) -> None:
-    """``control``: the descriptor of a socket. ``environment``: the folder that ``executorch`` must
+    """Serve requests.
+
+    ``control``: the descriptor of a socket. ``environment``: the folder that ``executorch`` must
     come from, "" for the installed wheel."""
     harness = socket.socket(fileno=control)
     harness.set_inheritable(False)
@@ -51,8 +54,10 @@ def main(control: int, confined: bool, environment: str) -> None:
 
 
 def _fork(harness: socket.socket, descriptor: int) -> int:
-    """Answers one request in a child of this process. Returns the child's status as Popen does;
-    kills the child when the harness no longer waits for it."""
+    """Answers one request in a child of this process.
+
+    Returns the child's status as Popen does; kills the child when the harness no longer waits for
+    it."""
     server = os.getpid()
     child = os.fork()
     if not child:
@@ -104,7 +109,7 @@ def _answer(function: str, *arguments: Any) -> dict[str, Any]:
 
 
 def _import_exporter(environment: str) -> None:
-    """Raises ImportFailed, and InfraError when the package comes from another folder."""
+    """Import ExecuTorch. Raises ImportFailed, and InfraError for one of another folder."""
     try:
         if environment:
             expected = Path(environment) / PACKAGE

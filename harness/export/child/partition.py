@@ -22,8 +22,8 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 
 from harness.export.child.bounds import operator_name
-from harness.export.failures import Culprit
-from harness.export.program import CpuOperator, Delegation, LeftBy, Origin
+from harness.export.failures import FailedOperator
+from harness.export.program import CpuOperator, Delegation, LeftBy, OperatorOrigin
 from harness.export.request import LOWERINGS, ExportRequest
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -33,8 +33,10 @@ _CONVERSIONS = ("quantize_per_", "dequantize_per_")
 
 @dataclass(frozen=True)
 class _Node:
-    """``source``: its name in the quantised model; ``operator``: as ``schema_name`` has it;
-    ``why``: the reason, "" for one of the NPU."""
+    """A node of the graph that was partitioned.
+
+    ``source``: its name in the quantised model; ``operator``: as ``schema_name`` has it; ``why``:
+    the reason, "" for one of the NPU."""
 
     source: str
     operator: str
@@ -53,10 +55,14 @@ class _Reasons(WhyNoPartitionReporter):  # type: ignore[misc]
 
 
 class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
-    """Remembers what it left to the CPU. ``quantised``: the model that is partitioned; ``lines``:
-    those of the model that ``lines_of`` found before it was quantised."""
+    """Remembers what it left to the CPU.
 
-    def __init__(self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: Lines) -> None:
+    ``quantised``: the model that is partitioned; ``lines``: those of the model that ``lines_of``
+    found before it was quantised."""
+
+    def __init__(
+        self, spec: EthosUCompileSpec, quantised: torch.fx.Graph, lines: CallSites
+    ) -> None:
         super().__init__(spec)
         self._quantised = quantised
         self._named = {node.name: node for node in quantised.nodes}
@@ -64,7 +70,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         self._nodes: tuple[_Node, ...] = ()
 
     def _tag_module(self, module: Any, program: Any, reporter: Any, *rest: Any) -> set[str]:
-        """Called again for the body of each loop or branch, with the same reporter."""
+        """Tag a graph; torch calls it for the body of each loop or branch, too."""
         reasons = reporter if isinstance(reporter, _Reasons) else _Reasons()
         tags: set[str] = super()._tag_module(module, program, reasons, *rest)
         sources = sources_of(module.graph, self._quantised)
@@ -95,7 +101,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         )
 
     def delegation(self, program: ExecutorchProgramManager) -> Delegation:
-        """Reads the finished program: an operator that a later pass removed is on neither side."""
+        """Read the finished program: an operator that a later pass removed is on neither side."""
         graph = program.exported_program().graph
         sources = sources_of(graph, self._quantised)
         reasons = {each.source: each.why for each in self._nodes if not each.on_npu}
@@ -112,7 +118,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         return Delegation(sum(each.on_npu for each in self._nodes), tuple(on_cpu))
 
     def _described(self, node: torch.fx.Node, why: str) -> CpuOperator:
-        """A node that a pass has replaced has only the lines of the pass."""
+        """Describe a node; one that a pass has replaced has only the lines of the pass."""
         name, layer = operator_name(node), layer_of(node)
         file, line = place(node, self._lines.home)
         if file is None:
@@ -124,21 +130,22 @@ Place = tuple[str | None, int | None]  # file and line
 
 
 @dataclass(frozen=True)
-class Lines:
+class CallSites:
     """Where a model calls its operators, by layer and operator. ``home``: see ``place``."""
 
     home: Path | None
     calls: dict[tuple[str, str], Place]
 
     @classmethod
-    def of(cls, captured: torch.fx.Graph, home: Path | None) -> Lines:
+    def of(cls, captured: torch.fx.Graph, home: Path | None) -> CallSites:
         nodes = [n for n in captured.nodes if n.op == "call_function"]
         return cls(home, {(layer_of(n), operator_name(n)): place(n, home) for n in nodes})
 
 
 def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
-    """The node of ``origin`` that each node was made from, the last of several, by name; "" for
-    none. torch keeps them in ``from_node``."""
+    """Return the node of ``origin`` that each node was made from, by name; "" for none.
+
+    It is the last of several. torch keeps them in ``from_node``."""
     places = {node.name: number for number, node in enumerate(origin.nodes)}
 
     def names(sources: Iterable[Any]) -> Iterator[str]:
@@ -154,20 +161,22 @@ def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
 
 
 def schema_name(node: torch.fx.Node) -> str:
-    """The operator's name without overload; "" for what is not an operator."""
+    """Return the operator's name without overload; "" for what is not an operator."""
     schema = getattr(node.target, "_schema", None)
     return "" if node.op != "call_function" or schema is None else str(schema.name)
 
 
 def layer_of(node: torch.fx.Node) -> str:
-    """The path of its module, "" for the model's own forward."""
+    """Return the path of its module, "" for the model's own forward."""
     stack = [*node.meta.get("nn_module_stack", {}).values()]
     return str(stack[-1][0]) if stack else ""
 
 
 def place(node: torch.fx.Node, home: Path | None) -> Place:
-    """File and line that call it: the innermost line of the user's folder ``home``, else of any
-    file that is not installed, else of an installed one that is not a compiler's."""
+    """Return file and line that call it.
+
+    They are the innermost line of the user's folder ``home``, else of any file that is not
+    installed, else of an installed one that is not a compiler's."""
     trace = node.meta.get("stack_trace") or ""
     frames = [(Path(file), int(line)) for file, line in _FRAME.findall(trace)]
     own = [f for f in frames if home is not None and f[0].is_relative_to(home)]
@@ -178,8 +187,9 @@ def place(node: torch.fx.Node, home: Path | None) -> Place:
 
 
 def _number(node: torch.fx.Node) -> int | None:
-    """The number of its instruction; an emitted node has it as its debug handle
-    (``_Emitter._add_debug_handle``)."""
+    """Return the number of its instruction.
+
+    An emitted node has it as its debug handle (``_Emitter._add_debug_handle``)."""
     number = node.meta.get("debug_handle")
     return number if hasattr(node.target, "_schema") and isinstance(number, int) else None
 
@@ -197,13 +207,14 @@ def origins_of(
     quantised: torch.fx.GraphModule,
     request: ExportRequest,
     rules: dict[str, str],
-) -> dict[str, Origin]:
-    """Where the first call of each operator comes from that is not one of Cortex-M's own, by the
-    operator's name without overload."""
+) -> dict[str, OperatorOrigin]:
+    """Return where the first call of each operator comes from, by name without overload.
+
+    Cortex-M's own operators are left out."""
     graph = edge.exported_program().graph
     sources = sources_of(graph, quantised.graph)
     made_from = {node.name: node for node in quantised.graph.nodes}
-    found: dict[str, Origin] = {}
+    found: dict[str, OperatorOrigin] = {}
     for node in graph.nodes:
         name = schema_name(node)
         if name and name not in found and not name.startswith("cortex_m::"):
@@ -218,7 +229,7 @@ def _origin(
     source: torch.fx.Node | None,
     request: ExportRequest,
     rule: str,
-) -> Origin:
+) -> OperatorOrigin:
     stack = list(node.meta.get("nn_module_stack", {}).values())
     path, kind = stack[-1] if stack else ("", "")
     layer = f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
@@ -236,17 +247,21 @@ def _origin(
         left_by = LeftBy.PASSES
     else:
         left_by = LeftBy.QUANTISER
-    return Origin(layer, file, line, str(dtype or "").removeprefix("torch."), left_by, made, rule)
+    return OperatorOrigin(
+        layer, file, line, str(dtype or "").removeprefix("torch."), left_by, made, rule
+    )
 
 
 def _plain(name: str) -> str:
-    """A copy, a functional or an inner form of an operator is the same operator."""
+    """Name the operator without its form: a copy, a functional or an inner form is the same."""
     return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
 
 
-def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
-    """The operator that the innermost interpreter or pass was working on when it raised, or one of
-    the exceptions that led to ``error``: they hold it as a variable of their functions."""
+def culprit_of(request: ExportRequest, error: BaseException) -> FailedOperator | None:
+    """Return the operator that was being worked on when ExecuTorch raised.
+
+    The innermost interpreter or pass, or one of the exceptions that led to ``error``, holds it as a
+    variable of its functions."""
     chain: list[BaseException] = [error]
     while (before := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(before)
@@ -260,4 +275,4 @@ def culprit_of(request: ExportRequest, error: BaseException) -> Culprit | None:
     if found is None:
         return None
     operator = schema_name(found).partition("::")[2]
-    return Culprit(operator, layer_of(found), *place(found, request.home))
+    return FailedOperator(operator, layer_of(found), *place(found, request.home))

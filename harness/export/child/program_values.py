@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import torch
 
-from harness.export.child.bounds import Region
+from harness.export.child.bounds import QuantizedRegion
 from harness.export.child.tosa_graph import Array
 
 _MOST_CLAIMS = 8  # for a value whose operators have no names in the program
@@ -17,9 +17,11 @@ _MOST_CLAIMS = 8  # for a value whose operators have no names in the program
 
 @dataclass(frozen=True)
 class ProgramValue:
-    """A value that the program computes. ``source``: the last node of the quantised model that its
-    operator was made from, by name; "" for values of a TOSA graph, whose ``name`` is that of the
-    delegate and the tensor (``tensor_name``)."""
+    """A value that the program computes.
+
+    ``source``: the last node of the quantised model that its operator was made from, by name; ""
+    for values of a TOSA graph, whose ``name`` is that of the delegate and the tensor
+    (``tensor_name``)."""
 
     value: Array
     source: str = ""
@@ -58,10 +60,11 @@ class Candidates:
         return self._values[number].name
 
     def partner(
-        self, region: Region, value: torch.Tensor, within: torch.Tensor | int
+        self, region: QuantizedRegion, value: torch.Tensor, within: torch.Tensor | int
     ) -> Claim | None:
-        """The most similar value within the bound, laid out like ``value``; one that was made from
-        the region's own operators before any other."""
+        """Return the most similar value within the bound, laid out like ``value``.
+
+        One that was made from the region's own operators comes before any other."""
         wanted = value.contiguous().numpy()
         limit = np.asarray(within)
         for group in self._groups(region, wanted):
@@ -80,11 +83,11 @@ class Candidates:
                 return Claim(_like(value, best[2]), best[1])
         return None
 
-    def is_own(self, region: Region, claim: Claim) -> bool:
+    def is_own(self, region: QuantizedRegion, claim: Claim) -> bool:
         """Whether the value was made from the region's own operators."""
         return self._values[claim.number].source in region.node_names
 
-    def claims(self, region: Region, value: torch.Tensor) -> tuple[list[Claim], bool]:
+    def claims(self, region: QuantizedRegion, value: torch.Tensor) -> tuple[list[Claim], bool]:
         """Values that the program may have computed instead, and whether their sources say so."""
         wanted = value.contiguous().numpy()
         own, rest = (
@@ -101,13 +104,13 @@ class Candidates:
         ]
         return claims, bool(own)
 
-    def _groups(self, region: Region, wanted: Array) -> tuple[list[int], list[int]]:
+    def _groups(self, region: QuantizedRegion, wanted: Array) -> tuple[list[int], list[int]]:
         of_kind = self._by_kind.get((str(wanted.dtype), wanted.size), [])
         own = [n for n in of_kind if self._values[n].source in region.node_names]
         return own[::-1], [n for n in of_kind if n not in own]
 
     def _arranged(self, number: int, wanted: Array, limit: int) -> Iterator[Array]:
-        """A value in each order of its dimensions; in those that have fitted before first."""
+        """Yield a value in each order of its dimensions; in those that have fitted before first."""
         yield from self._known_orders(number, wanted)
         ordered = np.sort(wanted, axis=None).astype(np.int64)
         if np.abs(self._sorted(number) - ordered).max(initial=0) > limit:

@@ -70,7 +70,7 @@ class Smallest:
 def reduce(
     tosa: bytes, inputs: Sequence[Array], trial: Trial, *, tries: int = MOST_TRIES
 ) -> Smallest | None:
-    """Returns None when the whole graph is right."""
+    """Return None when the whole graph is right."""
     whole = _WholeGraph(tosa, inputs)
     trouble = trial(tosa, inputs)
     if trouble is None:
@@ -97,8 +97,10 @@ def _operators(units: Iterable[_Unit]) -> tuple[int, ...]:
 
 
 class _WholeGraph:
-    """The graph with every value that it computes. ``units``: operators that may be left out; the
-    others compute constants, and stay with the operators that need them."""
+    """The graph with every value that it computes.
+
+    ``units``: operators that may be left out; the others compute constants, and stay with the
+    operators that need them."""
 
     def __init__(self, tosa: bytes, inputs: Sequence[Array]) -> None:
         self.tosa = tosa
@@ -124,7 +126,7 @@ class _WholeGraph:
         return sorted(units)
 
     def cut(self, kept: Sequence[int]) -> tuple[bytes, tuple[Array, ...]]:
-        """The graph of these operators, by index, and its inputs."""
+        """Return the graph of these operators, by index, and its inputs."""
         operators = self.graph.operators
         made = {name for i in kept for name in operators[i].outputs}
         needed = [name for i in kept for name in operators[i].inputs]
@@ -147,7 +149,8 @@ class _WholeGraph:
 
 
 def npu_trial(compiled: Compile) -> Trial:
-    """Returns a trial that compiles a graph with Vela and compares the functional model with TOSA.
+    """Return a trial that compiles a graph with Vela and compares the model of the NPU with TOSA.
+
     A graph that Vela or TOSA refuses, or the model for its size, counts as right."""
 
     def run(tosa: bytes, inputs: Sequence[Array]) -> WrongResult | None:
@@ -179,7 +182,7 @@ def npu_trial(compiled: Compile) -> Trial:
 
 
 def known_vela_defect(graph: Graph, product: str, macs: int, trouble: WrongResult) -> str:
-    """The name of the first known defect that fits the graph; "" when none does."""
+    """Return the name of the first known defect that fits the graph; "" when none does."""
     for name, defect in defects().defects.items():
         on_npu = product in defect.products and (not defect.macs or macs in defect.macs)
         if on_npu and trouble in defect.trouble and _fits(graph, defect):
@@ -212,7 +215,7 @@ def _operator_fits(graph: Graph, operator: Operator, defect: Defect) -> bool:
 
 
 def _dimensions(graph: Graph, operator: Operator) -> int:
-    """Counts the dimensions of its first input, from the first one on that is not 1."""
+    """Count the dimensions of its first input, from the first one on that is not 1."""
     shape = graph.tensors[operator.inputs[0]].shape
     return len(shape) - next((n for n, size in enumerate(shape) if size > 1), len(shape))
 
@@ -223,7 +226,7 @@ def _sources(
     names: Collection[str],
     passed_through: Collection[str] = _PASSED_THROUGH,
 ) -> list[Operator]:
-    """The operators of these names whose value reaches the operator."""
+    """Return the operators of these names whose value reaches the operator."""
     sources, waiting = [], [operator]
     while waiting:
         reader = waiting.pop()
@@ -238,8 +241,9 @@ def _sources(
 
 
 def _beside(graph: Graph, operator: Operator, names: Collection[str]) -> bool:
-    """Whether an operator of these names reads or writes one of ``operator``'s values, possibly
-    reshaped."""
+    """Return whether such an operator reads or writes one of ``operator``'s values.
+
+    The value may be reshaped."""
     aliases, grown = {*operator.inputs, *operator.outputs} & _computed(graph), True
     while grown:
         grown = False

@@ -23,9 +23,10 @@ Sample = tuple[torch.Tensor, ...]  # one value for each input of a model
 
 @dataclass(frozen=True)
 class InputRange:
-    """One input and the interval that its values are drawn from, both ends included. ``low`` and
-    ``high`` are of the whole input or, along one dimension, of each feature: of a shape that
-    broadcasts to the input's."""
+    """One input and the interval that its values are drawn from, both ends included.
+
+    ``low`` and ``high`` are of the whole input or, along one dimension, of each feature: of a shape
+    that broadcasts to the input's."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -40,11 +41,10 @@ def shipped_ranges(examples: Sequence[torch.Tensor]) -> tuple[InputRange, ...]:
 
 
 def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRange, ...]:
-    """The interval that the user's samples span, for each input and, where they differ much, for
-    each of its features.
+    """Return the interval that the user's samples span, for each input or feature.
 
-    A constant input is widened around zero: a single value would make every set the same.
-    """
+    Features have their own where they differ much. A constant input is widened around zero: a
+    single value would make every set the same."""
     ranges = []
     for same_input in zip(*samples, strict=True):
         first = same_input[0]
@@ -58,8 +58,10 @@ def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRan
 
 
 def _intervals(values: Array) -> tuple[Array, Array]:
-    """The bounds of samples that are stacked. Those of the whole input, unless along one of its
-    dimensions some index spans far less of that than the whole, as far as can be seen."""
+    """Return the bounds of samples that are stacked.
+
+    Those of the whole input, unless along one of its dimensions some index spans far less of that
+    than the whole, as far as can be seen."""
     low, high = values.min(), values.max()
     best, narrowest = (low, high), high - low
     for dim in range(2, values.ndim):  # 0: the samples, 1: the batch
@@ -85,9 +87,11 @@ def draw(
 
 
 def spanning(samples: Sequence[Sample], ranges: Sequence[InputRange]) -> tuple[Sample, ...]:
-    """``samples`` for calibration. In the first of them each element of a small input is at an end
-    of its interval, in all combinations of neighbours: a quantiser that saw less of the interval
-    would clip the input sets."""
+    """Widen ``samples`` for calibration.
+
+    In the first of them each element of a small input is at an end of its interval, in all
+    combinations of neighbours: a quantiser that saw less of the interval would clip the input sets.
+    """
     corners = [
         tuple(
             _at_ends(item, tensor, number, place)

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from harness.core.errors import ExportError
@@ -27,6 +29,7 @@ from harness.export.failures import DeadModelError, DeadOutputError, Unsupported
 from harness.export.program import RawSet
 
 BATCH = 64  # samples that the batch-norm statistics are taken over
+_PART = 8  # of the batch, convolved at once
 _GRID = 4096.0  # statistics are rounded to 1/4096
 
 _WEIGHTED = (nn.Conv1d, nn.Conv2d, nn.Linear)
@@ -57,17 +60,16 @@ def randomise_weights(
 def _set_norm_statistics(
     module: nn.Module, norms: Sequence[nn.BatchNorm1d | nn.BatchNorm2d], batch: list[torch.Tensor]
 ) -> None:
-    """Gives each batch-norm layer the statistics of its actual inputs.
+    """Give each batch-norm layer the statistics of its actual inputs.
 
     Computes in double precision and rounds: the last bit of a CPU's vector unit would otherwise
-    change the bytes of the program.
-    """
+    change the bytes of the program."""
     module.double()
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # a cumulative average: after one pass, that pass's statistics
         norm.train()
-    with torch.no_grad():
+    with torch.no_grad(), _InParts():
         module(*[t.double() if t.is_floating_point() else t for t in batch])
     for norm in norms:
         norm.eval()
@@ -78,6 +80,21 @@ def _set_norm_statistics(
     module.float()
 
 
+class _InParts(TorchFunctionMode):  # type: ignore[misc]
+    """Convolves a batch in parts.
+
+    Torch unfolds a whole batch of doubles (``slow_conv2d``), nine times its memory for 3x3."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if function not in (torch.conv1d, torch.conv2d):
+            return function(*args, **(kwargs or {}))
+        batch, *others = args
+        parts = batch.split(_PART)
+        return torch.cat([function(each, *others, **(kwargs or {})) for each in parts])
+
+
 def _fill(parameter: torch.Tensor, values: object) -> None:
     with torch.no_grad():
         parameter.copy_(torch.from_numpy(np.asarray(values)))
@@ -86,10 +103,9 @@ def _fill(parameter: torch.Tensor, values: object) -> None:
 def require_sensitivity(
     model: str, sets: Sequence[RawSet], declared: Collection[int] = ()
 ) -> tuple[int, ...]:
-    """Returns the indices of the outputs that are equal for every input set.
+    """Return the indices of the outputs that are equal for every input set.
 
-    Raises DeadModelError when these are all, and when one is not ``declared`` to be constant.
-    """
+    Raises DeadModelError when these are all, and when one is not ``declared`` to be constant."""
     if len({s.expected for s in sets}) < 2:
         raise DeadModelError(model, sets)
     by_output = zip(*(s.expected for s in sets), strict=True)
@@ -101,12 +117,11 @@ def require_sensitivity(
 
 def try_out(
     name: str, module: torch.nn.Module, sets: Sequence[Sample], declared: Collection[int] = ()
-) -> tuple[int, ...]:
-    """Runs the model once. Returns what ``require_sensitivity`` does.
+) -> tuple[tuple[int, ...], list[Sample]]:
+    """Run the model once. Returns what ``require_sensitivity`` does, and the outputs.
 
-    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's
-    own exceptions.
-    """
+    Raises UnsupportedTensor, DeadModelError, ExportError for NaN and infinity, and the model's own
+    exceptions."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]), _buffers_restored(module):
         outputs = [_tensors(module(*(value.clone() for value in inputs))) for inputs in sets]
     for number, values in enumerate(outputs):
@@ -120,7 +135,7 @@ def try_out(
                     set=number,
                 )
     raw = [RawSet(_raw(i), _raw(o)) for i, o in zip(sets, outputs, strict=True)]
-    return require_sensitivity(name, raw, declared)
+    return require_sensitivity(name, raw, declared), outputs
 
 
 def _tensors(result: object) -> Sample:

@@ -1,10 +1,8 @@
-"""Loads a ModelSource as a torch module with example and calibration inputs, and records what
-Python opens and lists while the model is exported.
+"""Loads a ModelSource as a torch module, and records what Python opens for it.
 
 The record is by audit events (PEP 578; their names are those of "Audit events table" in Python's
 documentation). Not seen: files that native code opens by itself, what other processes read, and
-that a file was looked for without opening it (``os.path.exists``).
-"""
+that a file was looked for without opening it (``os.path.exists``)."""
 
 from __future__ import annotations
 
@@ -35,7 +33,9 @@ from harness.system.paths import data_root, import_root
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """``calibration`` is empty unless the user's file has ``CalibrationInputs``, and so is
+    """A model with example and calibration inputs.
+
+    ``calibration`` is empty unless the user's file has ``CalibrationInputs``, and so is
     ``evaluation`` without ``EvaluationInputs``; ``declared``: the files that its ``InputFiles``
     names; ``opened``: those that it opens, None of a shipped one."""
 
@@ -65,7 +65,7 @@ class LoadedModel:
 
 
 def load_model(source: ModelSource) -> LoadedModel:
-    """Loads a model. Call with seeded random generators: definitions may draw their weights."""
+    """Load a model. Call with seeded random generators: definitions may draw their weights."""
     if source.file is not None:
         return _load_user_file(source.file)
     if source.definitions is not None:
@@ -82,7 +82,7 @@ def load_model(source: ModelSource) -> LoadedModel:
 
 
 def _load_user_file(file: Path) -> LoadedModel:
-    """The convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
+    """Return the convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
     opened = OpenedFiles()
     user = _executed(file)
     missing = [n for n in CONVENTION if not hasattr(user, n)]
@@ -126,7 +126,7 @@ def _samples(user: ModuleType, name: str, file: Path, examples: Sample) -> tuple
 
 
 def _list_of(user: ModuleType, name: str, kind: Any, what: str, example: str) -> tuple[Any, ...]:
-    """A list that the user's file may define. Raises BadModel."""
+    """Return a list that the user's file may define. Raises BadModel."""
     value = getattr(user, name, ())
     if isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value):
         return tuple(value)
@@ -149,13 +149,13 @@ def _declared_files(user: ModuleType, file: Path) -> tuple[Path, ...]:
 
 
 def input_files(file: Path, model: LoadedModel, started: int, own: Path) -> dict[str, str]:
-    """The files and folders that a model was made of besides ``file``, with their state: those that
-    it opened, listed or declared, and the user's modules that are imported now. Names are relative
-    to its folder within its repository, begin with ``./`` where the model opened them relative to
-    the current directory, and are absolute elsewhere. ``own``: the folder of the export's result.
+    """Return the files and folders that a model was made of besides ``file``, with their state.
 
-    Raises InputChanged for a file that was written after ``started`` (``time.time_ns``).
-    """
+    They are those that it opened, listed or declared, and the user's modules that are imported now.
+    Names are relative to its folder within its repository, begin with ``./`` where the model opened
+    them relative to the current directory, and are absolute elsewhere. ``own``: the folder of the
+    export's result. Raises InputChanged for a file that was written after ``started``
+    (``time.time_ns``)."""
     # The folder with ``.git`` that the file is in, or else the file's own folder.
     root = next((f for f in file.parents if (f / ".git").exists()), file.parent)
     opened = model.opened
@@ -191,8 +191,9 @@ def _as_tuple(value: object) -> Sample:
 
 
 def _executed(file: Path) -> ModuleType:
-    """Runs a file as a module that may import its neighbours. Each file has a process of its
-    own (``main._fork``), so the fixed module name is unique."""
+    """Run a file as a module that may import its neighbours.
+
+    Each file has a process of its own (``main._fork``), so the fixed module name is unique."""
     spec = importlib.util.spec_from_file_location("hil_user_model", file)
     assert spec is not None
     assert spec.loader is not None
@@ -206,10 +207,11 @@ def _executed(file: Path) -> ModuleType:
 
 @lru_cache(maxsize=1)  # the operators are there as long as the library object
 def torchvision_schemas() -> torch.library.Library | None:
-    """Defines the schemas without which torchvision does not import next to a torch for the CPU
-    alone ("operator torchvision::nms does not exist", 0.28): the package index has it compiled for
-    torch with CUDA, so its operators do not load. Only a detector's last step calls them. Returns
-    None where torchvision is not installed, or loads."""
+    """Define the schemas that torchvision needs next to a torch for the CPU alone.
+
+    Without them its import fails ("operator torchvision::nms does not exist", 0.28): the package
+    index has it compiled for torch with CUDA, so its operators do not load. Only a detector's last
+    step calls them. Returns None where torchvision is not installed, or loads."""
     found = importlib.util.find_spec("torchvision")
     if found is None or found.origin is None:
         return None
@@ -223,7 +225,7 @@ def torchvision_schemas() -> torch.library.Library | None:
 
 
 def _check_sample(value: object, name: str, like: Sequence[torch.Tensor] | None = None) -> None:
-    """Raises BadModel unless ``value`` is a tuple of tensors that the runner accepts."""
+    """Raise BadModel unless ``value`` is a tuple of tensors that the runner accepts."""
     if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
         kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
         raise BadModel(
@@ -252,8 +254,9 @@ _KERNELS = ("/proc/", "/sys/", "/dev/")
 
 
 class OpenedFiles:
-    """Records from now on. A hook cannot be removed: the process has to be a fork for one model
-    (``main._fork``)."""
+    """Records from now on.
+
+    A hook cannot be removed: the process has to be a fork for one model (``main._fork``)."""
 
     def __init__(self) -> None:
         self._start = os.getcwd()
@@ -288,13 +291,12 @@ class OpenedFiles:
             self._seen[path, f"./{os.path.normpath(name)}" if relative else ""] = None
 
     def inputs(self, root: Path, own: Path) -> Iterator[tuple[Path, str]]:
-        """Every file that was opened for reading, also one that was absent, and every folder below
-        ``root`` that was listed; and its name if that is relative to the directory in which the
-        export began, else "".
+        """Return every file that was opened for reading, and every folder that was listed.
 
-        It leaves out files of installed packages, Python, the exporter and the kernel, temporary
-        ones, those that the model wrote and removed, and those below ``own``.
-        """
+        A file may have been absent; folders are below ``root``. Each has its name if that is
+        relative to the directory in which the export began, else "". It leaves out files of
+        installed packages, Python, the exporter and the kernel, temporary ones, those that the
+        model wrote and removed, and those below ``own``."""
         for path, name in [*self._seen]:
             if os.path.isdir(path):
                 counts = Path(path).is_relative_to(root)
@@ -306,8 +308,9 @@ class OpenedFiles:
 
 
 def is_installed(path: str, *own: Path) -> bool:
-    """Whether a file belongs to an installed package, Python, the harness, the ExecuTorch that
-    exports, the kernel, or is below ``own``."""
+    """Return whether a file belongs to what is installed, or is below ``own``.
+
+    Installed are packages, Python, the harness, the ExecuTorch that exports, and the kernel."""
     parts = Path(path).parts
     if not _PACKAGES.isdisjoint(parts) or "__pycache__" in parts or path.startswith(_KERNELS):
         return True

@@ -87,7 +87,7 @@ def read_graph(tosa: bytes) -> Graph:
 
 
 def computed(graph: Graph) -> list[TensorSpec]:
-    """The tensors that the graph computes from its inputs, in the order of its operators."""
+    """Return the tensors that the graph computes from its inputs, in the order of its operators."""
     reached = {tensor.name for tensor in graph.inputs}
     tensors = []
     for operator in graph.operators:
@@ -98,8 +98,10 @@ def computed(graph: Graph) -> list[TensorSpec]:
 
 
 def nearest(graph: Graph, labels: Mapping[str, str], tensor: str) -> str:
-    """The label of a tensor; of one without, that of the first labelled one that is computed from
-    it, else of the last that it is computed from; "" where there is none."""
+    """Return the label of a tensor; of one without, that of the nearest labelled one; or "".
+
+    That is the first labelled one that is computed from it, else the last that it is computed from.
+    """
     later: set[str] = {tensor}
     if tensor in labels:
         return labels[tensor]
@@ -118,7 +120,7 @@ def nearest(graph: Graph, labels: Mapping[str, str], tensor: str) -> str:
 
 
 def with_outputs(tosa: bytes, names: Sequence[str]) -> bytes:
-    """The graph with these tensors as its outputs."""
+    """Return the graph with these tensors as its outputs."""
     content = bytearray(tosa)
     _replace_names(content, _OUTPUTS, names)
     return bytes(content)
@@ -127,11 +129,10 @@ def with_outputs(tosa: bytes, names: Sequence[str]) -> bytes:
 def part(
     tosa: bytes, operators: Collection[int], inputs: Sequence[str], outputs: Sequence[str]
 ) -> bytes:
-    """Some operators of a graph, by index, as a graph with these inputs and outputs.
+    """Return some operators of a graph, by index, as a graph with these inputs and outputs.
 
     No table moves: offsets in a FlatBuffer point forward, so the entries of a vector may move to
-    its front. The omitted tables stay in the file, unreferenced.
-    """
+    its front. The omitted tables stay in the file, unreferenced."""
     block = _block(tosa)
     chosen = [block.Operators(i) for i in sorted(operators)]
     used = set(inputs) | set(outputs)
@@ -150,7 +151,7 @@ def part(
 
 
 def _replace_names(content: bytearray, field: int, names: Sequence[str]) -> None:
-    """Appends a vector of names to the buffer, and points the block's field to it."""
+    """Append a vector of names to the buffer, and point the block's field to it."""
     table = _block(content)._tab
     position = table.Pos + table.Offset(field)
     content += bytes(-len(content) % 8)
@@ -182,7 +183,7 @@ def _shorten(content: bytearray, field: int, entries: Sequence[int]) -> None:
 
 
 def run_graph(tosa: bytes, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """Runs the TOSA reference model. Raises ExportError when it refuses the graph."""
+    """Run the TOSA reference model. Raises ExportError when it refuses the graph."""
     outputs, status = tosa_reference_model.run(
         tosa, list(inputs), verbosity="NONE", initialize_variable_tensor_from_numpy=True
     )

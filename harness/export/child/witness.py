@@ -28,7 +28,7 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from harness.export.child.bounds import Quantiser, Region, bound
+from harness.export.child.bounds import Quantiser, QuantizedRegion, bound
 from harness.export.child.partition import layer_of
 from harness.export.child.program_values import Candidates, Claim, ProgramValue
 from harness.export.child.samples import Sample
@@ -46,8 +46,10 @@ _PAIRED = (torch.int8, torch.int16)
 
 @dataclass(frozen=True)
 class _Open:
-    """A value without a partner, or with another operator's as one (``borrowed``): noisy copies,
-    and claims. ``named``: these are values that the program makes with the same operators."""
+    """A value without a partner, or with another operator's as one (``borrowed``).
+
+    It has noisy copies, and claims. ``named``: these are values that the program makes with the
+    same operators."""
 
     noisy: list[torch.Tensor]
     claims: list[Claim]
@@ -56,11 +58,13 @@ class _Open:
 
 
 class Differs(Exception):
-    """The program does not compute what the quantised model does. ``regions``: the one that
-    differs, or those of which one does, first to last; ``lsb``: the worst difference."""
+    """The program does not compute what the quantised model does.
+
+    ``regions``: the one that differs, or those of which one does, first to last; ``lsb``: the worst
+    difference."""
 
     def __init__(
-        self, regions: Sequence[Region], steps: Array, within: float, input_set: int
+        self, regions: Sequence[QuantizedRegion], steps: Array, within: float, input_set: int
     ) -> None:
         index = int(steps.argmax())
         self.worst = steps, within, input_set
@@ -138,7 +142,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         self.accused: dict[int, Differs] = {}  # by the value that was computed instead
         self._number = number
         self._candidates = candidates
-        self._regions: dict[Node, Region] = {}
+        self._regions: dict[Node, QuantizedRegion] = {}
         self._open: dict[Node, _Open] = {}
         self._generator = torch.Generator().manual_seed(number)
         self._worst = 0
@@ -204,9 +208,10 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         )
 
     def _differs(self, suspects: Sequence[Node], otherwise: Differs | None = None) -> Differs:
-        """The first of the suspects, in order, whose own result does not follow from what the
-        program may have given it. If the program's result is not known by name, one that comes
-        later may as well be the cause. ``otherwise``: if all follow, or there are none."""
+        """Return the first of the suspects whose own result does not follow from its inputs.
+
+        If the program's result is not known by name, one that comes later may as well be the cause.
+        ``otherwise``: if all follow, or there are none."""
         for number, node in enumerate(suspects):
             region, claims = self._regions[node], self._open[node].claims
             results = [*self._results(region)]
@@ -222,11 +227,11 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
                 return Differs(blamed, nearest, within, self._number)
         return otherwise or Differs(self._of(suspects), np.zeros(1), 0, self._number)
 
-    def _of(self, nodes: Sequence[Node]) -> list[Region]:
+    def _of(self, nodes: Sequence[Node]) -> list[QuantizedRegion]:
         return [self._regions[node] for node in nodes]
 
-    def _results(self, region: Region) -> Iterator[torch.Tensor]:
-        """Computes the region from combinations of values that the program may have used."""
+    def _results(self, region: QuantizedRegion) -> Iterator[torch.Tensor]:
+        """Compute the region from combinations of values that the program may have used."""
         inputs = [node for node in region.sources if node in self._open]
         choices = [
             [claim.value for claim in self._open[node].claims] or [self.env[node]]
@@ -235,8 +240,10 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         for chosen in islice(product(*choices), _CHOICES):
             yield self._again(region, dict(zip(inputs, chosen, strict=True)))
 
-    def _open_before(self, region: Region) -> list[Node]:
-        """The values without a partner that lead to a region with no partner between, in order."""
+    def _open_before(self, region: QuantizedRegion) -> list[Node]:
+        """Return the values without a partner that lead to a region, in order.
+
+        No partner is between."""
         found: set[Node] = set()
         pending = [region]
         while pending:
@@ -246,19 +253,19 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
                     pending.append(self._regions[node])
         return [node for node in self._regions if node in found]
 
-    def _noisy(self, region: Region) -> Iterator[Mapping[Node, torch.Tensor]]:
-        """The noisy copies of the region's inputs without a partner; nothing if all have one."""
+    def _noisy(self, region: QuantizedRegion) -> Iterator[Mapping[Node, torch.Tensor]]:
+        """Yield the noisy copies of the region's inputs that have no partner."""
         inputs = [node for node in region.sources if node in self._open]
         for number in range(_NOISY if inputs else 0):
             yield {node: self._open[node].noisy[number] for node in inputs}
 
-    def _claims(self, region: Region) -> Iterator[tuple[Node, Claim]]:
+    def _claims(self, region: QuantizedRegion) -> Iterator[tuple[Node, Claim]]:
         for node in region.sources:
             for claim in self._open[node].claims if node in self._open else ():
                 yield node, claim
 
-    def _again(self, region: Region, instead: Mapping[Node, torch.Tensor]) -> torch.Tensor:
-        """The region's output with other values of some of its inputs."""
+    def _again(self, region: QuantizedRegion, instead: Mapping[Node, torch.Tensor]) -> torch.Tensor:
+        """Return the region's output with other values of some of its inputs."""
         before = self.env
         self.env = {**before, **instead}
         for node in (*region.inputs, *region.operators, region.output):
@@ -268,14 +275,14 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return result
 
     def _shaken(self, node: Node, value: torch.Tensor) -> torch.Tensor:
-        """Changes each element by one step up or down, or not at all."""
+        """Change each element by one step up or down, or not at all."""
         noise = torch.randint(-1, 2, value.shape, generator=self._generator)
         limits = Quantiser.of(node)
         return (value + noise).clamp(limits.low, limits.high).to(value.dtype)
 
 
-def _region(output: Node) -> Region:
-    """Walks back from a node to dequantised values. Weights and other constants are not inputs."""
+def _region(output: Node) -> QuantizedRegion:
+    """Walk back from a node to dequantised values. Weights and other constants are not inputs."""
     found: set[Node] = set()
     inputs: dict[Node, None] = {}
     pending = [output] if output.target is not _DEQUANTISE else []
@@ -289,11 +296,13 @@ def _region(output: Node) -> Region:
             elif node.op == "call_function" and node not in found and not _is_constant(node):
                 found.add(node)
                 pending.append(node)
-    return Region(tuple(n for n in output.graph.nodes if n in found), tuple(inputs), output)
+    return QuantizedRegion(
+        tuple(n for n in output.graph.nodes if n in found), tuple(inputs), output
+    )
 
 
 def _is_constant(node: Node) -> bool:
-    """A weight that is dequantised for each channel."""
+    """Return whether it is a weight that is dequantised for each channel."""
     return getattr(node.target, "namespace", "") == "quantized_decomposed"
 
 
@@ -302,8 +311,8 @@ def _of_activation(dequantise: Node) -> bool:
     return isinstance(source, Node) and source.op != "get_attr"
 
 
-def _tolerance(region: Region, value: torch.Tensor) -> tuple[float, float]:
-    """The unit in which an output's difference is shown, and what rounding of floats explains."""
+def _tolerance(region: QuantizedRegion, value: torch.Tensor) -> tuple[float, float]:
+    """Return the unit of an output's difference, and what rounding of floats explains."""
     if region.output.target is _DEQUANTISE:
         scale = Quantiser.of(region.output).scale
         return scale, _WHOLE * scale

@@ -35,7 +35,9 @@ def require_witness(
     stages: Stages,
     other: Other | None = None,
 ) -> Agreement:
-    """``runs``: of the lowered program. Raises LoweringDiffers."""
+    """Compare the lowered program with the quantised model. Raises LoweringDiffers.
+
+    ``runs``: of the lowered program."""
     try:
         return _compared(quantised, sets, runs)
     except Differs as differs:
@@ -75,7 +77,7 @@ def _made_by(
     sets: Sequence[Sample],
     stages: Iterator[tuple[str, EdgeProgramManager | None]],
 ) -> str:
-    """The first stage whose program differs, or the last one, which has none that can be run."""
+    """Return the first stage whose program differs, or the last, whose cannot be run."""
     names = []
     for name, edge in stages:
         names.append(name)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
+from torchao.quantization.pt2e.quantizer import Quantizer
 
 from harness.config.models import Layout, Quantization
 from harness.core.errors import HarnessError
@@ -28,13 +29,14 @@ from harness.export.child.expected_outputs import (
     run_with_runtime,
 )
 from harness.export.child.exported import (
-    Compared,
     LoweredModel,
+    OracleResults,
     RawDelegate,
     serialise,
     write_program,
 )
-from harness.export.child.partition import Lines, ReportingPartitioner, culprit_of, origins_of
+from harness.export.child.partition import CallSites, ReportingPartitioner, culprit_of, origins_of
+from harness.export.child.prepared import require_capture, require_preparation
 from harness.export.child.samples import (
     Sample,
     channels_last,
@@ -70,10 +72,9 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export(
     on_stage: OnStage, request: ExportRequest, versions: dict[str, str], directory: str
 ) -> dict[str, str]:
-    """Writes the program into ``directory``. Returns what ``input_files`` does.
+    """Write the program into ``directory``. Returns what ``input_files`` does.
 
-    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError.
-    """
+    Raises ExportError (StageFailed for exceptions of torch and the user's file), UsageError."""
     started = time.time_ns()
     stage = _Stages(request, on_stage)
     lower_model = _route(request)
@@ -83,11 +84,13 @@ def export(
         with stage("prepare inputs"):
             calibration, samples, own = _prepare(request, model)
         constant: tuple[int, ...] = ()
+        tried: list[Sample] = []
         if request.model.is_user_file:
             with stage(_RUN):
-                constant = try_out(request.model.name, model.module, samples, model.constant)
+                name, module = request.model.name, model.module
+                constant, tried = try_out(name, module, samples, model.constant)
         with _suspecting(constant):
-            work = _Work(request, versions, model.module, calibration, samples, own, stage)
+            work = _Work(request, versions, model.module, calibration, samples, own, stage, tried)
             lowered = lower_model(work)
             with stage("serialise"):
                 serialised = serialise(lowered)
@@ -102,7 +105,7 @@ def export(
         if request.model.is_user_file:  # it was alive when it was tried out
             error.blame_quantisation([each.sqnr_db for each in accuracy])
         raise
-    compared = Compared(oracles, accuracy, model.remarks(constant))
+    compared = OracleResults(oracles, accuracy, model.remarks(constant))
     with disk_errors("writing the program"):
         write_program(Path(directory), request, versions, lowered, serialised, sets, compared)
     if request.model.file is None:
@@ -111,8 +114,9 @@ def export(
 
 
 class _Stages:
-    """Announces each stage, and adds its name and place to the exceptions of torch, ExecuTorch and
-    the user's file."""
+    """Announces each stage, and adds its name and place to exceptions.
+
+    They are those of torch, ExecuTorch and the user's file."""
 
     def __init__(self, request: ExportRequest, on_stage: OnStage) -> None:
         self._request = request
@@ -145,7 +149,7 @@ def _suspecting(constant: tuple[int, ...]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Work:
-    """The input of a route."""
+    """The input of a route. ``tried``: the outputs of a user's model for the input sets."""
 
     request: ExportRequest
     versions: dict[str, str]
@@ -154,9 +158,10 @@ class _Work:
     sets: list[Sample]
     evaluation: Sequence[Sample]
     stage: _Stages
+    tried: Sequence[Sample] = ()
 
     def in_layout(self, change: Callable[[Sample], Sample]) -> _Work:
-        """A copy with its samples and input sets in another memory format."""
+        """Return a copy with its samples and input sets in another memory format."""
         return replace(
             self,
             calibration=[*map(change, self.calibration)],
@@ -173,8 +178,9 @@ class _Work:
 def _prepare(
     request: ExportRequest, model: LoadedModel
 ) -> tuple[tuple[Sample, ...], list[Sample], tuple[Sample, ...]]:
-    """Calibration samples, input sets, and the user's other samples, for the accuracy. A shipped
-    model gets its live weights here."""
+    """Calibration samples, input sets, and the user's other samples, for the accuracy.
+
+    A shipped model gets its live weights here."""
     generator = np.random.default_rng(_SEED)
     if not request.model.is_user_file:
         ranges = shipped_ranges(model.examples)
@@ -203,7 +209,7 @@ _Route = Callable[[_Work], LoweredModel]
 
 
 def _route(request: ExportRequest) -> _Route:
-    """Raises UsageError for a target without a compiler, before any work."""
+    """Raise UsageError for a target without a compiler, before any work."""
     if is_ethos_u(request.compile_target):
         _ = request.npu
         return _ethos_u
@@ -247,8 +253,10 @@ def _cortex_m(work: _Work) -> LoweredModel:
 
 @dataclass(frozen=True)
 class _Quantised:
-    """A model on its way: quantised, and lowered. ``real``: the float model's outputs for all
-    samples of ``work``; ``why``: the program is not reproducible."""
+    """A model on its way: quantised, and lowered.
+
+    ``real``: the float model's outputs for all samples of ``work``; ``why``: the program is not
+    reproducible."""
 
     work: _Work
     quantised: torch.fx.GraphModule
@@ -276,15 +284,35 @@ def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
                 tensor.data = tensor.data.to(memory_format=torch.channels_last)
     work = work.in_layout(change)
     with stage("capture"):
-        captured = lower.capture(module, work.sets[0])
-        real = run_eagerly(captured, work.all_samples)
+        captured, real = _capture(work)
     with stage("quantise"):
         quantizer = lower.cortex_m_quantizer(request.quantization, layout)
-        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
+        quantised, why = _quantise(work, captured, quantizer, real)
     with stage("lower"):
         config = lower.target_config(request.compile_target)
         edge = lower.to_cortex_m(quantised, work.sets[0], config, layout)
     return _Quantised(work, quantised, edge, real, why)
+
+
+def _capture(work: _Work) -> tuple[torch.fx.GraphModule, list[Sample]]:
+    """Return the model as a graph, and its outputs for all samples. Raises CaptureDiffers."""
+    captured = lower.capture(work.module, work.sets[0])
+    real = run_eagerly(captured, work.all_samples)
+    require_capture(work.request, work.module, captured, work.sets, work.tried, real)
+    return captured, real
+
+
+def _quantise(
+    work: _Work, captured: torch.fx.GraphModule, quantizer: Quantizer, real: Sequence[Sample]
+) -> tuple[torch.fx.GraphModule, str]:
+    """``real``: the captured model's outputs. Returns what ``lower.quantise`` does."""
+    request, sets = work.request, work.sets
+
+    def check(prepared: torch.fx.GraphModule) -> None:
+        again = partial(lower.capture, work.module, sets[0])
+        require_preparation(request, again, quantizer, prepared, sets, real)
+
+    return lower.quantise(captured, quantizer, work.calibration, request.calibration, check)
 
 
 def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramManager, list[Sample]]:
@@ -295,7 +323,7 @@ def _explicitly(work: _Work) -> tuple[str, torch.fx.GraphModule, EdgeProgramMana
 def _evaluated(
     lowered: _Quantised, runs: Sequence[ProgramRun], graphs: Mapping[bytes, bytes]
 ) -> tuple[Sequence[Sample], Sequence[Sample]]:
-    """The outputs of the float model and of the program, for all samples."""
+    """Return the outputs of the float model and of the program, for all samples."""
     work = lowered.work
     kernels = Kernels(work.request.compile_target, Arithmetic.CMSIS_NN)
     more = run_program(lowered.edge, work.evaluation, kernels, graphs) if work.evaluation else []
@@ -309,8 +337,9 @@ def _values(runs: Sequence[ProgramRun]) -> frozenset[Row]:
 def _both_ways(
     request: ExportRequest, lowered: _Quantised, graphs: Mapping[bytes, bytes]
 ) -> tuple[list[ProgramRun], list[Sample], tuple[str, ...]]:
-    """Runs the program with ExecuTorch's C++ kernels on the CPU. If its Python definitions differ,
-    also returns the outputs by these, and the differences."""
+    """Run the program with ExecuTorch's C++ kernels on the CPU.
+
+    If its Python definitions differ, also return the outputs by these, and the differences."""
     edge, sets = lowered.edge, lowered.work.sets
     kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
     runs = run_program(edge, sets, kernels, graphs, lowered.quantised)
@@ -328,15 +357,11 @@ def _cpu(work: _Work) -> LoweredModel:
     lowering = LOWERINGS[request.compile_target]
     work = work.in_layout(partial(in_layout_of, work.sets[0]))
     with stage("capture"):
-        captured = lower.capture(work.module, work.sets[0])
-        real = run_eagerly(captured, work.all_samples)
+        captured, real = _capture(work)
     quantised, why = captured, ""
     if lowering.quantised:
         with stage("quantise"):
-            quantizer = lower.cpu_quantizer()
-            quantised, why = lower.quantise(
-                captured, quantizer, work.calibration, request.calibration
-            )
+            quantised, why = _quantise(work, captured, lower.cpu_quantizer(), real)
     with stage("lower"):
         edge = lower.to_cpu(quantised, work.sets[0], lowering)
         program = lower.to_program(edge)
@@ -380,12 +405,11 @@ def _ethos_u(work: _Work) -> LoweredModel:
     work = work.in_layout(partial(in_layout_of, work.sets[0]))
     sets = work.sets
     with stage("capture"):
-        captured = lower.capture(work.module, sets[0])
-        lines = Lines.of(captured.graph, request.home)
-        real = run_eagerly(captured, work.all_samples)
+        captured, real = _capture(work)
+        lines = CallSites.of(captured.graph, request.home)
     with stage("quantise"):
         quantizer = lower.ethos_u_quantizer(spec, request.quantization)
-        quantised, why = lower.quantise(captured, quantizer, work.calibration, request.calibration)
+        quantised, why = _quantise(work, captured, quantizer, real)
     with stage("lower"):
         partitioner = ReportingPartitioner(spec, quantised.graph, lines)
         edge, graphs, estimates = lower.to_ethos_u(
@@ -445,8 +469,10 @@ def _raw_delegates(
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Seeds, one thread and torch's own kernels. The garbage collector is paused: tracing makes
-    millions of objects that live to the end, and collecting takes a tenth of the time."""
+    """Seeds, one thread and torch's own kernels.
+
+    The garbage collector is paused: tracing makes millions of objects that live to the end, and
+    collecting takes a tenth of the time."""
     gc.disable()
     torch.set_num_threads(1)
     random.seed(_SEED)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.firmware.executorch.checkout import SDK, SPECS, Checkout, Part
+from harness.firmware.checkout import SDK, SPECS, Checkout, CheckoutPart
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 
@@ -99,7 +99,7 @@ def _link(link: Path, target: Path) -> None:
         link.symlink_to(target)
 
 
-def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
+def _copy(part: CheckoutPart, to: Path, unwanted: Sequence[str]) -> None:
     """Copies a part without some of its folders, and again when the part changes. The stamp
     matches the copy even if the process is killed."""
     stamp = to.with_name(f".{to.name}.identity")

@@ -21,12 +21,7 @@ from harness.config import strict_yaml
 from harness.config.target import Target
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.executorch.checkout import (
-    LINUX_PRESET,
-    Checkout,
-    PartMissing,
-    RevisionUnsupported,
-)
+from harness.firmware.checkout import LINUX_PRESET, Checkout, PartMissing, RevisionUnsupported
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.step import cmake, own_digest, toolchain_file
 from harness.system import paths, toolchain

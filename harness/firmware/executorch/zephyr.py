@@ -19,7 +19,7 @@ from harness.config.loading import load_target
 from harness.config.target import Target
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.executorch.checkout import Checkout, PartMissing
+from harness.firmware.checkout import Checkout, PartMissing
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.executorch.plan import WITHOUT_LIBRARIES, find_flatc
 from harness.firmware.memory import sample_pools

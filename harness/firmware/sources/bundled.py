@@ -16,9 +16,10 @@ from harness.config.target import Target
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.firmware.build_tree import SourcesChanged
-from harness.firmware.firmware import Firmware, described, obtain
+from harness.firmware.cache import described, obtain
 from harness.firmware.memory import has_room, memory_needs, pool_options
-from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
+from harness.firmware.names import BUNDLED
+from harness.firmware.source import BuildRequest, Firmware, FirmwareSource
 from harness.firmware.step import build_with_cmake, launchers, toolchain_file
 from harness.firmware.zephyr.west import WestJob, build_with_west
 from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace

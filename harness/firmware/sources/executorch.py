@@ -16,17 +16,12 @@ from pathlib import Path
 
 from harness.config.target import Target
 from harness.firmware.build_tree import BuildTree, SourcesChanged
-from harness.firmware.executorch.checkout import (
-    Checkout,
-    find_checkout,
-    part_files,
-    source_files,
-)
+from harness.firmware.cache import described, obtain
+from harness.firmware.checkout import Checkout, find_checkout, part_files, source_files
 from harness.firmware.executorch.overlay import Overlay, lay
 from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
 from harness.firmware.executorch.zephyr import SamplePlan, make_sample_plan
-from harness.firmware.firmware import Firmware, described, obtain
-from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
+from harness.firmware.source import BuildRequest, CheckoutFacts, Firmware, FirmwareSource
 from harness.firmware.step import ccache, launchers, ninja, products, run_step, take
 from harness.firmware.zephyr.west import build_with_west
 from harness.formats.linker_map import read_map

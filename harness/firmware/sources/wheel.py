@@ -23,9 +23,9 @@ from pathlib import Path
 
 from harness.config.target import Target
 from harness.core.errors import BuildError, InfraError, UsageError
-from harness.firmware.firmware import ROOT, RUNNER, Firmware, described, obtain
+from harness.firmware.cache import described, obtain
 from harness.firmware.memory import pool_options
-from harness.firmware.source import BuildRequest, FirmwareSource
+from harness.firmware.source import ROOT, RUNNER, BuildRequest, Firmware, FirmwareSource
 from harness.firmware.step import build_with_cmake, launchers, own_digest, toolchain_file
 from harness.formats.elf import read_elf
 from harness.system import artifact_cache, paths, toolchain

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.core.errors import BuildError, UsageError
 from harness.firmware.build_tree import BuildTree, SourcesChanged
-from harness.firmware.firmware import RUNNER
+from harness.firmware.source import RUNNER
 from harness.firmware.step import ccache, ninja, run_step, take
 from harness.firmware.zephyr.workspace import Workspace
 from harness.system import artifact_cache, paths

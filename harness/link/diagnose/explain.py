@@ -29,7 +29,6 @@ from harness.link.build_failure import (
 )
 from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
-from harness.link.diagnose.kconfig import RefusedOption, refused_options
 from harness.link.diagnose.script import explain_assertion, explain_discarded, lost_constructors
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.trial import Trial, without_repeats
@@ -37,6 +36,7 @@ from harness.link.diagnose.undefined import explain_undefined
 from harness.link.diagnose.zephyr import cache_entries
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
+from harness.link.kconfig import RefusedOption, refused_options
 from harness.link.log.lines import Lines, read_lines
 from harness.link.log.messages import signs
 from harness.link.log.parse import parse, parse_lines

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from harness.config.schema import Data
-from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.tree import Tree
-from harness.link.diagnose.zephyr import Gate, ZephyrBuild
+from harness.link.diagnose.zephyr import BuildCondition, ZephyrBuild
 from harness.link.facts import read_facts
 from harness.link.failure import CodePlace, LinkCause
+from harness.link.kconfig import RefusedOption
 
 _FACTS = Path(__file__).with_name("symbols.yaml")
 _NOT_GNU = ("armlink", "iar", "msvc", "ti")
@@ -143,7 +143,9 @@ _VAGUE = (
 )
 
 
-def behind_option(gate: Gate, where: str, definition: str, zephyr: ZephyrBuild) -> Undefined:
+def behind_option(
+    gate: BuildCondition, where: str, definition: str, zephyr: ZephyrBuild
+) -> Undefined:
     """``where`` defines the symbol (``definition``: "it" or "a weak default of it"), and is not
     compiled because an option is not set."""
     place = f"{gate.file}:{gate.line}"

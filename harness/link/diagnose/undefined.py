@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
-from harness.link.diagnose.kconfig import RefusedOption
 from harness.link.diagnose.symbols import (
     SymbolFact,
     Undefined,
@@ -33,9 +32,10 @@ from harness.link.diagnose.tree import (
     toolchain_archives,
 )
 from harness.link.diagnose.trial import GROUP, LINKS, Trial, told
-from harness.link.diagnose.zephyr import Gate, ZephyrBuild, below
+from harness.link.diagnose.zephyr import BuildCondition, ZephyrBuild, below
 from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
 from harness.link.index import Definition, LinkIndex
+from harness.link.kconfig import RefusedOption
 
 _SPELT_ALIKE = 0.85
 # A condition that only one option of Kconfig decides.
@@ -388,7 +388,7 @@ def _left_out(
     for condition, line in conditions:
         option = _ONE_OPTION.fullmatch(condition)
         if zephyr is not None and option and zephyr.values.get(option[1]) != "y":
-            return behind_option(Gate(option[1], best.path, line), where, what, zephyr)
+            return behind_option(BuildCondition(option[1], best.path, line), where, what, zephyr)
     if not conditions:
         return because("left out by a macro", where=where, definition=what, symbol=shown)
     condition, line = conditions[0]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from harness.link.diagnose import kconfig
+from harness.link import kconfig
 from harness.system.files import text_of
 
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
@@ -26,7 +26,7 @@ _WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modu
 
 
 @dataclass(frozen=True)
-class Gate:
+class BuildCondition:
     """The option that compiles a source, and the line of CMake that decides it."""
 
     option: str  # without CONFIG_
@@ -68,21 +68,21 @@ class ZephyrBuild:
         """The folders of Zephyr's own sources."""
         return tuple(self.base / name for name in _WHERE_SOURCES_ARE)
 
-    def gate(self, source: Path) -> Gate | None:
+    def gate(self, source: Path) -> BuildCondition | None:
         """An option that the source depends on and that is not set: one that the application sets,
         or the outermost, because it brings the others."""
         gates = list(self._gates(source))
         requested = (gate for gate in gates if gate.option in self.requested)
         return next(requested, gates[-1] if gates else None)
 
-    def _gates(self, source: Path) -> Iterator[Gate]:
+    def _gates(self, source: Path) -> Iterator[BuildCondition]:
         name = source.name
         for folder in source.parents:
             lists = folder / "CMakeLists.txt"
             if lists.is_file():
                 for option, line in _conditions(text_of(lists), name):
                     if self.values.get(option) != "y":
-                        yield Gate(option, lists, line)
+                        yield BuildCondition(option, lists, line)
                 name = folder.name
             if folder in (self.base, self.application):
                 return

@@ -16,14 +16,14 @@ from harness.config.figures import figure
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict, Word
 from harness.judge.program_contents import outline_difference
-from harness.nightly.history.model import Difference, Row, changes
+from harness.nightly.history.nights import InputDifference, Row, changes
 from harness.nightly.history.steps import Step, steps_of
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FAILURE, _ERROR, _SKIPPED = "failure", "error", "skipped"
 
 
-class State(Word):
+class CaseState(Word):
     """A case of a night, compared with the nights before. ``sign``: it without its colour;
     ``style``: of a terminal; ``junit``: the element of a test case, "" for none."""
 
@@ -31,7 +31,7 @@ class State(Word):
     style: str
     junit: str
 
-    def __new__(cls, word: str, sign: str, style: str, junit: str) -> State:
+    def __new__(cls, word: str, sign: str, style: str, junit: str) -> CaseState:
         member = str.__new__(cls, word)
         member._value_ = word
         member.sign, member.style, member.junit = sign, style, junit
@@ -56,14 +56,14 @@ class State(Word):
 
     @property
     def is_new(self) -> bool:
-        return self.failing and self is not State.STILL
+        return self.failing and self is not CaseState.STILL
 
 
 # The states of a case without a row.
 NO_ROW = {
-    State.MISSING: "planned, and there is no result of it",
-    State.LOST: "it failed in the night before, is not in the suite, and nobody renamed it",
-    State.GONE: "it was in the night before, and is not in the suite",
+    CaseState.MISSING: "planned, and there is no result of it",
+    CaseState.LOST: "it failed in the night before, is not in the suite, and nobody renamed it",
+    CaseState.GONE: "it was in the night before, and is not in the suite",
 }
 
 
@@ -132,7 +132,7 @@ class FirstBad:
         return sum(not (row.good or row.bad) for row in self.before)
 
     @cached_property
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[InputDifference]:
         return changes(self.before, self.first)
 
     @property
@@ -201,30 +201,30 @@ class Standing:
         return next((row for row in reversed(self.earlier) if row.good or row.bad), None)
 
     @cached_property
-    def state(self) -> State:
+    def state(self) -> CaseState:
         row, baseline = self.row, self.baseline
         was_bad = baseline is not None and baseline.bad
         if not self.planned:
             counted = was_bad and baseline is not None and not baseline.quarantined
-            return State.LOST if counted else State.GONE
+            return CaseState.LOST if counted else CaseState.GONE
         if row is None:
-            return State.MISSING
+            return CaseState.MISSING
         if row.verdict is Verdict.INFRA:
-            return State.INFRA
+            return CaseState.INFRA
         if row.verdict is Verdict.SKIPPED:
-            return State.SKIPPED
+            return CaseState.SKIPPED
         if row.good:
-            return State.FIXED if was_bad else State.PASSING
+            return CaseState.FIXED if was_bad else CaseState.PASSING
         if row.quarantined:
-            return State.QUARANTINED
+            return CaseState.QUARANTINED
         if not was_bad:
-            return State.NEW
+            return CaseState.NEW
         assert self.since is not None  # the row is bad
         first = self.since.first
         if first is row:
-            return State.CHANGED
+            return CaseState.CHANGED
         before = (r for r in self.earlier if r.time >= first.time and r.bad)
-        return State.NEW if all(r.quarantined for r in before) else State.STILL
+        return CaseState.NEW if all(r.quarantined for r in before) else CaseState.STILL
 
     @cached_property
     def since(self) -> FirstBad | None:
@@ -246,7 +246,7 @@ class Standing:
         return f"flaky: {other} of {len(alike)} equal runs ended otherwise" if other else ""
 
     @cached_property
-    def changed(self) -> list[Difference]:
+    def changed(self) -> list[InputDifference]:
         """Inputs that are others since the case failed of this cause."""
         return [] if self.since is None else self.since.differences
 

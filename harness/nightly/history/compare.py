@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from harness.core.safe_text import counted, listed
 from harness.core.verdict import ExitCode, Verdict, exit_code
-from harness.nightly.history.case_state import Delta, Standing, State
-from harness.nightly.history.model import Difference, Night, Row, causes, last_tries
+from harness.nightly.history.case_state import CaseState, Delta, Standing
+from harness.nightly.history.nights import InputDifference, Night, Row, causes, last_tries
 from harness.nightly.history.steps import Step, with_alarms
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
-class Group:
+class FailureGroup:
     """``what`` they share, and ``why`` it is believed to be the cause."""
 
     what: str
@@ -44,7 +44,7 @@ class Group:
         return any(case.state.is_new for case in self.cases)
 
     @cached_property
-    def changed(self) -> list[Difference]:
+    def changed(self) -> list[InputDifference]:
         """Inputs that are others for all of them since they fail so: the commit of the user's
         repository, too, which alone explains nothing."""
         first, *others = (case.changed for case in self.cases)
@@ -63,17 +63,17 @@ class Comparison:
     partial: bool = False
 
     @cached_property
-    def counts(self) -> dict[State, int]:
+    def counts(self) -> dict[CaseState, int]:
         """The number of cases in each state that has any, in the order of the states."""
         count = Counter(case.state for case in self.cases)
-        return {state: count[state] for state in State if count[state]}
+        return {state: count[state] for state in CaseState if count[state]}
 
     @property
     def ended(self) -> bool:
         planned = (case for case in self.cases if case.planned)
         return all(case.row is not None and case.row.settled for case in planned)
 
-    def of(self, *states: State) -> list[Standing]:
+    def of(self, *states: CaseState) -> list[Standing]:
         return [case for case in self.cases if case.state in states]
 
     @property
@@ -95,7 +95,7 @@ class Comparison:
         return [p.case for p in self.night.plan if p.last_day == today and p.case in shown]
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[FailureGroup]:
         """The failing cases, grouped by what they share."""
         failing = [case for case in self.cases if case.state.failing and case.row is not None]
         return grouped(failing, [c.row for c in self.cases if c.row is not None and c.row.good])
@@ -126,19 +126,19 @@ class Comparison:
         if not self.cases:
             return "no case is of this shard" if self.partial else "no case was planned"
         failing = any(state.failing for state in number)
-        quarantined = number.get(State.QUARANTINED, 0)
+        quarantined = number.get(CaseState.QUARANTINED, 0)
         none = "no new failures" if failing else "no failures" + " that count" * bool(quarantined)
         text = counted(new, "new failure") if new else none
-        of_new = (State.CHANGED, State.LOST)
+        of_new = (CaseState.CHANGED, CaseState.LOST)
         if parts := [f"{number[s]} {s}" for s in of_new if s in number]:
             text += f" ({', '.join(parts)})"
-        if still := number.get(State.STILL, 0):
+        if still := number.get(CaseState.STILL, 0):
             text += f", {still} still failing"
         if quarantined:
             text += f", {quarantined} in quarantine"
         if last := self.last_days:
             text += f"; the quarantine of {listed(last, _NAMED)} ends today"
-        if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
+        if unknown := number.get(CaseState.INFRA, 0) + number.get(CaseState.MISSING, 0):
             text += f"; of {unknown} nothing is known"
         if self.moved and abs(self.moved[0][1].ratio) >= _HEADLINE:
             text += f"; {self.moved[0][0].case}: {self.moved[0][1]}"
@@ -157,9 +157,9 @@ class Comparison:
 
 def _end(case: Standing) -> Verdict | None:
     """What counts of it; None: nothing."""
-    if case.state in (State.QUARANTINED, State.GONE):
+    if case.state in (CaseState.QUARANTINED, CaseState.GONE):
         return None
-    if case.state is State.LOST:
+    if case.state is CaseState.LOST:
         return Verdict.NO_VERDICT
     return Verdict.INFRA if case.row is None else case.row.verdict
 
@@ -226,11 +226,11 @@ def _today(name: str, names: Mapping[str, str]) -> str:
     return name
 
 
-def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[Group]:
+def grouped(failing: Sequence[Standing], passed: Sequence[Row]) -> list[FailureGroup]:
     """Puts every case in one group. New failures come first, among groups and in a group; then the
     largest group. ``failing`` have a row."""
     left = sorted(failing, key=lambda one: not one.state.is_new)
-    found: list[Group] = []
+    found: list[FailureGroup] = []
     for together in (_by_model, _by_named_operator, _by_own_operator, _by_change, _by_kind):
         while (group := together(left, passed)) is not None:
             found.append(group)
@@ -255,20 +255,20 @@ def _row(one: Standing) -> Row:
     return one.row
 
 
-def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
     """A model whose file is another one since, on all its targets."""
     found = _largest(left, lambda one: [_row(one).model for c in one.changed if c.what == "model"])
     if found is None:
         return None
     commit = _row(found[1][0]).model_commit
     why = f"its last commit: {commit}" if commit else "its file is another one since they passed"
-    return Group(f"the model {found[0]} changed", why, found[1])
+    return FailureGroup(f"the model {found[0]} changed", why, found[1])
 
 
-def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
     """The operator that the cause itself names."""
     found = _largest(left, lambda one: [name] if (name := _named(_row(one))) else [])
-    return found and Group(f"operator {found[0]}", "each failure names it", found[1])
+    return found and FailureGroup(f"operator {found[0]}", "each failure names it", found[1])
 
 
 def _named(row: Row) -> str:
@@ -281,7 +281,7 @@ def _named(row: Row) -> str:
     return max((name for name in row.operators if name in words), key=len, default="")
 
 
-def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
     """Operators of several failures of a kind that nothing that passed on their targets has."""
     best: dict[tuple[int, ...], list[str]] = {}  # by their places in ``left``
     for kind in dict.fromkeys(_row(one).kind for one in left):
@@ -296,9 +296,9 @@ def _by_own_operator(left: Sequence[Standing], passed: Sequence[Row]) -> Group |
     names, those = best[most], tuple(left[n] for n in most)
     if len(names) == 1:
         why = "all of these have it, and nothing that passed on their targets"
-        return Group(f"operator {names[0]}", why, those)
+        return FailureGroup(f"operator {names[0]}", why, those)
     why = "all of these have them, and nothing that passed on their targets has one of them"
-    return Group(f"operators {listed(names, _NAMED)}", why, those)
+    return FailureGroup(f"operators {listed(names, _NAMED)}", why, those)
 
 
 def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) -> bool:
@@ -306,24 +306,24 @@ def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) ->
     return any(name in row.operators for row in passed if (row.target, row.source) in where)
 
 
-def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
     """An input that changed between the last good run and the first bad one of several."""
     if (found := _largest(left, _inputs, least=2)) is None:
         return None
     change, those = found
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
-    return Group(f"{change.name} changed", why, those)
+    return FailureGroup(f"{change.name} changed", why, those)
 
 
-def _inputs(one: Standing) -> list[Difference]:
+def _inputs(one: Standing) -> list[InputDifference]:
     return [change for change in causes(one.changed) if change.what != "repository"]
 
 
-def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> Group | None:
+def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
     if (found := _largest(left, lambda one: [_row(one).kind])) is None:
         return None
     why = "" if len(found[1]) == 1 else "the same verdict and cause; nothing else is shared"
-    return Group(" ".join(word for word in found[0] if word), why, found[1])
+    return FailureGroup(" ".join(word for word in found[0] if word), why, found[1])
 
 
 def short(value: str) -> str:

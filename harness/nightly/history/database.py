@@ -14,7 +14,7 @@ import filelock
 import sqlalchemy as sa
 
 from harness.core.errors import UsageError
-from harness.nightly.history.model import Row
+from harness.nightly.history.nights import Row
 from harness.nightly.history.store import (
     History,
     HistoryUnreachable,

@@ -20,8 +20,8 @@ from harness.export.request import exporter_versions
 from harness.firmware.source import label
 from harness.judge.evidence import Expectation
 from harness.judge.pte_contents import contents_of
-from harness.nightly.history.model import MALFORMED, Excerpt, Identity, Night, Planned, Row
-from harness.nightly.repository import last_commit
+from harness.nightly.history.nights import MALFORMED, Excerpt, Identity, Night, Planned, Row
+from harness.nightly.history.repository import last_commit
 from harness.run.record import RunRecord, host
 from harness.sim.run_files import CONSOLE
 from harness.system.files import read_regular, sha256_of

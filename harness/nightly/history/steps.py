@@ -14,7 +14,7 @@ from statistics import median, median_low
 
 from harness.core.judgement import Cause, Reason
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Difference, Row, causes, changes
+from harness.nightly.history.nights import InputDifference, Row, causes, changes
 
 _TOLD = 0.01  # by which part a level has to be another
 _RESOLUTION = 0.001  # of a figure: what is smaller is noise, however quiet the other nights were
@@ -63,7 +63,7 @@ class Step:
         return (self.after - self.before) / self.before if self.before else float("inf")
 
     @cached_property
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[InputDifference]:
         """Inputs that changed with it, without what is made of the others."""
         return causes(changes([self.last], self.first))
 

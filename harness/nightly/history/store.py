@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from harness.core.errors import InfraError, UsageError
-from harness.nightly.history.model import Night, Planned, Row, last_tries
+from harness.nightly.history.nights import Night, Planned, Row, last_tries
 
 _Item = TypeVar("_Item", Night, Row)
 TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}

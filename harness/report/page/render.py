@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 from harness.config.case import is_user_file
 from harness.core.safe_text import grouped, listed, workflow_command
 from harness.judge.accuracy import describe, is_low
-from harness.nightly.history.case_state import NO_ROW, Standing, State
+from harness.nightly.history.case_state import NO_ROW, CaseState, Standing
 from harness.nightly.history.compare import (
     Comparison,
-    Group,
+    FailureGroup,
     compare,
     nights_before,
     short,
     standing,
 )
-from harness.nightly.history.model import Night, Row, last_tries
+from harness.nightly.history.nights import Night, Row, last_tries
 from harness.nightly.history.steps import WATCHED, Watched
 from harness.report.history import reproducing, when
 from harness.report.templates import filled
@@ -49,14 +49,16 @@ def write_page(file: Path, comparison: Comparison, template: str = "night.html")
 
 
 def render(comparison: Comparison, template: str = "night.html") -> str:
-    """The page is one file: nothing is fetched, and no script runs but its own, which the policy
-    names by its digest (Content Security Policy Level 3, section 2.3.1)."""
+    """Return the page of a night, one file.
+
+    Nothing is fetched, and no script runs but its own, which the policy names by its digest
+    (Content Security Policy Level 3, section 2.3.1)."""
     script = (HERE / "night.js").read_text("utf-8")
     values = {
         "comparison": comparison,
         "matrix": matrix_of(comparison.cases),
         "anchors": {case.case: f"case-{number}" for number, case in enumerate(comparison.cases)},
-        "State": State,
+        "State": CaseState,
         "NO_ROW": NO_ROW,
         "style": (HERE / "night.css").read_text("utf-8"),
         "script": script,
@@ -81,7 +83,7 @@ def filters() -> dict[str, Callable[..., Any]]:
 
 
 @dataclass(frozen=True)
-class Line:
+class ConsoleLine:
     """A line of a console. ``marked``: the cause names it."""
 
     number: int
@@ -89,13 +91,13 @@ class Line:
     marked: bool
 
 
-def lines_of(case: Standing) -> list[Line]:
+def lines_of(case: Standing) -> list[ConsoleLine]:
     row = case.row
     if row is None or row.excerpt is None:
         return []
     marked = None if row.cause is None else row.cause.line
     numbered = enumerate(row.excerpt.lines, row.excerpt.first)
-    return [Line(number, text, number == marked) for number, text in numbered]
+    return [ConsoleLine(number, text, number == marked) for number, text in numbered]
 
 
 def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]:
@@ -109,7 +111,7 @@ def matrix_of(cases: Sequence[Standing]) -> dict[str, dict[str, list[Standing]]]
 
 
 def _target_and_model(case: Standing) -> tuple[str, str]:
-    """A case without a row has only its name."""
+    """Return target and model of a case; one without a row has only its name."""
     if case.row is not None:
         return case.row.target, case.row.model
     target, _, model = case.case.partition("/")
@@ -118,8 +120,10 @@ def _target_and_model(case: Standing) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Trend:
-    """``points``: the number of the night, the value, and whether the case failed then;
-    ``steps``: the nights that begin another level."""
+    """A figure over several nights.
+
+    ``points``: the number of the night, the value, and whether the case failed then; ``steps``: the
+    nights that begin another level."""
 
     name: str
     unit: str
@@ -145,7 +149,7 @@ _TIME = Watched("time", "time", "s", "total")
 
 
 def trends_of(case: Standing) -> list[Trend]:
-    """The figures that two nights of the case have."""
+    """Return the figures that two nights of the case have."""
     rows = [*case.earlier, *([] if case.row is None else [case.row])]
     found = []
     for figure in (*WATCHED, _TIME):
@@ -169,15 +173,15 @@ def workflow_commands(comparison: Comparison, environ: Mapping[str, str]) -> lis
         return []
     root = environ.get("GITHUB_WORKSPACE", "")
     lines = [_annotation(group, root) for group in comparison.groups]
-    if lost := comparison.of(State.LOST):
+    if lost := comparison.of(CaseState.LOST):
         lines.append(workflow_command("error", _names(lost), title="gone while they failed"))
-    unknown = comparison.of(State.INFRA, State.MISSING)
+    unknown = comparison.of(CaseState.INFRA, CaseState.MISSING)
     if unknown:
         lines.append(workflow_command("warning", _names(unknown), title="nothing is known of"))
     return lines[:_MOST_ANNOTATIONS]
 
 
-def _annotation(group: Group, root: str) -> str:
+def _annotation(group: FailureGroup, root: str) -> str:
     rows = [case.row for case in group.cases if case.row is not None]
     places = [_named_file(row) for row in rows]
     if len({row.model for row in rows}) == 1 and is_user_file(rows[0].model):
@@ -195,13 +199,13 @@ def _names(cases: Sequence[Standing]) -> str:
 
 
 def _named_file(row: Row) -> tuple[str, object] | None:
-    """The file that a cause names, and its line if it says one."""
+    """Return the file that a cause names, and its line if it says one."""
     facts = (row.cause.facts if row.cause else None) or {}
     return (facts["file"], facts.get("line")) if isinstance(facts.get("file"), str) else None
 
 
 def _place_in_repository(name: str, line: object, root: str) -> dict[str, object]:
-    """The place of a file in the repository, which is at ``root``; {} for a file elsewhere."""
+    """Return the place of a file below ``root``, the repository; {} for a file elsewhere."""
     path = Path(name)
     if path.is_absolute():
         if not root or not path.is_relative_to(root):
@@ -248,7 +252,7 @@ def courses(nights: Sequence[Night], rows: Sequence[Row]) -> list[Course]:
 
 
 def write_index(history: History, night: Night, folder: Path) -> Path:
-    """Raises DiskError, and what the history does."""
+    """Write the page of all nights. Raises DiskError, and what the history does."""
     nights = [*reversed(nights_before(history, night)), night]
     with disk_errors("writing the index"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from harness.formats import ethosu
 from harness.sim.gdbstub.stub import Stub, StubError
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Outcome, Run, SharedMemory
+    from harness.npu.doorbell import NpuIdentity, Outcome, Run, SharedMemory
 
 RESULTS_ONLY = (
     "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time; PMU counters read 0)"
@@ -41,7 +41,7 @@ class DriverError(Exception):
 
 
 def read_payload(data: bytes) -> ethosu.CommandStream:
-    """The first command stream; of the two containers the driver knows only COP1."""
+    """Return the first command stream; of the two containers the driver knows only COP1."""
     if data[:4] != ethosu.COP1:
         first, wanted = (int.from_bytes(magic, "little") for magic in (data[:4], ethosu.COP1))
         raise DriverError(f"Custom Operator Payload: {first} is not correct, expected {wanted:x}")
@@ -61,8 +61,9 @@ def read_payload(data: bytes) -> ethosu.CommandStream:
 
 
 def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
-    """Compares the CONFIG and ID registers with those the stream was compiled for. Raises
-    DriverError."""
+    """Compare the CONFIG and ID registers with those the stream was compiled for.
+
+    Raises DriverError."""
     ours, theirs = ethosu.config_fields(npu[0]), ethosu.config_fields(optimizer[0])
     names = [n for n in _COMPARED if n in ours and n in theirs and ours[n] != theirs[n]]
     names += ["custom_dma"] if theirs["custom_dma"] > ours["custom_dma"] else []
@@ -110,7 +111,7 @@ class GuestMemory:
         return memoryview(bytearray(self._before[address]))
 
     def commit(self, address: int, view: memoryview) -> None:
-        """Writes only what has changed: writing is slow."""
+        """Write only what has changed: writing is slow."""
         before = self._before.pop(address, None)
         if before is None:
             return
@@ -153,7 +154,7 @@ class Driver:
     def __init__(
         self,
         memory: GuestMemory,
-        identity: Identity | None,
+        identity: NpuIdentity | None,
         run: Run,
         log: Callable[[str], None],
         call_back: Callable[[str, int, int], None],
@@ -168,7 +169,7 @@ class Driver:
         self._jobs: dict[int, _Job] = {}  # driver -> what was started and not waited for
 
     def call(self, name: str, argument: Argument) -> int:
-        """Performs a call. Returns the result for r0, and for r1 if it has 64 bits."""
+        """Perform a call. Returns the result for r0, and for r1 if it has 64 bits."""
         if name.startswith(_PMU):
             return 0
         return _FUNCTIONS[name](self, argument)
@@ -193,7 +194,7 @@ class Driver:
         return next(iter(self._handles))
 
     def _release(self, argument: Argument) -> int:
-        """A job that nobody waited for is waited for now."""
+        """Wait for a job that nobody waited for."""
         handle = argument(0)
         if handle in self._jobs:
             self._finish(handle)
@@ -280,7 +281,7 @@ class Driver:
         return list(zip(addresses, lengths, strict=True))
 
     def _report(self, outcome: Outcome) -> int:
-        """Writes the lines of a failure. Returns the result of ``ethosu_wait``."""
+        """Write the lines of a failure. Returns the result of ``ethosu_wait``."""
         if not outcome.result:
             return 0
         prefix = {1: "stopped", 2: "refused", 3: "does not support"}[int(outcome.result)]

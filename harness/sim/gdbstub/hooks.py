@@ -2,125 +2,19 @@
 
 A program that was built for an Arm FVP expects services of the model that QEMU lacks. Each call has
 a breakpoint; there the answer is set, and the program continues.
-
-QEMU is started with ``-S`` and waits for the first packet on its gdb stub, an inherited socket, so
-polling is not needed.
-
-QEMU writes the console to a pipe that the transcript reader owns. While the guest is stopped in the
-gdb stub, everything it printed is already in that pipe, so a line written now appears in order.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
-from harness.sim.gdbstub.driver import Driver, GuestMemory
-from harness.sim.gdbstub.host_calls import (
-    SYS_HEAPINFO,
-    CountedOperators,
-    HeapInfo,
-    HostCalls,
-    InstructionCounter,
-)
-from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
-from harness.sim.gdbstub.tensors import MethodTensors, TensorFiles
-from harness.sim.simulator import Companion
-
-if TYPE_CHECKING:
-    from harness.sim.companion import NpuRunner
+from harness.sim.gdbstub.driver import Driver
+from harness.sim.gdbstub.host_calls import SYS_HEAPINFO, HeapInfo, HostCalls, InstructionCounter
+from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError
 
 _EARLY_CALLS = 32  # semihosting calls among which a program asks for its heap
 _BKPT_BYTES = 2
-
-
-class Hooks(Companion):
-    """Serves a program, in a thread, from QEMU's start to its end.
-
-    ``heap``: the answer to SYS_HEAPINFO. ``npu``: the NPU that the program's driver controls.
-    ``npu``, ``counted``, ``tensors``: None for hooks that are not wanted.
-    """
-
-    starts_guest = True
-    began = False
-
-    def __init__(
-        self,
-        calls: HostCalls,
-        heap: HeapInfo,
-        npu: NpuRunner | None,
-        counted: CountedOperators | None,
-        tensors: TensorFiles | None = None,
-    ) -> None:
-        self._tensors = tensors
-        self._calls = calls
-        self._heap = heap
-        self._npu = npu
-        self._counted = counted
-        self._executor = ThreadPoolExecutor(1, "gdbstub")
-        self._server: Future[int | None] | None = None
-        self._console = -1
-        self._near, self._far = socket.socketpair()
-        self.descriptors = (self._far.fileno(),)
-        self.words = (
-            *("-chardev", f"socket,id=gdb,fd={self._far.fileno()}"),
-            *("-gdb", "chardev:gdb", "-S"),
-        )
-
-    def started(self, read_end: int) -> None:
-        self._far.close()
-        self._console = os.dup(read_end)
-        self._server = self._executor.submit(self._serve)
-
-    def finish(self) -> None:
-        """Call it when QEMU has ended or did not start. Raises the StubError or GuestStuck for
-        which QEMU was ended."""
-        with suppress(OSError):
-            self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
-        self._executor.shutdown()
-        self._near.close()
-        self._far.close()
-        if self._server is not None:
-            os.close(self._console)
-            self.status = self._server.result()
-
-    def _serve(self) -> int | None:
-        """The program's own exit status; None when QEMU ended in another way."""
-        stub, counter, driver = Stub(self._near, self._begins), None, None
-        if self._counted is not None:
-            counter = InstructionCounter(stub, self._counted, self._write_line)
-        loop = HookLoop(stub, self._calls, self._heap, counter)
-        if self._tensors is not None:
-            MethodTensors(stub, self._tensors, loop.add).attach(self._calls.method)
-        if self._npu is not None:
-            memory, npu = GuestMemory(stub, self._npu.memory), self._npu
-            driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
-        try:
-            loop.run(driver)
-        except TargetEnded as ended:
-            return ended.status
-        except BaseException:
-            stub.kill()  # the program waits for an answer that will not come
-            raise
-        return None
-
-    def _begins(self) -> None:
-        self.began = True
-
-    def _write_line(self, text: str) -> None:
-        """Writes to the console. Dropped if the pipe is full or the reader has ended."""
-        # Opened for each line and closed at once: end-of-file must come from QEMU alone.
-        with suppress(BlockingIOError):
-            pipe = os.open(f"/proc/self/fd/{self._console}", os.O_WRONLY | os.O_NONBLOCK)
-            try:
-                os.write(pipe, f"{text}\n".encode())
-            finally:
-                os.close(pipe)
 
 
 class HookLoop:
@@ -145,16 +39,15 @@ class HookLoop:
         self._open = False
 
     def add(self, address: int, hook: Callable[[], None]) -> None:
-        """Calls ``hook`` whenever the core comes to ``address``."""
+        """Call ``hook`` whenever the core comes to ``address``."""
         if self._open and address not in self._hooks:
             self._stub.breakpoint(address)
         self._hooks[address] = hook
 
     def run(self, driver: Driver | None) -> None:
-        """Runs until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
+        """Run until TargetEnded. ``driver`` performs the program's calls of its NPU driver.
 
-        Raises StubError, and GuestStuck when the program waits for ever.
-        """
+        Raises StubError, and GuestStuck when the program waits for ever."""
         for call in self._calls.heap_calls:
             self._hooks[call] = partial(self._semihosting_call, call)
         if driver is not None:
@@ -169,7 +62,7 @@ class HookLoop:
         self._resume(None)
 
     def call_back(self, name: str, *arguments: int) -> None:
-        """Calls a function of the program while it waits in another one."""
+        """Call a function of the program while it waits in another one."""
         if name not in self._calls.callbacks:
             return
         stub = self._stub
@@ -182,7 +75,7 @@ class HookLoop:
         stub.set_register(LR, return_address)
 
     def _resume(self, until: tuple[int, int] | None) -> None:
-        """Runs the hooks until the core is at this address with this stack pointer."""
+        """Run the hooks until the core is at this address with this stack pointer."""
         stub = self._stub
         while True:
             stub.resume()
@@ -197,7 +90,7 @@ class HookLoop:
         give_back(self._stub, driver.call(name, partial(argument, self._stub)))
 
     def _begins(self, counter: InstructionCounter) -> None:
-        """An instruction begins. The first time, sets a breakpoint at the return address too."""
+        """Enter an instruction. The first time, set a breakpoint at the return address too."""
         stub = self._stub
         return_address = stub.register(LR) & ~1
         if return_address not in self._hooks:
@@ -210,8 +103,10 @@ class HookLoop:
         self._stub.step_over(self._stub.register(PC) & ~1)
 
     def _semihosting_call(self, address: int) -> None:
-        """Answers SYS_HEAPINFO and leaves other calls to QEMU. Only start-up code asks for the
-        heap, so the breakpoints go after some calls: each stop takes about a millisecond."""
+        """Answer SYS_HEAPINFO and leave other calls to QEMU.
+
+        Only start-up code asks for the heap, so the breakpoints go after some calls: each stop
+        takes about a millisecond."""
         stub = self._stub
         if stub.register(0) == SYS_HEAPINFO:
             stub.write(stub.word(stub.register(1)), self._heap.block())
@@ -228,16 +123,18 @@ class HookLoop:
 
 
 def argument(stub: Stub, number: int) -> int:
-    """An argument of the called function. Arm AAPCS32: four words in registers, the rest on the
-    stack."""
+    """Return an argument of the called function.
+
+    Arm AAPCS32: four words in registers, the rest on the stack."""
     if number < 4:
         return stub.register(number)
     return stub.word(stub.register(SP) + 4 * (number - 4))
 
 
 def give_back(stub: Stub, result: int) -> None:
-    """Returns from the function at whose first instruction the core is. r1 is half of a 64-bit
-    result, and the callee may always change it."""
+    """Return from the function at whose first instruction the core is.
+
+    r1 is half of a 64-bit result, and the callee may always change it."""
     stub.set_register(0, result)
     stub.set_register(1, result >> 32)
     stub.set_register(PC, stub.register(LR) & ~1)

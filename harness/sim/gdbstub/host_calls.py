@@ -36,8 +36,10 @@ _LOADED = re.compile(rb"(?=\x16[\x20-\x27]|[\x4f\x5f]\xf0\x16[\0-\x0e]|\x40\xf2\
 
 @dataclass(frozen=True)
 class HeapInfo:
-    """The answer. The defaults are those of a Cortex-M in Fast Models, as the README of the
-    debugger cornea shows them for one; no Corstone model's own list was at hand."""
+    """The answer.
+
+    The defaults are those of a Cortex-M in Fast Models, as the README of the debugger cornea shows
+    them for one; no Corstone model's own list was at hand."""
 
     heap_base: int = 0
     heap_limit: int = 0x2070_0000
@@ -50,8 +52,10 @@ class HeapInfo:
 
 
 def heap_calls(elf: ElfFile) -> tuple[int, ...]:
-    """The addresses of a program's semihosting calls, if one of them may be SYS_HEAPINFO: somewhere
-    the program loads 0x16 into a register. The harness's own runner never asks for its heap."""
+    """Return the addresses of a program's semihosting calls, if one may be SYS_HEAPINFO.
+
+    Then somewhere the program loads 0x16 into a register. The harness's own runner never asks for
+    its heap."""
     if _OWN_RUNNER in elf.data:
         return ()
     code = [
@@ -82,8 +86,10 @@ _PREFIX = "I [executorch:counted_outside]"
 
 @dataclass(frozen=True)
 class HostCalls:
-    """``doorbell``: it reaches the NPU by targets/runner/ethosu/doorbell.h. ``functions``: those
-    of ethos-u-core-driver that are done here, ``callbacks``: those it calls; by name, addresses
+    """The calls of a program that the host answers.
+
+    ``doorbell``: it reaches the NPU by targets/runner/ethosu/doorbell.h. ``functions``: those of
+    ethos-u-core-driver that are done here, ``callbacks``: those it calls; by name, addresses
     without the Thumb bit."""
 
     doorbell: bool = False
@@ -101,8 +107,10 @@ class HostCalls:
 
 
 def read_host_calls(path: Path) -> HostCalls:
-    """Reads any file: one that is not a 32-bit Arm ELF needs nothing. Raises UsageError for
-    a program whose driver calls cannot be found: it would wait for its NPU for ever."""
+    """Read any file: one that is not a 32-bit Arm ELF needs nothing.
+
+    Raises UsageError for a program whose driver calls cannot be found: it would wait for its NPU
+    for ever."""
     try:
         stat = path.stat()
     except OSError:
@@ -121,13 +129,13 @@ def _read(path: Path, _mtime: int, _size: int) -> HostCalls:
 
 
 def counted(calls: HostCalls, path: Path) -> HostCalls:
-    """Adds the address where ExecuTorch's runtime runs an instruction, if it has a symbol."""
+    """Add the address where ExecuTorch's runtime runs an instruction, if it has a symbol."""
     named = dict(_functions(read_elf(path)))
     return replace(calls, instruction=named.get(FUNCTION))
 
 
 def host_calls_of(elf: ElfFile, path: Path) -> HostCalls:
-    """Raises UsageError as ``read_host_calls``, and MalformedFile."""
+    """Return the host calls of an ELF. Raises as ``read_host_calls``, and MalformedFile."""
     calls = heap_calls(elf)
     if _DOORBELL in elf.data:
         return HostCalls(doorbell=True, heap_calls=calls)

@@ -34,8 +34,9 @@ class StubError(InfraError):
 
 
 class Stub:
-    """A connection over ``near``; the core is stopped at first. ``resumes`` is called before it
-    runs."""
+    """A connection over ``near``; the core is stopped at first.
+
+    ``resumes`` is called before it runs."""
 
     def __init__(self, near: socket.socket, resumes: Callable[[], object] = lambda: None) -> None:
         self._near = near
@@ -43,7 +44,7 @@ class Stub:
         self._resumes = resumes
 
     def open(self) -> None:
-        """Reads the target description: only then does QEMU return single registers."""
+        """Read the target description: only then does QEMU return single registers."""
         self._command("qSupported:xmlRegisters=arm")
         self._command("qXfer:features:read:target.xml:0,ffb")
 
@@ -54,18 +55,18 @@ class Stub:
         self._expect_ok(f"z0,{address:x},2")
 
     def resume(self) -> None:
-        """Runs to the next breakpoint. Raises TargetEnded when the program ends before it."""
+        """Run to the next breakpoint. Raises TargetEnded when the program ends before it."""
         self._resumes()
         self._run("c")
 
     def step_over(self, address: int) -> None:
-        """Executes the instruction at the breakpoint where the core is."""
+        """Execute the instruction at the breakpoint where the core is."""
         self.remove_breakpoint(address)
         self._run("s")
         self.breakpoint(address)
 
     def kill(self) -> None:
-        """Ends QEMU; there is no reply."""
+        """End QEMU; there is no reply."""
         with suppress(OSError):
             self._near.sendall(b"$k#6b")
 
@@ -119,7 +120,7 @@ class Stub:
         return self._receive()
 
     def _receive(self) -> bytes:
-        """The next packet's content; acknowledgements before it are dropped."""
+        """Return the next packet's content; acknowledgements before it are dropped."""
         while True:
             start = self._received.find(b"$")
             end = self._received.find(b"#", start)

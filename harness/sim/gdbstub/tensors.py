@@ -45,7 +45,9 @@ class TensorFiles:
 
 
 def method_calls(path: Path) -> Mapping[str, int]:
-    """The addresses where a program is stopped, by symbol. Raises StubError without one of them."""
+    """Return the addresses where a program is stopped, by symbol.
+
+    Raises StubError without one of them."""
     elf = read_elf(path)
     named = {s.name: elf.address(s) for s in elf.symbols if s.type == STT_FUNC and s.value}
     wanted = (_SET_INPUT, _GET_OUTPUTS, _MAIN)
@@ -72,7 +74,7 @@ class MethodTensors:
             self._hook(calls[_EXIT], self._end)
 
     def _set_input(self) -> None:
-        """(this, const EValue&, index)."""
+        """Answer ``set_input`` (this, const EValue&, index)."""
         number, names = self._stub.register(2), self._files.inputs
         tensor = self._tensor(self._stub.register(1))
         content = (self._files.work / names[number]).read_bytes() if number < len(names) else b""
@@ -83,7 +85,7 @@ class MethodTensors:
         self._stub.step_over(self._stub.register(PC) & ~1)
 
     def _get_outputs(self) -> None:
-        """(this, EValue*, count)."""
+        """Answer ``get_outputs`` (this, EValue*, count)."""
         values = range(0, self._stub.register(2) * _EVALUE, _EVALUE)
         first = self._stub.register(1)
         self._on_return(partial(self._read_outputs, [first + offset for offset in values]))
@@ -112,7 +114,7 @@ class MethodTensors:
         return stub.word(tensor + _DATA), stub.word(tensor + _NUMEL) * element[0]
 
     def _end(self) -> None:
-        """Ends QEMU with the guest's status in r0, by a semihosting call in its place."""
+        """End QEMU with the guest's status in r0, by a semihosting call in its place."""
         stub = self._stub
         place, block = stub.register(PC) & ~1, (stub.register(SP) - 8) & ~7
         stub.remove_breakpoint(place)

@@ -38,26 +38,28 @@ class Closed(Exception):
     """The other end of the console was closed."""
 
 
-class Line(Protocol):
+class ConsoleStream(Protocol):
     """A connected stream, as pexpect reads and writes one."""
 
     def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
-        """Raises pexpect's TIMEOUT and EOF."""
+        """Read what is there. Raises pexpect's TIMEOUT and EOF."""
 
     def send(self, data: bytes) -> object: ...
 
 
-def line_of(descriptor: int) -> Line:
-    line: Line = fdspawn(descriptor, maxread=_READ, use_poll=True)
+def line_of(descriptor: int) -> ConsoleStream:
+    line: ConsoleStream = fdspawn(descriptor, maxread=_READ, use_poll=True)
     return line
 
 
 class GuestConsole:
-    """``record`` receives all bytes of ``line``. Every method raises Closed when its other end is
+    """The console of a Linux guest.
+
+    ``record`` receives all bytes of ``line``. Every method raises Closed when its other end is
     closed."""
 
     def __init__(
-        self, line: Line, linux: Linux, limits: Limits, record: Callable[[bytes], None]
+        self, line: ConsoleStream, linux: Linux, limits: Limits, record: Callable[[bytes], None]
     ) -> None:
         self._linux = linux
         self._limits = limits
@@ -65,8 +67,7 @@ class GuestConsole:
         self._commands = 0
 
     def log_in(self) -> None:
-        """Raises GuestProblem when the login prompt does not appear or the guest refuses the
-        user."""
+        """Log in. Raises GuestProblem when no prompt appears or the guest refuses the user."""
         user, limits = self._linux.user, self._limits
         self._expect([_LOGIN], limits.boot, "its login prompt")
         self._send(user)
@@ -82,9 +83,10 @@ class GuestConsole:
         raise GuestProblem(f"the guest refuses the login of {user}")
 
     def command(self, words: str, seconds: float | None) -> int:
-        """Runs a shell command and returns its exit status. The marker of the status is typed in
-        two parts, so that its echo does not match. Raises GuestProblem, also when the guest asks
-        for a login: it has started again."""
+        """Run a shell command and return its exit status.
+
+        The marker of the status is typed in two parts, so that its echo does not match. Raises
+        GuestProblem, also when the guest asks for a login: it has started again."""
         self._commands += 1
         marker = rf"@hil {self._commands} (\d{{1,3}})\r*\n".encode()
         self._send(f'{words}; s=$?; echo "@"hil {self._commands} $s')
@@ -94,7 +96,7 @@ class GuestConsole:
         return int(match[1])
 
     def power_off(self) -> None:
-        """Raises GuestProblem when the guest does not power off in time."""
+        """Power off. Raises GuestProblem when the guest does not in time."""
         self._send("poweroff -f")
         try:
             self._stream.expect([EOF], timeout=self._limits.shell)
@@ -110,7 +112,7 @@ class GuestConsole:
             raise Closed from error
 
     def _expect(self, patterns: list[bytes], seconds: float | None, goal: str) -> int:
-        """The index of the pattern that appeared."""
+        """Return the index of the pattern that appeared."""
         try:
             return int(self._stream.expect(patterns, timeout=seconds))
         except TIMEOUT:
@@ -122,7 +124,7 @@ class GuestConsole:
 class _Stream(SpawnBase):  # type: ignore[misc]  # pexpect has no types
     """A line that pexpect reads, without the kernel's messages."""
 
-    def __init__(self, line: Line, record: Callable[[bytes], None]) -> None:
+    def __init__(self, line: ConsoleStream, record: Callable[[bytes], None]) -> None:
         super().__init__(maxread=_READ)
         self.send = line.send
         self._line = line
@@ -140,7 +142,7 @@ class _Stream(SpawnBase):  # type: ignore[misc]  # pexpect has no types
 
 
 def without_kernel(data: bytes) -> tuple[bytes, bytes]:
-    """``data`` without the kernel's complete messages, and a possible beginning of one."""
+    """Split off the kernel's complete messages, and a possible beginning of one."""
     data = _KERNEL.sub(b"", data)
     beginning = _BEGINNING.search(data)
     if beginning is None:

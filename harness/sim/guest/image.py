@@ -24,9 +24,11 @@ _FILE = "initramfs.cpio"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The settings of a target that decide the content of its image. ``modules``: kernel modules
-    for the machine's devices; their dependencies are found. ``npu``: also our Ethos-U driver."""
+class ImageSettings:
+    """The settings of a target that decide the content of its image.
+
+    ``modules``: kernel modules for the machine's devices; their dependencies are found. ``npu``:
+    also our Ethos-U driver."""
 
     hostname: str
     console: str
@@ -40,11 +42,10 @@ class Image:
     initramfs: Path
 
 
-def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
-    """The image with ``runner`` in it, and the files below ``root``, which it needs there.
+def image(settings: ImageSettings, runner: Path, root: Path | None = None) -> Image:
+    """Return the image with ``runner`` in it, and the files below ``root``, which it needs there.
 
-    Raises NoGuestPackages, DriverNotBuilt, InfraError.
-    """
+    Raises NoGuestPackages, DriverNotBuilt, InfraError."""
     kernel = guest_kernel(settings.modules, npu=settings.npu)
     with disk_errors("making the guest's image"):
         content = initramfs(settings, kernel, runner.read_bytes(), _below(root))
@@ -59,10 +60,10 @@ def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
 
 
 def initramfs(
-    settings: Settings,
+    settings: ImageSettings,
     kernel: Kernel,
     runner: bytes,
-    besides: Mapping[str, Entry] = MappingProxyType({}),
+    besides: Mapping[str, CpioEntry] = MappingProxyType({}),
 ) -> bytes:
     folder = paths.data_root() / "targets" / "linux"
     own = {path.name: path.read_text() for path in sorted(folder.iterdir()) if path.is_file()}
@@ -88,8 +89,8 @@ def initramfs(
     return archive(entries)
 
 
-def _below(root: Path | None) -> dict[str, Entry]:
-    """The files of a folder, by name; executable ones, as the dynamic linker is."""
+def _below(root: Path | None) -> dict[str, CpioEntry]:
+    """Return the files of a folder, by name; executable ones, as the dynamic linker is."""
     if root is None:
         return {}
     return {
@@ -99,7 +100,7 @@ def _below(root: Path | None) -> dict[str, Entry]:
     }
 
 
-def _text(content: str) -> Entry:
+def _text(content: str) -> CpioEntry:
     return file_entry(content.encode())
 
 
@@ -108,7 +109,7 @@ _END = "TRAILER!!!"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CpioEntry:
     """``mode`` has the type of file; ``content`` of a symbolic link is what it points to."""
 
     mode: int
@@ -116,35 +117,35 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-def directory_entry() -> Entry:
-    return Entry(stat.S_IFDIR | 0o755)
+def directory_entry() -> CpioEntry:
+    return CpioEntry(stat.S_IFDIR | 0o755)
 
 
-def file_entry(content: bytes, *, executable: bool = False) -> Entry:
-    return Entry(stat.S_IFREG | (0o755 if executable else 0o644), content)
+def file_entry(content: bytes, *, executable: bool = False) -> CpioEntry:
+    return CpioEntry(stat.S_IFREG | (0o755 if executable else 0o644), content)
 
 
-def link_entry(to: str) -> Entry:
-    return Entry(stat.S_IFLNK | 0o777, to.encode())
+def link_entry(to: str) -> CpioEntry:
+    return CpioEntry(stat.S_IFLNK | 0o777, to.encode())
 
 
-def device_entry(major: int, minor: int) -> Entry:
-    return Entry(stat.S_IFCHR | 0o600, b"", (major, minor))
+def device_entry(major: int, minor: int) -> CpioEntry:
+    return CpioEntry(stat.S_IFCHR | 0o600, b"", (major, minor))
 
 
-def archive(entries: Mapping[str, Entry]) -> bytes:
+def archive(entries: Mapping[str, CpioEntry]) -> bytes:
     """``entries`` by path without a leading slash; directories above them are made."""
-    every: dict[str, Entry] = {}
+    every: dict[str, CpioEntry] = {}
     for path in sorted(entries):
         parts = path.split("/")
         for depth in range(1, len(parts)):
             every.setdefault("/".join(parts[:depth]), directory_entry())
         every[path] = entries[path]
     pieces = [_piece(number, path, every[path]) for number, path in enumerate(every, start=1)]
-    return b"".join([*pieces, _piece(0, _END, Entry(0))])
+    return b"".join([*pieces, _piece(0, _END, CpioEntry(0))])
 
 
-def _piece(number: int, path: str, entry: Entry) -> bytes:
+def _piece(number: int, path: str, entry: CpioEntry) -> bytes:
     name = path.encode() + b"\0"
     links = 2 if stat.S_ISDIR(entry.mode) else 1
     # inode, mode, uid, gid, links, time, size, device of the file system, device, name, checksum

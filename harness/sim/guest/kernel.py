@@ -1,5 +1,7 @@
-"""Prepares the parts of a Linux guest besides the runner: Debian's kernel with the modules it
-needs, its shell, and the harness's kernel module for an NPU that is a program on the host.
+"""Prepares the parts of a Linux guest besides the runner.
+
+They are Debian's kernel with the modules it needs, its shell, and the harness's kernel module for
+an NPU that is a program on the host.
 
 ``docker/guest-packages.txt`` lists Debian's packages. They are fetched once and without root from
 this machine's package archives, through apt with its own state, so nothing is installed here and no
@@ -58,7 +60,7 @@ class NoGuestPackages(InfraError):
 
 
 def wanted_packages() -> tuple[str, ...]:
-    """The names in the list."""
+    """Return the names in the list."""
     lines = (paths.data_root() / "docker" / "guest-packages.txt").read_text().splitlines()
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
@@ -73,11 +75,10 @@ def identity() -> list[object]:
 
 
 def packages(wanted: Sequence[str] = ()) -> dict[str, Path]:
-    """The .deb file of every package of the list (or of ``wanted``), by its name there, which may
-    stand for the newest of many; fetches those that are not cached.
+    """Return the .deb file of every package of the list (or of ``wanted``), by its name there.
 
-    Raises NoGuestPackages, ToolMissing without apt.
-    """
+    The name may stand for the newest of many. Fetches those that are not cached. Raises
+    NoGuestPackages, ToolMissing without apt."""
     names = wanted or wanted_packages()
     given = settings().guest_packages
     if given is not None:
@@ -102,7 +103,7 @@ def _given(folder: Path, names: Sequence[str]) -> dict[str, Path]:
 
 
 def _fetch(place: Path, names: Sequence[str]) -> dict[str, str]:
-    """The name of each package's file in ``place``."""
+    """Return the name of each package's file in ``place``."""
     apt = _Apt(place / "apt")
     apt.run("reading the lists of packages", "apt-get", "update")
     files, needed = {}, ""
@@ -119,14 +120,17 @@ def _fetch(place: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _with_release(name: str) -> str:
-    """A pattern of the names of packages that a name without a kernel's release stands for:
-    "linux-headers-6.1.0-56-arm64" for "linux-headers-arm64"."""
+    """Return a pattern of the package names that a name without a kernel's release stands for.
+
+    An example: "linux-headers-6.1.0-56-arm64" for "linux-headers-arm64"."""
     flavour = next((f for f in (f"-{_ARCHITECTURE}", "-common") if name.endswith(f)), "")
     return rf"{re.escape(name.removesuffix(flavour))}-\d[^\s,_]*{flavour}"
 
 
 def _architecture(name: str) -> str:
-    """The architecture in a package's file name. Programs of kbuild run on the building machine."""
+    """Return the architecture in a package's file name.
+
+    Programs of kbuild run on the building machine."""
     if name == KBUILD:
         return _native()
     return "all" if name == COMMON else _ARCHITECTURE
@@ -140,8 +144,9 @@ def _native() -> str:
 
 
 class _Apt:
-    """apt for other architectures, with a state of its own in ``folder``; the archives, and whom
-    they are signed by, are the system's (apt.conf(5))."""
+    """apt for other architectures, with a state of its own in ``folder``.
+
+    The archives, and whom they are signed by, are the system's (apt.conf(5))."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -150,8 +155,10 @@ class _Apt:
         (folder / "status").touch()
 
     def newest(self, name: str, needed: str) -> tuple[str, str]:
-        """The package itself, or the one of the newest kernel that its name stands for: one that
-        the packages so far need, or that it needs itself. Also returns the needs of all."""
+        """Return the package itself, or that of the newest kernel that its name stands for.
+
+        The kernel is one that the packages so far need, or that it needs itself. Also returns the
+        needs of all."""
         pattern = _with_release(name)
         for _ in range(2):
             found = re.search(pattern, needed)
@@ -194,10 +201,10 @@ class Kernel:
 
 
 def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
-    """The kernel with ``modules`` and their dependencies; with ``npu`` also the harness's driver.
+    """Return the kernel with ``modules`` and their dependencies.
 
-    Raises NoGuestPackages, DriverNotBuilt, ToolMissing, InfraError.
-    """
+    With ``npu`` also the harness's driver. Raises NoGuestPackages, DriverNotBuilt, ToolMissing,
+    InfraError."""
     sources: dict[str, bytes] = {}
     facts: list[object] = [_LAYOUT, identity(), list(modules)]
     if npu:
@@ -215,7 +222,7 @@ def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
 
 
 def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> dict[str, Any]:
-    """``sources``: of the harness's module, if it is to be built."""
+    """Make the kernel's folder. ``sources``: of the harness's module, if it is to be built."""
     if not sources:
         return _unpacked(place, modules)
     plain = guest_kernel(modules)  # unpacked once for both: that takes seconds
@@ -253,7 +260,7 @@ def unpack(package: Path, folder: Path) -> None:
 
 
 def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, bytes]:
-    """The content of modules, each after those that it depends on."""
+    """Return the content of modules, each after those that it depends on."""
     (tree,) = (p for parent in ("lib", "usr/lib") for p in (whole / parent / "modules").glob("*"))
     files = {
         path.name.split(".")[0].replace("-", "_"): path
@@ -282,7 +289,7 @@ def _in_order(package: Path, whole: Path, wanted: Sequence[str]) -> dict[str, by
 
 
 def depends(module: bytes) -> list[str]:
-    """The modules that a module needs: "depends=a,b" in its .modinfo (Linux, scripts/mod)."""
+    """Return the modules that a module needs: "depends=a,b" in its .modinfo."""
     match = re.search(rb"\0depends=([\w,-]*)\0", module)
     names = match[1].decode().split(",") if match else []
     return [name.replace("-", "_") for name in names if name]
@@ -302,7 +309,9 @@ def source_directory() -> Path:
 def driver(
     parts: Sequence[Path], version: str, sources: Mapping[str, bytes], folder: Path
 ) -> bytes:
-    """The module for the kernel of this version, built in ``folder``. Raises DriverNotBuilt."""
+    """Return the module for the kernel of this version, built in ``folder``.
+
+    Raises DriverNotBuilt."""
     for package in parts:
         unpack(package, folder)
     system = folder / "usr" / "src"

@@ -77,7 +77,7 @@ UNKNOWN = Listed(commands="unknown")
 
 
 @dataclass(frozen=True)
-class Job:
+class CiJob:
     """``place``: file and line; ``script``: its commands, whole; ``commands``: their digest, with
     the scripts that they call. ``listed``: UNKNOWN for a job that the list does not have."""
 
@@ -111,11 +111,11 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class CiJobs:
     """``aside``: reasons, by name of a job that is left out. ``gone``: listed, and not in the
     checkout."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[CiJob, ...]
     aside: Mapping[str, str]
     gone: tuple[str, ...]
     environment: tuple[Replaced, ...]
@@ -125,7 +125,7 @@ class Jobs:
         gone = (f"the checkout does not have the list's job {name}" for name in self.gone)
         return (*(job.difference for job in self.jobs if job.difference), *gone)
 
-    def select(self, patterns: Sequence[str]) -> tuple[Job, ...]:
+    def select(self, patterns: Sequence[str]) -> tuple[CiJob, ...]:
         """The jobs whose names have one of the texts in them, or match it; without any, all.
         Raises UsageError for one that no job has."""
         for pattern in patterns:
@@ -142,11 +142,11 @@ def _matches(name: str, pattern: str) -> bool:
     return pattern in name or fnmatchcase(name, pattern)
 
 
-def read_jobs(root: Path, path: Path = _LIST) -> Jobs:
+def read_jobs(root: Path, path: Path = _LIST) -> CiJobs:
     """The Arm jobs of the checkout ``root``. Raises UsageError when its workflow files cannot be
     read, TargetError when the list is malformed."""
     known = checked_document(JobList, strict_yaml.read(path))
-    found: list[Job] = []
+    found: list[CiJob] = []
     aside: dict[str, str] = {}
     for workflow in known.workflows:
         for name, place, script in _read(root, workflow, known.images):
@@ -154,9 +154,9 @@ def read_jobs(root: Path, path: Path = _LIST) -> Jobs:
                 aside[name] = reason
             else:
                 listed = known.jobs.get(name, UNKNOWN)
-                found.append(Job(name, place, script, _digest(root, script), listed))
+                found.append(CiJob(name, place, script, _digest(root, script), listed))
     gone = tuple(name for name in known.jobs if name not in {job.name for job in found})
-    return Jobs(tuple(found), aside, gone, known.environment)
+    return CiJobs(tuple(found), aside, gone, known.environment)
 
 
 def _read(root: Path, workflow: str, images: str) -> list[tuple[str, str, str]]:

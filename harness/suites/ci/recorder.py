@@ -19,7 +19,7 @@ import pytest
 
 from harness.suites.recorder import (
     TESTER,
-    Compared,
+    ComparedOutput,
     add_evidence,
     observe_comparisons,
     phase_fields,
@@ -39,7 +39,7 @@ class _Recorder:
     def __init__(self, *, writes: bool) -> None:
         self._writes = writes
         self._base = self._simulated = Path(os.environ[RECORD])
-        self._compared: list[Compared] = []
+        self._compared: list[ComparedOutput] = []
 
     def pytest_collection_finish(self) -> None:
         observe_comparisons(sys.modules.get(TESTER), self._compared)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.safe_text import counted
-from harness.core.verdict import Verdict, Word
+from harness.core.verdict import ExitCode, Verdict, Word
 from harness.judge.console_log import judge_log
 from harness.log.parser import parse_console
 from harness.suites.results import NO_STANDIN, Phase, SuiteTest, results_of
@@ -54,7 +54,7 @@ class FvpCall:
 
     @property
     def proven(self) -> bool:
-        return self.verdict in (Verdict.PASS, Verdict.COMPLETED)
+        return Verdict(self.verdict).exit_code is ExitCode.PASSED
 
 
 @dataclass(frozen=True)

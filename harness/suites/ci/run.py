@@ -23,10 +23,10 @@ from pydantic import TypeAdapter, ValidationError
 from harness.config.loading import load_target
 from harness.core.errors import HarnessError
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.checkout import Checkout
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.suites.ci import recorder
-from harness.suites.ci.jobs import Job, Replaced
+from harness.suites.ci.jobs import CiJob, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
 from harness.suites.ci.workspace import CiWorkspace, lay_workspace, place_of
 from harness.suites.standin.record import RECORD
@@ -55,7 +55,7 @@ class CiOptions:
 
 
 def run_jobs(
-    jobs: Iterable[Job], environment: Sequence[Replaced], options: CiOptions, progress: Progress
+    jobs: Iterable[CiJob], environment: Sequence[Replaced], options: CiOptions, progress: Progress
 ) -> Iterator[JobResult]:
     store = _store(options.checkout)
     for job in jobs:
@@ -71,7 +71,7 @@ def run_jobs(
         yield result
 
 
-def kept_results(jobs: Iterable[Job], checkout: Checkout) -> tuple[JobResult, ...]:
+def kept_results(jobs: Iterable[CiJob], checkout: Checkout) -> tuple[JobResult, ...]:
     """The kept result of each job; of the others, why there is none."""
     store = _store(checkout)
     return tuple(
@@ -83,17 +83,17 @@ def _store(checkout: Checkout) -> Path:
     return paths.state_dir() / "executorch-ci" / checkout.identity()[:12]
 
 
-def _file(store: Path, job: Job) -> Path:
+def _file(store: Path, job: CiJob) -> Path:
     return store / f"{job.name.replace('/', '+')}.json"
 
 
-def _kept(store: Path, job: Job) -> JobResult | None:
+def _kept(store: Path, job: CiJob) -> JobResult | None:
     with suppress(OSError, ValidationError):
         return TypeAdapter(JobResult).validate_json(_file(store, job).read_bytes())
     return None
 
 
-def _prevented(job: Job, *, downloads: bool = False) -> tuple[str, ...]:
+def _prevented(job: CiJob, *, downloads: bool = False) -> tuple[str, ...]:
     """Why a job cannot run on this machine."""
     reasons = [job.listed.cannot] if job.listed.cannot else []
     if job.listed.downloads and not downloads:
@@ -113,13 +113,13 @@ def _prevented(job: Job, *, downloads: bool = False) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _not_run(job: Job, checkout: Checkout, reasons: tuple[str, ...]) -> JobResult:
+def _not_run(job: CiJob, checkout: Checkout, reasons: tuple[str, ...]) -> JobResult:
     commit = shown(checkout.revision.commit, edited=checkout.revision.dirty)
     return JobResult(job.name, job.place, commit, JobVerdict.NOT_RUN, reasons)
 
 
 def _run(
-    job: Job, environment: Sequence[Replaced], options: CiOptions, progress: Progress
+    job: CiJob, environment: Sequence[Replaced], options: CiOptions, progress: Progress
 ) -> JobResult:
     checkout = options.checkout
     if reasons := _prevented(job, downloads=options.downloads):
@@ -167,7 +167,7 @@ def _run(
     )
 
 
-def _script(job: Job, folder: Path, workspace: CiWorkspace, progress: Progress) -> Ended:
+def _script(job: CiJob, folder: Path, workspace: CiWorkspace, progress: Progress) -> Ended:
     def watch(data: bytes) -> None:
         if step := _STEP.findall(data):
             progress(f"{job.name} {step[-1].decode().strip('[]')}")
@@ -188,7 +188,7 @@ def _script(job: Job, folder: Path, workspace: CiWorkspace, progress: Progress) 
     )
 
 
-def _notes(job: Job, checkout: Checkout) -> Iterator[str]:
+def _notes(job: CiJob, checkout: Checkout) -> Iterator[str]:
     yield from filter(None, (job.difference, job.listed.note))
     if edited := checkout.edited:
         more = f" and {len(edited) - _MOST_EDITS} more" if len(edited) > _MOST_EDITS else ""

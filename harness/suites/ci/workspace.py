@@ -22,7 +22,7 @@ from pathlib import Path
 
 from harness.config.loading import load_target
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.executorch.checkout import SDK, SPECS, Checkout
+from harness.firmware.checkout import SDK, SPECS, Checkout
 from harness.firmware.executorch.overlay import lay_parts
 from harness.firmware.executorch.plan import QEMU_REGIONS, WITHOUT_LIBRARIES, find_flatc
 from harness.firmware.executorch.zephyr import sample_options

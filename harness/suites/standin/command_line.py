@@ -231,7 +231,7 @@ def _expand(row: list[str], words: Mapping[str, Any], family: str) -> Iterator[P
         yield Parameter(full, kind, default, effect, text)
 
 
-class Settings:
+class FvpParameters:
     """The parameters of a run: the given values, and defaults for the rest."""
 
     def __init__(self, model: Model, given: Mapping[str, str]) -> None:

@@ -28,9 +28,9 @@ from harness.sim.gdbstub.host_calls import HeapInfo, HostCalls
 from harness.sim.simulator import Companion, Launch, NpuResult
 from harness.sim.simulator_process import ProcessRun, run_process
 from harness.suites.standin import OWN_FAULT, StandinError, machine
-from harness.suites.standin.command_line import Model, Request, Settings, load_fvp_model, parse
+from harness.suites.standin.command_line import FvpParameters, Model, Request, load_fvp_model, parse
 from harness.suites.standin.machine import Application, read_application
-from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
+from harness.suites.standin.record import RECORD, StandinRecorder, mark_refused, write_all
 from harness.suites.standin.watch import ModelWatch, uarts_of
 from harness.system import toolchain
 from harness.system.confine import what_lacks
@@ -61,7 +61,7 @@ def main(name: str, argv: Sequence[str]) -> int:
         if "--version" in request.flags:
             _say(_version(model))
             return 0
-        settings = Settings(model, request.parameters)
+        settings = FvpParameters(model, request.parameters)
         if "--list-params" in request.flags:
             return _list_parameters(model, request.output)
         return _simulate(model, argv, request, settings)
@@ -99,7 +99,7 @@ def _say(text: str) -> None:
     print(text, end="", flush=True)
 
 
-def _simulate(model: Model, words: Sequence[str], request: Request, settings: Settings) -> int:
+def _simulate(model: Model, words: Sequence[str], request: Request, settings: FvpParameters) -> int:
     """Runs the program to its end and passes on everything it writes. Returns the exit status."""
     application = _application(model, request, settings)
     for data in request.data:
@@ -108,7 +108,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     cwd = _directory(model, settings)
     _warn(model, request, settings, application.calls)
     record_in = os.environ.get(RECORD)
-    recorder = Recorder(Path(record_in), cwd) if record_in else None
+    recorder = StandinRecorder(Path(record_in), cwd) if record_in else None
     console = _Console(recorder)
     launch = _launch(model, request, settings, application)
     process = None
@@ -147,7 +147,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
 
 
 def _companion(
-    model: Model, settings: Settings, calls: HostCalls, cwd: Path
+    model: Model, settings: FvpParameters, calls: HostCalls, cwd: Path
 ) -> AbstractContextManager[tuple[NpuRunner, tuple[Companion, ...]]]:
     """The NPU's model if the program can reach it, and the host's answer to SYS_HEAPINFO."""
     npu, heap = None, _heap(model, settings)
@@ -181,7 +181,9 @@ def _remove_stale(cwd: Path) -> None:
             raise StandinError(f"{path} exists and is not a FIFO; the NPU needs this name")
 
 
-def _launch(model: Model, request: Request, settings: Settings, application: Application) -> Launch:
+def _launch(
+    model: Model, request: Request, settings: FvpParameters, application: Application
+) -> Launch:
     calls = application.calls
     line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
     qemu = toolchain.locate(machine.QEMU)
@@ -217,7 +219,7 @@ def _bounds(request: Request) -> Bounds:
     )
 
 
-def _application(model: Model, request: Request, settings: Settings) -> Application:
+def _application(model: Model, request: Request, settings: FvpParameters) -> Application:
     if len(request.applications) != 1:
         raise StandinError(
             f"one application is needed (-a ELF), {len(request.applications)} were given"
@@ -233,7 +235,7 @@ def _application(model: Model, request: Request, settings: Settings) -> Applicat
     return application
 
 
-def _check_npu_arguments(model: Model, settings: Settings) -> None:
+def _check_npu_arguments(model: Model, settings: FvpParameters) -> None:
     """Raises StandinError for a file that a script would look for and not find."""
     given = settings.text(f"{model.npu}.extra_args")
     if "--pmu-trace" in given:
@@ -254,7 +256,7 @@ def _check_place(application: Path) -> None:
         )
 
 
-def _heap(model: Model, settings: Settings) -> HeapInfo | None:
+def _heap(model: Model, settings: FvpParameters) -> HeapInfo | None:
     """The model's answer to SYS_HEAPINFO; None without semihosting."""
     if not settings.flag(f"{model.cpu}.semihosting-enable"):
         return None
@@ -262,14 +264,14 @@ def _heap(model: Model, settings: Settings) -> HeapInfo | None:
     return HeapInfo(*(settings.number(f"{model.cpu}.semihosting-{name}") for name in names))
 
 
-def _directory(model: Model, settings: Settings) -> Path:
+def _directory(model: Model, settings: FvpParameters) -> Path:
     cwd = Path(settings.text(f"{model.cpu}.semihosting-cwd") or ".").absolute()
     if not cwd.is_dir():
         raise StandinError(f"{model.cpu}.semihosting-cwd={cwd} is not a directory")
     return cwd
 
 
-def _warn(model: Model, request: Request, settings: Settings, calls: HostCalls) -> None:
+def _warn(model: Model, request: Request, settings: FvpParameters, calls: HostCalls) -> None:
     """Notes on standard error in what a run differs from one on the real model."""
     if missing := what_lacks():
         _note(f"the guest is not wholly confined: {missing}")
@@ -301,7 +303,7 @@ def _note(text: str) -> None:
 class _Console:
     """Writes to standard output and to the recorder."""
 
-    def __init__(self, recorder: Recorder | None) -> None:
+    def __init__(self, recorder: StandinRecorder | None) -> None:
         self.tail = b""  # its last bytes
         self._lock = Lock()
         self._recorder = recorder

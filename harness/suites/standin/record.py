@@ -60,7 +60,7 @@ def mark_refused(why: str) -> None:
                 file.write(f"{' '.join(why.split())}\n")
 
 
-class Recorder:
+class StandinRecorder:
     def __init__(self, directory: Path, cwd: Path) -> None:
         self._base = directory / f"{time.time_ns()}-{os.getpid()}"
         self._cwd = cwd

@@ -18,7 +18,7 @@ from time import monotonic
 from harness.sim.monitor import Monitor, cpu_state, words_of
 from harness.sim.simulator import Companion, Launch
 from harness.sim.simulator_process import GuestWatch
-from harness.suites.standin.command_line import Model, Settings
+from harness.suites.standin.command_line import FvpParameters, Model
 from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
 from harness.suites.standin.record import write_all
 
@@ -96,7 +96,9 @@ class _NoUart(Companion):
 
 
 @contextmanager
-def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[Companion, ...]]:
+def uarts_of(
+    model: Model, settings: FvpParameters, stdout: Sink
+) -> Iterator[tuple[Companion, ...]]:
     """The machine's UARTs, by number, while the block runs. Raises OSError."""
     uarts: list[Companion] = []
     with ExitStack() as stack:

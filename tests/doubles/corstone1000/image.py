@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.config.loading import load_target, target_directories
 from harness.npu.kernel_library import load
 from harness.sim.fvp import STANDIN_MARK
-from harness.sim.guest.image import Settings, image
+from harness.sim.guest.image import ImageSettings, image
 from harness.sim.guest.kernel import SHELL, packages, unpack
 from harness.system import paths
 from harness.system.toolchain import locate
@@ -79,7 +79,7 @@ def _make_guest(root: Path, deploy: Path) -> None:
     assert target.linux is not None
     runner = root.with_name("none")
     runner.touch()
-    made = image(Settings(target.linux.hostname, "ttyAMA0", MODULES, npu=True), runner, root)
+    made = image(ImageSettings(target.linux.hostname, "ttyAMA0", MODULES, npu=True), runner, root)
     shutil.copy(made.kernel, deploy / "vmlinuz")
     shutil.copy(made.initramfs, deploy / "initramfs")
 

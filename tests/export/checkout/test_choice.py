@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.export.checkout import selected_exporter
 from harness.export.exporter import WHEEL, choose_exporter
-from harness.firmware.source import NoCheckout
+from harness.firmware.choice import NoCheckout
 
 from .conftest import Tree
 
@@ -17,7 +18,7 @@ def test_the_wheel_exports_unless_asked(word: str | None, monkeypatch: pytest.Mo
     """Also beside a checkout's firmware."""
     monkeypatch.setenv("EXECUTORCH_ROOT", "/e")
     choice = choose_exporter(word, Path("/c"))
-    assert choice.find() is None
+    assert selected_exporter(choice) is None
     assert (choice == WHEEL) is (word is None), "the checkout may take its place"
 
 
@@ -41,6 +42,6 @@ def test_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_found(tree: Tree) -> None:
-    found = choose_exporter("checkout", tree.root).find()
+    found = selected_exporter(choose_exporter("checkout", tree.root))
     assert found is not None
     assert found.root == tree.root

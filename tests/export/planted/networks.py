@@ -38,6 +38,24 @@ class Wide(nn.Module):
         return torch.tanh(self.first(x)) * torch.sigmoid(x[:, :1])
 
 
+class Rewritten(nn.Module):
+    """Operators that a quantiser replaces by others before it quantises."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(12, 16)
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x):
+        x = torch.nn.functional.hardswish(self.first(x))
+        x = self.norm(x) / (x.mean(-1, keepdim=True).abs() + 1.5)
+        return torch.softmax(x, -1) * 3.0 - x
+
+
+def rewritten():
+    return Rewritten(), (torch.randn(1, 6, 12),)
+
+
 def residual():
     return Residual(), (torch.randn(1, 3, 8, 8),)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.config.loading import load_target
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.executorch.checkout import find_checkout, read_given
+from harness.firmware.checkout import find_checkout, read_given
 from harness.firmware.source import BuildRequest, source_named
 from harness.sim.simulator import pick
 from tests.firmware.executorch.conftest import Source

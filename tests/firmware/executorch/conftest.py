@@ -11,9 +11,9 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.executorch.checkout import Checkout, find_checkout
+from harness.firmware.checkout import Checkout, find_checkout
+from harness.firmware.choice import choose
 from harness.firmware.executorch.plan import CheckoutPlan, make_plan
-from harness.firmware.source import choose
 from harness.sim.simulator import pick
 from harness.system.settings import ROOT_VARIABLE
 from tests.firmware.executorch.small import PARTS, copied_checkout, git, small_checkout

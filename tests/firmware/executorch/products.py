@@ -8,8 +8,7 @@ from pathlib import Path
 
 from harness.config.loading import load_target
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.formats.elf import read_elf
 from harness.sim.simulator import pick
 from harness.system import paths

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ToolMissing, UsageError
-from harness.firmware.executorch.checkout import (
+from harness.firmware.checkout import (
     ENTRY,
     SPECS,
     PartMissing,

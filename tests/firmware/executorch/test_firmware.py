@@ -18,9 +18,8 @@ import pytest
 from harness.config.loading import load_target
 from harness.core.errors import BuildError, LinkError, ToolMissing
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.executorch.checkout import SPECS, find_checkout
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.checkout import SPECS, find_checkout
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.firmware.step import LinkFailed, StepFailed
 from harness.formats.elf import read_elf
 from harness.sim.simulator import pick

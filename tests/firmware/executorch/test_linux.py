@@ -21,12 +21,11 @@ from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.executorch.checkout import LINUX_PRESET, RevisionUnsupported
+from harness.firmware.checkout import LINUX_PRESET, RevisionUnsupported
 from harness.firmware.executorch.overlay import lay
 from harness.firmware.executorch.plan import LINUX_RUNNER, configure, make_plan
-from harness.firmware.firmware import Firmware
 from harness.firmware.operators import needs_of, require
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.run_files import flag_arguments

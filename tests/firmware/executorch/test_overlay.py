@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.executorch.checkout import SPECS, Checkout
+from harness.firmware.checkout import SPECS, Checkout
 from harness.firmware.executorch.overlay import Overlay, lay
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import commit, edit, sdk_platform

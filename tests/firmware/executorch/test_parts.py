@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import Unknown, UsageError
-from harness.firmware.executorch.checkout import (
-    SPECS,
-    PartMissing,
-    find_part,
-    part_files,
-    pinned,
-    read_given,
-)
+from harness.firmware.checkout import SPECS, PartMissing, find_part, part_files, pinned, read_given
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import commit, git, head
 

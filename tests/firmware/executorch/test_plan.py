@@ -14,8 +14,8 @@ import pytest
 from harness.config.loading import load_target
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
+from harness.firmware.checkout import PartMissing, find_checkout
 from harness.firmware.executorch import plan as checkout_plan
-from harness.firmware.executorch.checkout import PartMissing, find_checkout
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.executorch.plan import configure, make_plan, operators
 from harness.sim.simulator import pick

@@ -14,7 +14,7 @@ from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.log.parser import parse_console
 from harness.sim.run_files import CONSOLE, WORK
 from harness.sim.simulation import simulate

@@ -18,10 +18,9 @@ from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.executorch.checkout import PartMissing
-from harness.firmware.firmware import Firmware
+from harness.firmware.checkout import PartMissing
 from harness.firmware.operators import missing_names, needs_of, require
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.sim.gdbstub.stub import StubError
 from harness.sim.run_files import CONSOLE, WORK
 from harness.sim.simulation import simulate

@@ -12,14 +12,9 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.firmware.source import (
-    BuildRequest,
-    FirmwareChoice,
-    firmware_words,
-    source_named,
-    source_names,
-    sources_of,
-)
+from harness.firmware.choice import FirmwareChoice, sources_of
+from harness.firmware.names import firmware_words, source_names
+from harness.firmware.source import BuildRequest, source_named
 from harness.nightly import store
 from harness.run.pipeline import RunOptions
 from harness.sim.simulator import pick

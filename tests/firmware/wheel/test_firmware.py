@@ -21,8 +21,8 @@ from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
 from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
+from harness.firmware.choice import FirmwareChoice, sources_of
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.firmware.sources.wheel import LIBRARIES, make_plan
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord

@@ -15,7 +15,7 @@ import pytest
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware
+from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.subjects import export_cases

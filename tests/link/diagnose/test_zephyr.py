@@ -12,7 +12,7 @@ from harness.link.command import LinkerCall
 from harness.link.diagnose.symbols import behind_option, of_device
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
-from harness.link.diagnose.zephyr import Gate, ZephyrBuild, zephyr_build
+from harness.link.diagnose.zephyr import BuildCondition, ZephyrBuild, zephyr_build
 from harness.link.failure import Failure, FailureKind
 from harness.link.index import LinkIndex
 
@@ -181,7 +181,9 @@ def test_the_chain_that_keeps_an_option_n(
 
 
 def test_an_option_that_nobody_set_is_told_with_what_it_needs(zephyr: ZephyrBuild) -> None:
-    said = behind_option(Gate("ENGINE", Path("CMakeLists.txt"), 3), "io.c:1", "it", zephyr)
+    said = behind_option(
+        BuildCondition("ENGINE", Path("CMakeLists.txt"), 3), "io.c:1", "it", zephyr
+    )
     assert "which is n: it depends on DMA and !NET" in said.cause
     assert said.fix == "Set CONFIG_DMA=y and CONFIG_NET=n and CONFIG_ENGINE=y in prj.conf."
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Identity, Night, Origin, Planned, Row
+from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 
 TARGET = "corstone-300-m55"
 KNOWN = Identity(

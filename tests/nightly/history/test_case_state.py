@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.judgement import Cause
 from harness.nightly.history.case_state import Standing, changes, deltas_of, drift_of, first_bad
-from harness.nightly.history.model import Difference, Identity, Row
+from harness.nightly.history.nights import Identity, InputDifference, Row
 
 from .made import KNOWN, row
 
@@ -111,8 +111,8 @@ def test_changes_are_what_both_know() -> None:
     """A run that ended early knows little, and what it does not know has not changed."""
     later = replace(KNOWN, sources="s2", toolchain="", host="farm")
     assert changes([row(1)], row(2, identity=later)) == [
-        Difference("sources", "s1", "s2"),
-        Difference("host", "desk (x86_64)", "farm"),
+        InputDifference("sources", "s1", "s2"),
+        InputDifference("host", "desk (x86_64)", "farm"),
     ]
     assert changes([row(1, identity=Identity())], row(2)) == []
     early = row(2, "NO_VERDICT", identity=Identity(target="malformed 00ff"))

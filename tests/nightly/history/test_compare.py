@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from harness.core.verdict import ExitCode
-from harness.nightly.history.case_state import Standing, State
+from harness.nightly.history.case_state import CaseState, Standing
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Excluded, Night, Origin
+from harness.nightly.history.nights import Excluded, Night, Origin
 from harness.nightly.history.store import History
 from harness.report.history import print_night, summary_of
 
@@ -59,16 +59,16 @@ def test_each_case_stands_against_the_nights_before(tmp_path: Path) -> None:
     found = compare(history, now).cases
     history.close()
     assert [(one.case, one.state) for one in found] == [
-        ("t/new", State.NEW),
-        ("t/still", State.STILL),
-        ("t/fixed", State.FIXED),
-        ("t/passing", State.PASSING),
-        ("t/quarantined", State.QUARANTINED),
-        ("t/infra", State.INFRA),
-        ("t/skipped", State.SKIPPED),
-        ("t/missing", State.MISSING),
+        ("t/new", CaseState.NEW),
+        ("t/still", CaseState.STILL),
+        ("t/fixed", CaseState.FIXED),
+        ("t/passing", CaseState.PASSING),
+        ("t/quarantined", CaseState.QUARANTINED),
+        ("t/infra", CaseState.INFRA),
+        ("t/skipped", CaseState.SKIPPED),
+        ("t/missing", CaseState.MISSING),
     ]
-    infra = next(one for one in found if one.state is State.INFRA)
+    infra = next(one for one in found if one.state is CaseState.INFRA)
     assert [one.attempt for one in infra.tries] == [1, 2]
     assert infra.baseline is not None
     assert infra.baseline.night == "n1"
@@ -89,7 +89,7 @@ def test_the_baseline_is_of_an_earlier_night_of_the_suite(tmp_path: Path) -> Non
     assert found.baseline is not None
     assert found.baseline.night == "n1"
     assert [one.night for one in found.earlier] == ["n1", "n2", "n3"]
-    assert found.state is State.FIXED
+    assert found.state is CaseState.FIXED
 
 
 def test_a_night_tells_drift_before_all_else(tmp_path: Path) -> None:
@@ -112,20 +112,20 @@ def test_a_night_tells_drift_before_all_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("states", "code"),
     [
-        ({"PASS": State.PASSING}, ExitCode.PASSED),
-        ({"MISMATCH": State.NEW, "INFRA": State.INFRA}, ExitCode.FAILED),
-        ({"PASS": State.PASSING, "INFRA": State.INFRA}, ExitCode.INFRASTRUCTURE),
-        ({"PASS": State.PASSING, "FAULT": State.QUARANTINED}, ExitCode.PASSED),
-        ({"FAULT": State.QUARANTINED}, ExitCode.PASSED),
-        ({"PASS": State.PASSING, "": State.MISSING}, ExitCode.INFRASTRUCTURE),
+        ({"PASS": CaseState.PASSING}, ExitCode.PASSED),
+        ({"MISMATCH": CaseState.NEW, "INFRA": CaseState.INFRA}, ExitCode.FAILED),
+        ({"PASS": CaseState.PASSING, "INFRA": CaseState.INFRA}, ExitCode.INFRASTRUCTURE),
+        ({"PASS": CaseState.PASSING, "FAULT": CaseState.QUARANTINED}, ExitCode.PASSED),
+        ({"FAULT": CaseState.QUARANTINED}, ExitCode.PASSED),
+        ({"PASS": CaseState.PASSING, "": CaseState.MISSING}, ExitCode.INFRASTRUCTURE),
         ({}, ExitCode.FAILED),
     ],
 )
-def test_the_exit_code_of_a_night(states: dict[str, State], code: ExitCode) -> None:
+def test_the_exit_code_of_a_night(states: dict[str, CaseState], code: ExitCode) -> None:
     found = [
         Standing("t/m", (row(1, verdict, quarantined=quarantined),) if verdict else ())
         for verdict, state in states.items()
-        for quarantined in ["until …" if state is State.QUARANTINED else ""]
+        for quarantined in ["until …" if state is CaseState.QUARANTINED else ""]
     ]
     assert [one.state for one in found] == list(states.values())
     assert Comparison(night(1), None, tuple(found)).code is code
@@ -146,7 +146,7 @@ def test_only_nights_of_the_suite_and_the_branch_count(history: History) -> None
     now = history.begin(night(4, "t/a"))
     history.append([row(4, "MISMATCH", "t/a")])
     (case,) = compare(history, now).cases
-    assert (case.state, [r.night for r in case.earlier]) == (State.NEW, ["n1"])
+    assert (case.state, [r.night for r in case.earlier]) == (CaseState.NEW, ["n1"])
     assert case.since is not None
     assert case.since.first.night == "n4"
 
@@ -193,7 +193,7 @@ def test_what_left_is_gone_and_a_failure_must_not_leave(history: History) -> Non
     history.append([row(3, "FAULT", "t/new")])
     (case,) = compare(history, later).cases
     assert case.since is not None
-    assert (case.state, case.since.first.night) == (State.STILL, "n1")
+    assert (case.state, case.since.first.night) == (CaseState.STILL, "n1")
 
 
 def test_a_slowdown_of_what_passes_is_told(history: History) -> None:

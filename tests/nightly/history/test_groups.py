@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly.history.case_state import Standing, State
+from harness.nightly.history.case_state import CaseState, Standing
 from harness.nightly.history.compare import Comparison, compare, grouped
-from harness.nightly.history.model import Difference
+from harness.nightly.history.nights import InputDifference
 from tests.report.page.nights import (
     CONV,
     KNOWN,
@@ -93,12 +93,12 @@ def test_the_planted_kernel_bug_is_one_group(page: Comparison) -> None:
     }
     changed = {one.what for one in first.cases[0].changed}
     assert changed == {"sources", "firmware"}
-    assert first.changed == [Difference("sources", "a" * 40, "b" * 40)]
+    assert first.changed == [InputDifference("sources", "a" * 40, "b" * 40)]
     assert first.cases[0].since is not None
     assert first.cases[0].since.first.night == "n2"
 
 
 def test_a_failure_that_names_its_operator(page: Comparison) -> None:
     still = case(page, f"{U85}/resnet8")
-    assert still.state is State.STILL
+    assert still.state is CaseState.STILL
     assert [g.what for g in page.groups if still in g.cases] == ["operator CONV_2D"]

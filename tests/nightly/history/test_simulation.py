@@ -22,7 +22,7 @@ from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Identity, Night, Origin, Planned, Row
+from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.report.history import print_night
 from harness.report.page.render import render, summary, workflow_commands, write_page
 

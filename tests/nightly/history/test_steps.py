@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from harness.core.verdict import Verdict
-from harness.nightly.history.case_state import State
+from harness.nightly.history.case_state import CaseState
 from harness.nightly.history.compare import Comparison, compare
-from harness.nightly.history.model import Origin, Row
+from harness.nightly.history.nights import Origin, Row
 from harness.nightly.history.steps import Step, _levels, steps_of, with_alarms
 from harness.nightly.history.store import History
 from tests.late import Late
@@ -150,16 +150,16 @@ def test_a_night_fails_by_its_alarm(history: History) -> None:
     """New in its first night, still failing in the next, fixed when it is over; and without the
     alarm all of it passes."""
     page = nights_of(history, 1000, 1000, 1000, 1100, alarms=FIVE)
-    assert (page.cases[0].state, int(page.code)) == (State.NEW, 1)
+    assert (page.cases[0].state, int(page.code)) == (CaseState.NEW, 1)
     page = nights_of(history, 1000, 1000, 1000, 1100, 1100, alarms=FIVE)
-    assert (page.cases[0].state, int(page.code)) == (State.STILL, 1)
+    assert (page.cases[0].state, int(page.code)) == (CaseState.STILL, 1)
     assert [str(step) for _, step in page.held] == [
         "instructions 1,000 -> 1,100 (+10.0%) since the night n4"
     ]
     page = nights_of(history, 1000, 1000, 1000, 1100, 1100, 1000, alarms=FIVE)
-    assert (page.cases[0].state, int(page.code)) == (State.FIXED, 0)
+    assert (page.cases[0].state, int(page.code)) == (CaseState.FIXED, 0)
     page = nights_of(history, *[1000] * 3, 1100, 1100, 1000, 1100, alarms={})
-    assert (page.cases[0].state, int(page.code)) == (State.PASSING, 0)
+    assert (page.cases[0].state, int(page.code)) == (CaseState.PASSING, 0)
 
 
 def test_an_alarm_in_quarantine_does_not_count(history: History) -> None:
@@ -167,4 +167,4 @@ def test_an_alarm_in_quarantine_does_not_count(history: History) -> None:
         history.begin(begun := night(day, ADD, alarms=FIVE))
         history.append([each])
     page = compare(history, begun)
-    assert (page.cases[0].state, int(page.code)) == (State.QUARANTINED, 0)
+    assert (page.cases[0].state, int(page.code)) == (CaseState.QUARANTINED, 0)

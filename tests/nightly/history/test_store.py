@@ -20,7 +20,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.nightly.history.compare import compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Origin
+from harness.nightly.history.nights import Origin
 from harness.nightly.history.store import History, HistoryUnreachable
 from tests.thorough import cases
 

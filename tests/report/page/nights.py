@@ -12,7 +12,7 @@ from harness.core.verdict import Verdict
 from harness.nightly.history.case_state import Standing
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Excerpt, Excluded, Identity, Night, Planned, Row
+from harness.nightly.history.nights import Excerpt, Excluded, Identity, Night, Planned, Row
 from harness.nightly.history.store import History
 
 EVIL = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from harness.nightly.history.case_state import State
+from harness.nightly.history.case_state import CaseState
 from harness.report.page.render import courses, write_index
 
 from .nights import EVIL, M55, night, row, two_nights
@@ -25,9 +25,9 @@ def test_how_each_case_ended_in_each_night() -> None:
     found = courses(nights, [each for day in rows for each in day])
     states = {c.case: [None if cell is None else cell.state for cell in c.cells] for c in found}
     assert states == {
-        f"{M55}/add": [State.PASSING, State.NEW, State.STILL, State.FIXED],
-        f"{M55}/mul": [State.PASSING, State.PASSING, None, State.MISSING],
-        f"{M55}/late": [None, None, State.PASSING, State.PASSING],
+        f"{M55}/add": [CaseState.PASSING, CaseState.NEW, CaseState.STILL, CaseState.FIXED],
+        f"{M55}/mul": [CaseState.PASSING, CaseState.PASSING, None, CaseState.MISSING],
+        f"{M55}/late": [None, None, CaseState.PASSING, CaseState.PASSING],
     }
     assert (found[0].case, found[0].bad) == (f"{M55}/add", 2)
 
@@ -41,7 +41,7 @@ def test_an_alarm_is_a_failure_in_its_nights_alone() -> None:
     ]
     (found,) = courses(nights, rows)
     states = [None if cell is None else cell.state for cell in found.cells]
-    assert states == [*[State.PASSING] * 3, State.NEW, State.STILL, State.FIXED]
+    assert states == [*[CaseState.PASSING] * 3, CaseState.NEW, CaseState.STILL, CaseState.FIXED]
 
 
 def test_the_page_and_the_night_beside_it(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly.history.case_state import State
+from harness.nightly.history.case_state import CaseState
 from harness.nightly.history.compare import Comparison, compare
-from harness.nightly.history.model import Difference
+from harness.nightly.history.nights import InputDifference
 from harness.report.page.render import trends_of
 from tests.report.page.nights import U55, case, compared, two_nights
 
@@ -20,13 +20,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 def test_each_state_is_counted_and_infrastructure_is_no_regression(page: Comparison) -> None:
     assert page.counts == {
-        State.NEW: 6,
-        State.STILL: 1,
-        State.FIXED: 1,
-        State.PASSING: 4,
-        State.QUARANTINED: 1,
-        State.INFRA: 1,
-        State.MISSING: 1,
+        CaseState.NEW: 6,
+        CaseState.STILL: 1,
+        CaseState.FIXED: 1,
+        CaseState.PASSING: 4,
+        CaseState.QUARANTINED: 1,
+        CaseState.INFRA: 1,
+        CaseState.MISSING: 1,
     }
     assert page.verdict == "6 new failures, 1 still failing, 1 in quarantine; of 2 nothing is known"
     in_groups = [one.case for group in page.groups for one in group.cases]
@@ -36,13 +36,13 @@ def test_each_state_is_counted_and_infrastructure_is_no_regression(page: Compari
 
 def test_a_growth_has_its_figure_and_what_changed(page: Comparison) -> None:
     grown = case(page, f"{U55}/ds_cnn")
-    assert grown.state is State.NEW
+    assert grown.state is CaseState.NEW
     assert [str(d) for d in grown.deltas[:2]] == [
         "elf_text 100,000 -> 105,000 (+5,000, +5.0%)",
         "pte_bytes 50,001 -> 50,002 (+1, +0.0%)",
     ]
     old, new = "arm-none-eabi-gcc 12.2.1", "arm-none-eabi-gcc 13.2.0"
-    assert grown.changed == [Difference("toolchain", old, new)]
+    assert grown.changed == [InputDifference("toolchain", old, new)]
 
 
 def test_a_wrong_target_file_is_named_by_it(page: Comparison) -> None:
@@ -59,5 +59,5 @@ def test_an_old_night_does_not_know_of_later_ones(tmp_path: Path) -> None:
     page = compare(history, first)
     history.close()
     assert page.before is None
-    assert not [one for one in page.cases if one.state is State.FIXED]
+    assert not [one for one in page.cases if one.state is CaseState.FIXED]
     assert all(len(trends_of(one)) == 0 for one in page.cases)

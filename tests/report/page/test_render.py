@@ -16,7 +16,7 @@ from harness.export.request import ExportRequest
 from harness.nightly.history.case_state import Standing
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
-from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.nights import Planned, Row
 from harness.nightly.history.rows import row_of
 from harness.report.page.render import lines_of, matrix_of, render, trends_of
 from harness.run.record import failed_record

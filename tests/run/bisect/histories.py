@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.config.case import Case
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.run.bisect import Bisection, Step, search
+from harness.run.bisect import Bisection, BisectStep, search
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.system.git import Worktree
@@ -25,7 +25,7 @@ def record_of(content: str) -> RunRecord:
     return RunRecord(CASE, "2026-01-01T00:00:00+00:00", Judgement(verdict, cause))
 
 
-class ReadVerdict(Step):
+class ReadVerdict(BisectStep):
     """Reads the commit's file "verdict" in place of running the case; "crash" is a defect of the
     step."""
 

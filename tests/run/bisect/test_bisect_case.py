@@ -8,8 +8,9 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.verdict import Verdict
-from harness.firmware.source import FirmwareChoice, source_named
-from harness.run.bisect import Mark, Step, bisect
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.source import source_named
+from harness.run.bisect import BisectStep, Mark, bisect
 from harness.run.pipeline import RunOptions
 from harness.system.git import borrowed
 from tests.firmware.executorch.small import KERNEL, OPS, commit, edit, git, small_checkout
@@ -65,7 +66,7 @@ def test_a_revision_that_is_no_checkout_is_skipped(searched: Searches) -> None:
     """Through the real pipeline: what it raises for this revision does not end the search."""
     there = searched("PASS", "PASS")
     firmware = FirmwareChoice((source_named("executorch"),), there.worktree.folder)
-    step = Step(there.worktree, CASE, RunOptions(firmware=firmware))
+    step = BisectStep(there.worktree, CASE, RunOptions(firmware=firmware))
     trial = step.run("c0", there.progress.append)
     assert trial.mark is Mark.SKIP
     assert trial.record.verdict is Verdict.NO_VERDICT

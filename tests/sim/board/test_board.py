@@ -23,8 +23,7 @@ from harness.config.target import Target
 from harness.core.errors import InfraError, NotThere, ToolMissing
 from harness.core.simulator_name import SimulatorName
 from harness.core.verdict import Verdict
-from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.firmware.sources.bundled import make_plan
 from harness.judge.ending import execution_cause
 from harness.log.events import Kind
@@ -355,7 +354,7 @@ def test_a_status_that_wait_cannot_show_is_no_success(
     (tmp_path / "job.json").write_text("{}")
     board = SimpleNamespace(target=SimpleNamespace(cleanup=lambda: None))
     monkeypatch.setattr("harness.sim.lab.checked", lambda *_: SimpleNamespace(linux=None))
-    monkeypatch.setattr("harness.sim.lab.Board", lambda *_: board)
+    monkeypatch.setattr("harness.sim.lab.LabBoard", lambda *_: board)
     monkeypatch.setattr("harness.sim.lab.run", lambda *_: said)
     before = signal.getsignal(signal.SIGALRM)
     try:

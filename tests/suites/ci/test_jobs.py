@@ -12,7 +12,7 @@ from harness.config import strict_yaml
 from harness.config.schema import checked_document
 from harness.core.errors import TargetError, UsageError
 from harness.suites.ci import jobs as jobs_module
-from harness.suites.ci.jobs import JobList, Jobs, read_jobs
+from harness.suites.ci.jobs import CiJobs, JobList, read_jobs
 from tests.firmware.executorch.conftest import Source
 
 _PULL = """\
@@ -93,7 +93,7 @@ class Repository:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def jobs(self) -> Jobs:
+    def jobs(self) -> CiJobs:
         self._list.write_text(yaml.safe_dump({**_LIST, "jobs": self.listed}))
         return read_jobs(self.root, self._list)
 

@@ -14,7 +14,7 @@ import yaml
 
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import ExporterFacts
-from harness.suites.ci.jobs import Jobs, Replaced, read_jobs
+from harness.suites.ci.jobs import CiJobs, Replaced, read_jobs
 from harness.suites.ci.results import Exactness, JobResult, JobVerdict
 from harness.suites.ci.run import CiOptions, kept_results, run_jobs
 from tests.firmware.executorch.conftest import Source
@@ -34,7 +34,7 @@ class Ci:
         self._packages = folder / "packages"
         self._packages.mkdir()
 
-    def jobs(self, script: str, **listed: Any) -> Jobs:
+    def jobs(self, script: str, **listed: Any) -> CiJobs:
         job = {"with": {"docker-image": "ci-image:arm-sdk", "script": script}}
         workflow = self.source.root / ".github/workflows/pull.yml"
         workflow.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.suites.standin import StandinError
-from harness.suites.standin.command_line import Settings, load_fvp_model, model_names
+from harness.suites.standin.command_line import FvpParameters, load_fvp_model, model_names
 
 U55 = "FVP_Corstone_SSE-300_Ethos-U55"
 
@@ -34,17 +34,17 @@ def test_every_parameter_that_executorch_and_zephyr_set_is_known() -> None:
             (f"telnetterminal{n}.start_telnet", "0"),
         )
     }
-    Settings(load_fvp_model(U55), {**executorch, **zephyr})
+    FvpParameters(load_fvp_model(U55), {**executorch, **zephyr})
 
 
 def test_the_names_of_the_other_board_are_errors() -> None:
     """run_fvp.sh passes MPS3 names to the SSE-320 model for a Cortex-M85; a model refuses them."""
     with pytest.raises(StandinError, match=r"unknown parameter 'mps3_board\.uart0\.out_file'"):
-        Settings(load_fvp_model("FVP_Corstone_SSE-320"), {"mps3_board.uart0.out_file": "-"})
+        FvpParameters(load_fvp_model("FVP_Corstone_SSE-320"), {"mps3_board.uart0.out_file": "-"})
     with pytest.raises(StandinError, match=r"unknown parameter 'cpu0\.semihosting-enable'"):
-        Settings(load_fvp_model("FVP_Corstone_SSE-320"), {"cpu0.semihosting-enable": "1"})
+        FvpParameters(load_fvp_model("FVP_Corstone_SSE-320"), {"cpu0.semihosting-enable": "1"})
     with pytest.raises(StandinError, match="unknown parameter 'vis_hdlcd"):
-        Settings(load_fvp_model(U55), {"vis_hdlcd.disable_visualisation": "1"})
+        FvpParameters(load_fvp_model(U55), {"vis_hdlcd.disable_visualisation": "1"})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_names_of_the_other_board_are_errors() -> None:
 )
 def test_wrong_parameters(name: str, value: str, message: str) -> None:
     with pytest.raises(StandinError) as caught:
-        Settings(load_fvp_model(U55), {name: value})
+        FvpParameters(load_fvp_model(U55), {name: value})
     assert message in str(caught.value)
 
 
@@ -74,11 +74,11 @@ def test_every_default_is_a_value_of_its_kind(name: str) -> None:
     model = load_fvp_model(name)
     defaults = {p.name: p.default for p in model.parameters.values()}
     assert len(defaults) > 40
-    Settings(model, defaults)
+    FvpParameters(model, defaults)
 
 
 def test_what_cannot_be_honoured_is_reported() -> None:
-    settings = Settings(
+    settings = FvpParameters(
         load_fvp_model(U55), {"cpu0.CFGITCMSZ": "15", "cpu0.semihosting-heap_limit": "0"}
     )
     assert [p.name for p in settings.ineffective()] == ["cpu0.CFGITCMSZ"]

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.link.diagnose.kconfig import (
-    RefusedOption,
-    definitions,
-    refused_options,
-    similar_options,
-    terms,
-)
+from harness.link.kconfig import RefusedOption, definitions, refused_options, similar_options, terms
 
 _FILE = """\
 if ARM

@@ -77,7 +77,7 @@ SPECS: Mapping[str, PartSpec] = {spec.name: spec for spec in _ALL}
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckoutPart:
     """A part that was found. ``identity`` changes with its content. ``difference``: its revision if
     it is not the one that the checkout wants ("cmsis-nn 1234abcd+edits"); ``note``: why."""
 
@@ -123,7 +123,7 @@ def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path
     return given
 
 
-def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> Part | None:
+def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> CheckoutPart | None:
     """A part of ``checkout``; None if it is missing. Raises UsageError for a given folder without
     it."""
     spec = SPECS[name]
@@ -175,22 +175,22 @@ def pinned(spec: PartSpec, checkout: Path) -> str | None:
     return None
 
 
-def _part(spec: PartSpec, folder: Path, checkout: Path) -> Part:
+def _part(spec: PartSpec, folder: Path, checkout: Path) -> CheckoutPart:
     folder = folder.resolve()
     if not is_work_tree(folder):
-        return Part(spec.name, folder, identity(folder))
+        return CheckoutPart(spec.name, folder, identity(folder))
     there, wanted = revision(folder), pinned(spec, checkout)
     reasons = ["has edits"] if there.dirty else []
     if wanted is not None and not there.commit.startswith(wanted):
         reasons.append(f"is at {there.commit[:10]}, the checkout asks for {wanted[:10]}")
     if not reasons:
-        return Part(spec.name, folder, there.identity)
+        return CheckoutPart(spec.name, folder, there.identity)
     difference = f"{spec.name} {shown(there.commit, edited=there.dirty)}"
     note = f"{spec.what} {' and '.join(reasons)}"
-    return Part(spec.name, folder, there.identity, difference, note, there.edited)
+    return CheckoutPart(spec.name, folder, there.identity, difference, note, there.edited)
 
 
-def part_files(part: Part) -> list[Path]:
+def part_files(part: CheckoutPart) -> list[Path]:
     """The files that a build may read."""
     return files(part.folder) if is_work_tree(part.folder) else files_below(part.folder)
 
@@ -248,7 +248,7 @@ class Checkout:
 
     root: Path
     revision: Revision
-    parts: Mapping[str, Part]
+    parts: Mapping[str, CheckoutPart]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.config.case import is_user_file, repository_of
 from harness.core.errors import HarnessError
-from harness.nightly.history.model import Night, Origin
+from harness.nightly.history.nights import Night, Origin
 from harness.system.git import git
 
 _BRANCH = (

@@ -17,7 +17,7 @@ from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import OutputAccuracy, Witnessed
 
 SCHEMA = 2
-MOST_ATTEMPTS = 2
+_MOST_ATTEMPTS = 2
 NOT_OF_PRODUCT = ("host", "harness")  # where it ran and who judged it
 _MADE = ("program", "firmware")  # of the other inputs
 _NO_CAUSE = (*_MADE, *NOT_OF_PRODUCT)
@@ -59,7 +59,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Difference:
+class InputDifference:
     """An input of ``Row.inputs`` in earlier runs and in a later one; both know it."""
 
     what: str
@@ -164,8 +164,8 @@ class Row:
 
     @property
     def settled(self) -> bool:
-        """The case is not run again in its night."""
-        return self.verdict is not Verdict.INFRA or self.attempt >= MOST_ATTEMPTS
+        """Whether the case is not run again in its night: only INFRA is, once."""
+        return self.verdict is not Verdict.INFRA or self.attempt >= _MOST_ATTEMPTS
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -248,7 +248,7 @@ def last_tries(rows: Iterable[Row]) -> dict[str, Row]:
     return last
 
 
-def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
+def changes(earlier: Iterable[Row], row: Row) -> list[InputDifference]:
     """The inputs of ``row`` that differ from their last known value in ``earlier``, the oldest
     first. An input that a run did not learn counts as unchanged."""
     known: dict[str, str] = {}
@@ -256,7 +256,7 @@ def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
         known |= {name: v for name, v in before.inputs.items() if v and not v.startswith(MALFORMED)}
     names = list(read_table(__file__)["inputs"])
     differing = (
-        Difference(name, known[name], value)
+        InputDifference(name, known[name], value)
         for name, value in row.inputs.items()
         if value and known.get(name, value) != value
     )
@@ -264,7 +264,7 @@ def changes(earlier: Iterable[Row], row: Row) -> list[Difference]:
     return sorted(differing, key=lambda d: names.index(d.what) if d.what in names else place)
 
 
-def causes(changed: Sequence[Difference]) -> list[Difference]:
+def causes(changed: Sequence[InputDifference]) -> list[InputDifference]:
     """Without what is made of the others, unless that is all there is."""
     found = [change for change in changed if change.what not in _NO_CAUSE]
     return found or [change for change in changed if change.what in _MADE]

@@ -9,13 +9,7 @@ import pytest
 
 from harness.core.judgement import Blame
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import (
-    Excerpt,
-    Excluded,
-    Night,
-    Row,
-    last_tries,
-)
+from harness.nightly.history.nights import Excerpt, Excluded, Night, Row, last_tries
 from harness.nightly.history.store import TYPES
 
 from .made import night, row
