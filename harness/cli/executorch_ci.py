@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.cli.history import opened
 from harness.cli.progress import progress_shown
 from harness.cli.verb import Answer, echo, terminal
 from harness.core.errors import UsageError
-from harness.core.verdict import ExitCode
+from harness.core.judgement import Cause
+from harness.core.verdict import ExitCode, Verdict
 from harness.export.checkout import find_exporter
 from harness.firmware.choice import FirmwareChoice
+from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.nightly.suite import parse_shard
 from harness.report.executorch_ci import print_jobs, write_page
+from harness.run.record import exact_harness_revision, host
 from harness.suites.ci.jobs import read_jobs
-from harness.suites.ci.results import JobVerdict
+from harness.suites.ci.results import JobResult, JobVerdict
 from harness.suites.ci.run import CiOptions, kept_results, run_jobs
+from harness.system.artifact_cache import key_of
+from harness.system.clock import now
 from harness.system.files import disk_errors, write_whole
 
 NAME = "executorch-ci"
@@ -52,6 +60,8 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
             results = tuple(run_jobs(chosen, jobs.environment, options, progress))
         verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}
         code = ExitCode.PASSED if verdicts == {JobVerdict.PASSED} else ExitCode.FAILED
+        if results and (words["url"] or "HIL_HISTORY" in os.environ):
+            keep(words["url"], results)
     print_jobs(terminal(), results)
     commands = {job.name: job.commands for job in chosen}
     answer = {
@@ -65,3 +75,40 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
         with disk_errors("writing the report"):
             write_whole(report, json.dumps(answer, indent=1) + "\n")
     return answer, code
+
+
+def keep(url: str | None, results: Sequence[JobResult]) -> None:
+    """Keep the results in a history: a night with a row for each job. Raises as ``opened``."""
+    names = [result.name for result in results]
+    id, origin = f"{NAME}-{uuid.uuid4().hex[:12]}", Origin(commit=results[0].commit)
+    made = (exact_harness_revision(), host())
+    night = Night(id, NAME, key_of(names), now(), *made, tuple(map(Planned, names)), origin=origin)
+    with opened(url) as history:
+        history.begin(night)
+        history.append([_row(night, result) for result in results])
+
+
+def _row(night: Night, result: JobResult) -> Row:
+    text, verdict = "; ".join(result.reasons)[:800], _verdict(result)
+    case = (night.id, result.name, night.began, NAME, result.name, "executorch", verdict)
+    return Row(
+        *case,
+        verdict_text=str(verdict),
+        cause=Cause(str(result.verdict), text) if text else None,
+        seconds={"total": result.seconds},
+        identity=Identity(sources=result.commit, harness=night.harness, host=night.host),
+        run_dir=result.log or None,
+        suite=NAME,
+        origin=night.origin,
+    )
+
+
+def _verdict(result: JobResult) -> Verdict:
+    """Return a failed job's verdict from its simulation or its tests; else it built nothing."""
+    if result.verdict is JobVerdict.PASSED:
+        return Verdict.PASS
+    if result.verdict is not JobVerdict.FAILED:
+        skipped = result.verdict is JobVerdict.NOT_RUN
+        return Verdict.SKIPPED if skipped else Verdict.NO_VERDICT
+    of_tests = Verdict.MISMATCH if result.tests.get("failed") else Verdict.BUILD_ERROR
+    return next((Verdict[c.verdict] for c in result.calls if not c.proven), of_tests)

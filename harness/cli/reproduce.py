@@ -17,6 +17,7 @@ from harness.cli.options import (
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, terminal, verb
 from harness.config.case import Case
+from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.choice import choose
 from harness.report.terminal import print_bisection, print_replay
@@ -93,8 +94,14 @@ def replay(bundle_file: Path, trusted: bool, **options: Any) -> Answer:
 @click.command()
 @click.argument("target")
 @click.argument("model")
-@click.option("--good", required=True, metavar="REV", help="An older revision that passes.")
-@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One that fails.")
+@click.option("--good", metavar="REV", help="An older revision that passes.")
+@click.option("--bad", metavar="REV", help="One that fails.  [default: HEAD]")
+@click.option(
+    "--fixed",
+    is_flag=True,
+    help="Find the commit that fixed it: --bad is the older revision, --good the newer one "
+    "(default: HEAD).",
+)
 @exporter_option
 @click.option(
     "-C",
@@ -117,8 +124,9 @@ def replay(bundle_file: Path, trusted: bool, **options: Any) -> Answer:
 def bisect(
     target: str,
     model: str,
-    good: str,
-    bad: str,
+    good: str | None,
+    bad: str | None,
+    fixed: bool,
     executorch: Path | None,
     parts: tuple[str, ...],
     count_bad: tuple[str, ...],
@@ -140,14 +148,19 @@ def bisect(
       hil bisect corstone-300-m55 ds_cnn --good v1.4.1 --bad HEAD -C ~/executorch
       hil bisect corstone-300-m55 ds_cnn --good v1.4.1 -C ~/executorch --exporter checkout
       hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --count-bad LINK_ERROR
+      hil bisect corstone-300-m55 ds_cnn --fixed --bad v1.4.1 -C ~/executorch
     """
+    if (older := bad if fixed else good) is None:
+        name = "--bad" if fixed else "--good"
+        raise UsageError(f"the older end is missing: {name} REV")
+    good, bad = (good or "HEAD", older) if fixed else (older, bad or "HEAD")
     case = Case(target, model)
     counted_bad = frozenset(Verdict[name] for name in count_bad)
     run_options = RunOptions(firmware=choose("executorch", executorch, parts), **options)
     with progress_shown() as progress:
         bisection = run_bisect.bisect(
-            case, good, bad, run_options, counted_bad=counted_bad, progress=progress
+            case, good, bad, run_options, counted_bad=counted_bad, fixed=fixed, progress=progress
         )
     print_bisection(terminal(), bisection)
-    code = ExitCode.FAILED if bisection.first_bad is None else ExitCode.PASSED
+    code = ExitCode.FAILED if bisection.first is None else ExitCode.PASSED
     return {"case": case.id, **bisection.summary()}, code

@@ -10,6 +10,7 @@ import click
 
 from harness.cli.executorch_ci import NAME as CI_JOBS
 from harness.cli.executorch_ci import run_ci_jobs
+from harness.cli.history import history_option
 from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
@@ -65,6 +66,7 @@ from harness.suites.suites import SUITES
     is_flag=True,
     help="executorch-ci: run also jobs that download weights, packages or sources.",
 )
+@history_option
 @verb
 @exporter_option
 @firmware_options
@@ -83,7 +85,8 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
 
     executorch-ci runs the Arm jobs of the checkout's own workflow files, each with its own
     commands in a copy of the checkout. A job passes when its script does and each call of the FVP
-    proves something. --report FILE.md writes a page.
+    proves something. --report FILE.md writes a page. --history (or $HIL_HISTORY) keeps a row for
+    each job, which `hil history JOB` shows.
 
     \b
     Examples:
@@ -99,9 +102,10 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
         return run_ci_jobs(firmware, words)
-    if words["only"] or words["listed"] or words["resume"] or words["downloads"]:
+    if any(words[option] for option in ("only", "listed", "resume", "downloads", "url")):
         raise UsageError(
-            f"--only, --list, --resume and --downloads are for {CI_JOBS}", hint="-k selects tests"
+            f"--only, --list, --resume, --downloads and --history are for {CI_JOBS}",
+            hint="-k selects tests",
         )
     if elf is not None and firmware != FirmwareChoice():
         raise UsageError(

@@ -46,7 +46,7 @@ class Units:
 
 
 def _opened(file: BinaryIO) -> Any:
-    """Raises ELFError for compressed sections that would take much memory."""
+    """Raise ELFError for compressed sections that would take much memory."""
     elf = ELFFile(file)
     for section in elf.iter_sections():
         packed = section.header.sh_size

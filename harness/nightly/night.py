@@ -338,8 +338,8 @@ def culprits(
 
 
 def _sentence(found: Bisection) -> str:
-    if found.first_bad is not None:
-        commit = found.first_bad.commit
+    if found.first is not None:
+        commit = found.first.commit
         return f"the first bad commit is {commit} ({commit.author})"
     names = ", ".join(commit.sha[:10] for commit in found.candidates[:5])
     return f"the first bad commit is one of {len(found.candidates)}: {names}"

@@ -271,7 +271,8 @@ _MOST_CANDIDATES = 20
 
 
 def print_bisection(console: Console, bisection: Bisection) -> None:
-    """Every revision that was run, then the first bad one."""
+    """Every revision that was run, then the one that was searched."""
+    searched = f"the first {Mark.GOOD if bisection.fixed else Mark.BAD} commit"
     for trial in bisection.trials:
         mark = (f"{trial.mark:5}", _MARK_STYLES[trial.mark])
         say(console, Text.assemble(mark, f" {trial.commit}  ", _trial_verdict(trial)))
@@ -281,8 +282,8 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
     marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
     say(console, f"{counted(len(bisection.trials), 'revision')} run: {marks}")
     console.print()
-    if (first := bisection.first_bad) is not None:
-        say(console, Text.assemble((first.commit.sha, "bold"), " is the first bad commit"))
+    if (first := bisection.first) is not None:
+        say(console, Text.assemble((first.commit.sha, "bold"), f" is {searched}"))
         say(console, f"  {first.commit.author}")
         say(console, f"  {first.commit.subject}")
         say(console, Text.assemble("  ", _trial_verdict(first)))
@@ -291,7 +292,7 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
         if first.record.run_dir:
             say(console, f"  evidence: {first.record.run_dir}")
         return
-    hidden = "skipped revisions hide the first bad commit; it is one of these"
+    hidden = f"skipped revisions hide {searched}; it is one of these"
     number = len(bisection.candidates)
     say(console, Text.assemble(("not decided: ", "yellow"), f"{hidden} {number}:"))
     for commit in bisection.candidates[:_MOST_CANDIDATES]:

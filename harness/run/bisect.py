@@ -1,8 +1,9 @@
-"""`hil bisect`: the first commit of a checkout at which a case fails, found by `git bisect`.
+"""`hil bisect`: the first commit of a checkout at which a case fails, or is fixed again.
 
 git chooses the commits, in a worktree of the harness with bisect refs of its own (git-worktree(1),
 "Refs"), and checks nothing out. Each step puts the worktree at the commit, runs the case there and
-tells git whether it is good, bad, or to be skipped: what 0, 1 and 125 are to `git bisect run`.
+tells git whether it is good, bad, or to be skipped: what 0, 1 and 125 are to `git bisect run`. To
+git the older end is always good: when a fix is searched, it gets the marks exchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from harness.system.progress import Progress, silent
 UNDECIDED = (Verdict.EXPORT_ERROR, Verdict.BUILD_ERROR, Verdict.LINK_ERROR)
 _ENDS = (
     "--good names an older revision that passes and is part of the bad one, --bad a newer one that "
-    "fails; what is not committed is in neither. --count-bad LINK_ERROR counts skipped ones as bad"
+    "fails (with --fixed the older one fails); what is not committed is in neither. --count-bad "
+    "LINK_ERROR counts skipped ones as bad"
 )
 _COMMIT = "--format=%H%x00%an, %as%x00%s"
 
@@ -72,19 +74,20 @@ class Bisection:
     """The result of a search.
 
     ``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped revisions
-    hide it, all that it may be, newest first."""
+    hide it, all that it may be, newest first. ``fixed``: the first good one instead."""
 
     trials: tuple[BisectTrial, ...]
     candidates: tuple[Commit, ...]
+    fixed: bool = False
 
     @property
-    def first_bad(self) -> BisectTrial | None:
+    def first(self) -> BisectTrial | None:
         found = self.candidates[0] if len(self.candidates) == 1 else None
         return next((trial for trial in self.trials if trial.commit == found), None)
 
     def summary(self) -> dict[str, Any]:
         return {
-            "first_bad": None if self.first_bad is None else self.first_bad.summary(),
+            "first_good" if self.fixed else "first_bad": self.first and self.first.summary(),
             "candidates": [asdict(commit) for commit in self.candidates],
             "trials": [trial.summary() for trial in self.trials],
         }
@@ -92,12 +95,15 @@ class Bisection:
 
 @dataclass(frozen=True)
 class BisectStep:
-    """Runs the case in the worktree. ``counted_bad``: verdicts of UNDECIDED that are bad."""
+    """Runs the case in the worktree.
+
+    ``counted_bad``: verdicts of UNDECIDED that are bad. ``fixed``: a fix is searched."""
 
     worktree: Worktree
     case: Case
     options: RunOptions
     counted_bad: frozenset[Verdict] = frozenset()
+    fixed: bool = False
 
     def run(self, name: str, progress: Progress) -> BisectTrial:
         """Run the case at the revision ``name``, where the worktree then stands."""
@@ -127,6 +133,7 @@ def bisect(
     options: RunOptions,
     *,
     counted_bad: frozenset[Verdict] = frozenset(),
+    fixed: bool = False,
     progress: Progress = silent,
 ) -> Bisection:
     """``options.firmware``: the checkout. Raises as ``search``, ``find_checkout``, ``borrowed``."""
@@ -141,7 +148,7 @@ def bisect(
         firmware = replace(firmware, root=worktree.folder)
         exporter = replace(options.exporter, root=options.exporter.root and worktree.folder)
         options = replace(options, firmware=firmware, exporter=exporter)
-        return search(BisectStep(worktree, case, options, counted_bad), good, bad, progress)
+        return search(BisectStep(worktree, case, options, counted_bad, fixed), good, bad, progress)
 
 
 def firmware_at(
@@ -179,9 +186,15 @@ def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
 
 
 def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -> Bisection:
-    """Find the first bad commit; the worktree then stands there. Raises UsageError, InfraError."""
+    """Find the first commit of ``bad`` that is not in ``good`` and fails.
+
+    With ``step.fixed``, find the first of ``good`` that passes. The worktree then stands there.
+    Raises UsageError, InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
+    if step.fixed:
+        ends = dict(reversed(ends.items()))  # the newer first
+    of_git = {**dict(zip(ends, (Mark.BAD, Mark.GOOD), strict=True)), Mark.SKIP: Mark.SKIP}
     git(folder, "-c", "core.hooksPath=/dev/null", "bisect", "reset", "HEAD")
     try:
         git(folder, "bisect", "start", "--no-checkout", *(end.sha for end in ends.values()))
@@ -193,14 +206,14 @@ def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -
     while set(left := _candidates(folder)) - {trial.commit for trial in trials}:
         trials.append(step.run("BISECT_HEAD", progress))
         try:
-            progress(git(folder, "bisect", trials[-1].mark).partition("\n")[0])
+            progress(git(folder, "bisect", of_git[trials[-1].mark]).partition("\n")[0])
         except GitFailed as error:
             left = _candidates(folder)
             if not left or set(left) - {trial.commit for trial in trials}:  # else all were skipped
                 raise UsageError(f"git cannot go on: {error.said}", hint=_ENDS) from error
     if len(left) == 1:
         step.worktree.stand_at(left[0].sha)
-    return Bisection(tuple(trials), tuple(left))
+    return Bisection(tuple(trials), tuple(left), step.fixed)
 
 
 def _check_ends(ends: Iterable[Mark], trials: Iterable[BisectTrial]) -> None:

@@ -1,7 +1,8 @@
 # Read into ExecuTorch's project arm_executor_runner, and its samples for Zephyr; at work when the
 # whole of a project is known.
 #
-# HIL_OPERATORS, "name,name": what a sample registers, which it reads from its program.
+# HIL_OPERATORS, "name,name": what a sample registers, which it reads from its program. Without it, what
+# the sample's call of gen_oplist.py has found, in its variable CMD_RESULT.
 # HIL_REGIONS, "NAME=origin:size": memory regions that the checkout's own linker script gets in place
 # of its own, where the board, or QEMU, has other memory than Corstone.
 function(hil_link_for_regions)
@@ -45,6 +46,8 @@ function(hil_compile_selected_kernels)
   set(selected "${EXECUTORCH_SELECT_OPS_LIST}")
   if(DEFINED HIL_OPERATORS)
     set(selected "${HIL_OPERATORS}")
+  elseif(CMD_RESULT)
+    string(REGEX MATCHALL "[A-Za-z_]+::[A-Za-z0-9_.]+" selected "${CMD_RESULT}")
   endif()
   string(REPLACE "," ";" selected "${selected}")
   set(wanted "no_kernel")

@@ -9,7 +9,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from harness.cli.executorch_ci import keep
 from harness.cli.main import main
+from harness.nightly.history.database import open_history
+from harness.suites.ci.results import FvpCall, JobResult, JobVerdict
 from tests.firmware.executorch.conftest import Source, pristine, small
 
 __all__ = ["pristine", "small"]
@@ -81,6 +84,36 @@ def test_a_checkout_without_workflows_is_named(small: Source) -> None:
 def test_its_options_are_not_for_suites_of_tests() -> None:
     result = CliRunner().invoke(main, ["suite", "cortex-m", "--list"])
     assert result.exit_code == 2
-    assert "--only, --list, --resume and --downloads are for executorch-ci" in " ".join(
+    assert "--only, --list, --resume, --downloads and --history are for executorch-ci" in " ".join(
         result.output.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict"),
+    [
+        (JobResult("arm", "pull.yml:2", "c1", JobVerdict.PASSED, seconds=3.0), "PASS"),
+        (JobResult("arm", "pull.yml:2", "c1", JobVerdict.UNPROVEN, ("no FVP",)), "NO_VERDICT"),
+        (JobResult("arm", "pull.yml:2", "c1", JobVerdict.NOT_RUN, ("no package",)), "SKIPPED"),
+        (JobResult("arm", "pull.yml:2", "c1", JobVerdict.FAILED, ("exit 1",)), "BUILD_ERROR"),
+        (
+            JobResult("arm", "p", "c1", JobVerdict.FAILED, ("exit 1",), tests={"failed": 2}),
+            "MISMATCH",
+        ),
+        (
+            JobResult("arm", "p", "c1", JobVerdict.FAILED, calls=(FvpCall("m", "HANG"),)),
+            "HANG",
+        ),
+    ],
+)
+def test_a_job_is_a_row_of_the_history(tmp_path: Path, result: JobResult, verdict: str) -> None:
+    url = f"sqlite:///{tmp_path}/history.db"
+    keep(url, [result])
+    history = open_history(url)
+    (night,) = history.nights(suite="executorch-ci")
+    (row,) = history.rows([night.id])
+    history.close()
+    assert (row.case, row.verdict, row.identity.sources) == ("arm", verdict, "c1")
+    assert row.cause is None or row.cause.text == "; ".join(result.reasons)
+    shown = CliRunner().invoke(main, ["history", "arm", "--history", url])
+    assert verdict in shown.output, shown.output

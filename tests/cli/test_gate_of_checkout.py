@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from tests.firmware.executorch.conftest import Source, pristine, small
 from tests.firmware.executorch.small import KERNEL, edit
+from tests.link.workspace import enter
 
 __all__ = ["pristine", "small"]
 CASE = "corstone-300-m55/qadd"
@@ -39,12 +40,16 @@ def gated(small: Source, *words: str) -> tuple[int, dict[str, Any]]:
     return code, answer
 
 
-def test_growth_and_wrong_outputs_fail(small: Source) -> None:
-    code, said = hil(small, "accept", CASE, "--reason", "the first run")
+@pytest.mark.parametrize("case", [CASE, "zephyr-corstone-300/qadd"])
+def test_growth_and_wrong_outputs_fail(
+    case: str, small: Source, small_zephyr: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(small_zephyr, monkeypatch)
+    code, said = hil(small, "accept", case, "--reason", "the first run")
     assert code == 0, said
     code, answer = gated(small)
     assert (code, answer["failed"]) == (0, False)
-    assert [(each["case"], each["verdict"]) for each in answer["cases"]] == [(CASE, "PASS")]
+    assert [(each["case"], each["verdict"]) for each in answer["cases"]] == [(case, "PASS")]
     table = "extern const int planted_table[16384];\nconst int planted_table[16384] = {1};"
     edit(small.root / KERNEL, "namespace hil {", f"namespace hil {{\n{table}")
     used = "HIL_TRY(check_numbers(ctx, n));"
@@ -53,12 +58,12 @@ def test_growth_and_wrong_outputs_fail(small: Source) -> None:
         used,
         f"{used}\nstatic int calls;\nif (planted_table[calls++ & 16383] == 7) return Error::Ok;",
     )
-    code, answer = gated(small, "corstone-300-m55")
+    code, answer = gated(small, case.partition("/")[0])
     (grown,) = answer["cases"]
     assert (code, grown["verdict"]) == (1, "OVER_BUDGET")
     assert "grew from" in grown["cause"]["text"]
     edit(small.root / KERNEL, "0, n.output[0], ", "0, n.output[0] + 1, ")
-    code, said = hil(small, "gate", CASE, "--markdown")
+    code, said = hil(small, "gate", case, "--markdown")
     assert code == 1
     assert "| MISMATCH | outputs" in said
 

@@ -42,8 +42,11 @@ def test_an_output_with_a_hole_is_not_whole() -> None:
 
 
 def test_outputs_of_the_zephyr_sample() -> None:
-    (tensor,) = parse_console(log("zephyr sample", "[0] = 4.000000", "[1] = 5.000000")).tensors
-    assert (tensor.elements, tensor.whole) == (2, True)
+    """The sample indents its elements."""
+    for indent in ("", "    "):
+        elements = [f"{indent}[{n}] = {n}.000000" for n in range(2)]
+        (tensor,) = parse_console(log("zephyr sample", *elements)).tensors
+        assert (tensor.elements, tensor.whole) == (2, True)
 
 
 def test_a_failure_that_ran_into_an_element_is_seen() -> None:

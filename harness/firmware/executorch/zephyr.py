@@ -44,8 +44,8 @@ _NAMES = ("ETHOS_U", "ARM_ETHOS_U")
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """Everything that decides what is built. ``program``: None before it is known. ``old_names``:
-    of the driver's options in Kconfig. ``npu``: the option for it. ``pools``: their sizes."""
+    """Everything that decides what is built. ``program``: None before it is known. ``npu``: the
+    option for it. ``pools``: their sizes."""
 
     checkout: Checkout
     workspace: Workspace
@@ -54,7 +54,6 @@ class SamplePlan:
     options: Mapping[str, str]  # without paths
     npu: str
     pools: Mapping[str, str]
-    old_names: bool
     platform_name = "zephyr"  # for CheckoutFacts
 
     @cached_property
@@ -80,11 +79,12 @@ class SamplePlan:
     @property
     def notes(self) -> tuple[str, ...]:
         sizes = ", ".join(f"{name}={size}" for name, size in self.pools.items())
+        board = self.workspace.board
         return (
             *self.checkout.notes,
-            f"ExecuTorch's {self.sample} for {self.workspace.board}, unmodified, with {sizes}",
+            f"ExecuTorch's {self.sample} for {board}, unmodified, with {sizes}",
             "its inputs are set and its outputs read through QEMU's gdb stub",
-            *(["linked for QEMU's memory map, not the board's"] if self._own_overlay() else []),
+            *(["linked for QEMU's memory map, not the board's"] if own_overlay(board) else []),
         )
 
     @property
@@ -102,16 +102,10 @@ class SamplePlan:
         facts = [*map(str, folders), str(self.workspace.base), self.workspace.board, self.sample]
         return paths.cache_dir("executorch") / key_of([facts, dict(self.options)])
 
-    def _own_overlay(self) -> Path | None:
-        """For a board whose memory QEMU has elsewhere."""
-        file = _module() / "boards" / f"{self.workspace.board.replace('/', '_')}.overlay"
-        return file if file.is_file() else None
-
     def job(self, sources: Sequence[Path], places: Mapping[str, str]) -> WestJob:
         """Copies the program to where the tree reads it."""
         overlay, program = Overlay(self.place()), self.place() / "program.pte"
         shutil.copyfile(self._required(), program)
-        modules = [overlay.checkout, *([_module()] if self.old_names else [])]
         flatc = find_flatc(self.checkout)
         return WestJob(
             self.workspace,
@@ -119,15 +113,10 @@ class SamplePlan:
             {
                 **self.options,
                 **({self.npu: "y"} if self.npu else {}),
-                "EXTRA_ZEPHYR_MODULES": ";".join(map(str, modules)),
+                **sample_options(self.workspace, overlay.checkout, overlay.sdk),
                 "ET_PTE_FILE_PATH": str(program),
-                "EXECUTORCH_ROOT": str(overlay.checkout),
-                "ETHOS_SDK_PATH": str(overlay.sdk),
-                # kernels that the program does not call are not compiled
-                **dict.fromkeys(_INCLUDES, str(_module().parent / "runner.cmake")),
                 "CMSIS_NN_LOCAL_PATH": str(overlay.sdk / "core_software" / "cmsis-nn"),
                 "PYTHON_EXECUTABLE": sys.executable,
-                **({"EXTRA_DTC_OVERLAY_FILE": str(own)} if (own := self._own_overlay()) else {}),
                 **({"FLATC_EXECUTABLE": str(flatc)} if flatc else {}),
             },
             sources,
@@ -163,26 +152,52 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
     if "core_driver" not in checkout.parts:
         raise PartMissing(checkout.root, ["core_driver"])
     workspace = find_workspace(_board(target))
-    text = text_of(workspace.base / "modules/hal_ethos_u/Kconfig")
-    old = bool(text) and re.search(rf"^config {_NAMES[0]}$", text, re.MULTILINE) is None
     npu = ""
     if target.npu is not None:
-        npu = f"CONFIG_{_NAMES[old]}{target.npu.product[1:]}_{target.npu.macs}"
+        name_of_driver = _NAMES[_has_old_names(workspace)]
+        npu = f"CONFIG_{name_of_driver}{target.npu.product[1:]}_{target.npu.macs}"
     return SamplePlan(
         checkout,
         workspace,
         name,
         request.program,
         {
-            # Debian's newlib does not build with Zephyr: it has no retargetable locking
-            **({"TOOLCHAIN_HAS_PICOLIBC": "ON"} if workspace.compiler.has_picolibc else {}),
             **WITHOUT_LIBRARIES,
             "FETCH_ETHOS_U_CONTENT": "OFF",
+            **{n: v for n, v in target.cmake.items() if n.startswith("CONFIG_")},
         },
         npu,
         {} if request.program is None else _pools(request.program, target),
-        old,
     )
+
+
+def sample_options(workspace: Workspace, root: Path, sdk: Path) -> dict[str, str]:
+    """CMake's definitions that build ExecuTorch's samples of the checkout ``root`` in a workspace
+    without an ExecuTorch of its own. ``sdk``: the Ethos-U SDK."""
+    modules = [root, *([_module()] if _has_old_names(workspace) else [])]
+    overlay = own_overlay(workspace.board)
+    return {
+        # Debian's newlib does not build with Zephyr: it has no retargetable locking
+        **({"TOOLCHAIN_HAS_PICOLIBC": "ON"} if workspace.compiler.has_picolibc else {}),
+        "EXTRA_ZEPHYR_MODULES": ";".join(map(str, modules)),
+        "EXECUTORCH_ROOT": str(root),
+        "ETHOS_SDK_PATH": str(sdk),
+        # kernels that the program does not call are not compiled
+        **dict.fromkeys(_INCLUDES, str(_module().parent / "runner.cmake")),
+        **({"EXTRA_DTC_OVERLAY_FILE": str(overlay)} if overlay else {}),
+    }
+
+
+def own_overlay(board: str) -> Path | None:
+    """For a board whose memory QEMU has elsewhere."""
+    file = _module() / "boards" / f"{board.replace('/', '_')}.overlay"
+    return file if file.is_file() else None
+
+
+def _has_old_names(workspace: Workspace) -> bool:
+    """Whether Zephyr's driver for Ethos-U has its options by their names before 4.3."""
+    text = text_of(workspace.base / "modules/hal_ethos_u/Kconfig")
+    return bool(text) and re.search(rf"^config {_NAMES[0]}$", text, re.MULTILINE) is None
 
 
 def _board(target: Target) -> str:

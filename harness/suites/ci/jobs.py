@@ -41,7 +41,8 @@ _FUNCTION = r"(?ms)^{}\(\) \{{.*?^\}}$"  # of a shell script; all of it if it ha
 class Listed(Data):
     """A row of jobs.yaml. ``overlay``: jobs with the same one share a copy of the checkout with its
     builds. ``packages``: Python packages that the job's own set-up would have installed.
-    ``downloads``: why it needs the network while it runs."""
+    ``downloads``: why it needs the network while it runs. ``zephyr``: the target whose workspace
+    it is built in. ``then``: a command after the job's own, which does not change its status."""
 
     commands: Text
     overlay: Text = "cortex-m55"
@@ -49,15 +50,18 @@ class Listed(Data):
     packages: tuple[Text, ...] = ()
     cannot: Text | None = None
     downloads: Text | None = None
+    zephyr: Text | None = None
+    then: Text | None = None
     note: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replaced(Data):
-    """A line of a job that sets up its machine, and is left out."""
+    """A line of a job that sets up its machine, and is left out, or ``instead`` is run."""
 
     line: Text
     provided: Text
+    instead: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +105,9 @@ class CiJob:
                 lines.append(line)
             else:
                 provided.append(rule.provided)
-        return "\n".join(lines) + "\n", tuple(dict.fromkeys(provided))
+                lines += [rule.instead] if rule.instead else []
+        then = [f"({self.listed.then}) || true"] if self.listed.then else []
+        return "\n".join([*lines, *then]) + "\n", tuple(dict.fromkeys(provided))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from harness.judge.console_log import judge_log
 from harness.log.parser import parse_console
 from harness.suites.results import NO_STANDIN, Phase, SuiteTest, results_of
 from harness.suites.standin.record import REFUSED
-from harness.system.files import read_json
+from harness.system.files import read_json, text_of
 
 _MAX_ERROR = re.compile(rb"max_absolute_error: +([0-9.]+|inf|nan)")
 
@@ -131,7 +131,8 @@ def doubts(
         if not call.proven
     ]
     if (record / REFUSED).exists():
-        found.append("the stand-in refused a program, and the script went on")
+        reasons = text_of(record / REFUSED).splitlines() or ["the reason was not kept"]
+        found += [f"the stand-in refused a program: {reason}" for reason in reasons]
     if missing := [test for test in tests if test.cause.startswith(NO_STANDIN)]:
         found.append(f"{counted(len(missing), 'test')} expected to fail for want of an FVP or ELF")
     if tests and not any(test.result == "passed" for test in tests):

@@ -20,8 +20,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.config.loading import load_target
+from harness.core.errors import HarnessError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.checkout import Checkout
+from harness.firmware.zephyr.workspace import require_workspace
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
@@ -95,6 +98,13 @@ def _prevented(job: CiJob, *, downloads: bool = False) -> tuple[str, ...]:
     reasons = [job.listed.cannot] if job.listed.cannot else []
     if job.listed.downloads and not downloads:
         reasons.append(f"{job.listed.downloads}: --downloads runs it all the same")
+    if job.listed.zephyr:
+        target = load_target(job.listed.zephyr)
+        assert target.zephyr is not None
+        try:
+            require_workspace(target.zephyr.board, target.cpu)
+        except HarnessError as error:
+            reasons.append(f"{error.message}: {error.hint}")
     for package in job.listed.packages:
         try:
             version(package)
@@ -124,7 +134,7 @@ def _run(
     waiting = f"{job.name}: waiting for another job in its copy of the checkout"
     place = place_of(checkout, job.listed.overlay)
     with artifact_cache.locked(place, on_wait=lambda: progress(waiting)):
-        workspace = lay_workspace(checkout, options.exporter, place)
+        workspace = lay_workspace(checkout, options.exporter, place, job.listed.zephyr)
         started = time.monotonic()
         ended = _script(job, folder, workspace, progress)
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")

@@ -20,11 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.config.loading import load_target
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.checkout import SDK, SPECS, Checkout
 from harness.firmware.executorch.overlay import lay_parts
 from harness.firmware.executorch.plan import QEMU_REGIONS, WITHOUT_LIBRARIES, find_flatc
+from harness.firmware.executorch.zephyr import sample_options
 from harness.firmware.step import ccache, launchers
+from harness.firmware.zephyr.workspace import Workspace, find_workspace
 from harness.suites.standin.install import install
 from harness.suites.standin.main import RUNNERS_VARIABLE
 from harness.system import paths, toolchain
@@ -34,11 +37,14 @@ from harness.system.git import files, files_below, is_work_tree
 from harness.system.locks import in_use
 
 _MANIFEST = ".copied"
+_ZEPHYR = "zephyr_dev_root"  # of test_zephyr.sh
+_FVP_FOLDERS = ("FVP-corstone300", "FVP-corstone320")
 _CMAKE = """\
 #!/bin/sh
 # cmake of executorch-hil: adds definitions to every configure, and nothing to anything else.
 case "$1" in --build|--install|--open|-E|-P|--version|--help*) exec {cmake} "$@" ;; esac
 case "$*" in *ethos-u85*) set -- "$@" {regions} ;; esac
+case "$*" in *WEST_PYTHON*) set -- "$@" {zephyr} ;; esac
 exec {cmake} "$@" {definitions}
 """
 # Read by every Python of a job: torchvision does not import next to a torch for the CPU alone.
@@ -58,6 +64,8 @@ sys.meta_path.insert(0, Finder())
 PROVIDED = (
     "Arm's FVPs: the stand-in (QEMU mps3-an547 and a functional model of the NPU)",
     "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
+    "Zephyr and its SDK: the workspace and compiler of ZEPHYR_BASE; another devicetree overlay "
+    "links for QEMU's memory instead of a Corstone-320's",
     "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
     "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
     "torchvision's operators: their schemas alone, next to a torch for the CPU",
@@ -83,9 +91,13 @@ def place_of(checkout: Checkout, overlay: str) -> Path:
     return tree / overlay
 
 
-def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, place: Path) -> CiWorkspace:
-    """Makes or renews the copy. Raises DiskError, GitFailed, ToolMissing."""
+def lay_workspace(
+    checkout: Checkout, exporter: CheckoutExporter, place: Path, zephyr: str | None = None
+) -> CiWorkspace:
+    """Makes or renews the copy. ``zephyr``: a target whose workspace is used, and has to be there.
+    Raises DiskError, GitFailed, ToolMissing."""
     root, commands = place / "executorch", place / "bin"
+    west = None if zephyr is None else _workspace_of(zephyr)
     with disk_errors("copying the checkout"):
         copy_sources(checkout.root, root)
         lay_parts(checkout, root, root / SDK, paths.data_root() / "targets/executorch/platform")
@@ -94,9 +106,30 @@ def lay_workspace(checkout: Checkout, exporter: CheckoutExporter, place: Path) -
         for folder in (commands, place / "site"):
             folder.mkdir(exist_ok=True)
         write_whole(place / "site" / "sitecustomize.py", _SITE)
-        _write_cmake(commands / "cmake", checkout, root)
+        _write_cmake(commands / "cmake", checkout, root, west)
     install(commands)
-    return CiWorkspace(root, commands, _environment(root, commands, exporter))
+    environment = _environment(root, commands, exporter)
+    if west is not None:
+        _lay_zephyr(root)
+        environment |= west.environment
+    return CiWorkspace(root, commands, environment)
+
+
+def _workspace_of(target: str) -> Workspace:
+    zephyr = load_target(target).zephyr
+    assert zephyr is not None, f"jobs.yaml names {target} for Zephyr"
+    return find_workspace(zephyr.board)
+
+
+def _lay_zephyr(root: Path) -> None:
+    """ExecuTorch's place in a workspace of .ci/scripts/test_zephyr.sh, and the FVPs of its
+    samples' README; west finds its workspace by ZEPHYR_BASE."""
+    module = root / _ZEPHYR / "modules/lib/executorch"
+    module.parent.mkdir(parents=True, exist_ok=True)
+    if not module.is_symlink():
+        module.symlink_to(root)
+    for board in _FVP_FOLDERS:
+        install(root / SDK.parent / board / "models/Linux64_GCC-9.3")
 
 
 def copy_sources(source: Path, root: Path) -> None:
@@ -128,7 +161,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return stat.st_mode, stat.st_size, stat.st_mtime_ns
 
 
-def _write_cmake(path: Path, checkout: Checkout, root: Path) -> None:
+def _write_cmake(path: Path, checkout: Checkout, root: Path, west: Workspace | None) -> None:
     software = root / SDK / "core_software"
     flatc = find_flatc(checkout)
     definitions = {
@@ -148,10 +181,15 @@ def _write_cmake(path: Path, checkout: Checkout, root: Path) -> None:
         _CMAKE.format(
             cmake=shlex.quote(str(toolchain.require("cmake").path)),
             regions=shlex.quote(f"-DHIL_REGIONS={QEMU_REGIONS}"),
-            definitions=shlex.join(f"-D{name}={value}" for name, value in definitions.items()),
+            zephyr=_joined(sample_options(west, root, root / SDK) if west else {}),
+            definitions=_joined(definitions),
         )
     )
     path.chmod(0o755)
+
+
+def _joined(definitions: Mapping[str, str]) -> str:
+    return shlex.join(f"-D{name}={value}" for name, value in definitions.items())
 
 
 def _environment(root: Path, commands: Path, exporter: CheckoutExporter) -> dict[str, str]:

@@ -68,8 +68,8 @@ def main(name: str, argv: Sequence[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:  # the boundary of this command
-        mark_refused()
         failure = as_harness_error(error)
+        mark_refused(failure.message)
         hint = f"; {failure.hint}" if failure.hint else ""
         if isinstance(failure, Unforeseen):
             print(traceback_of(error), end="", file=sys.stderr)

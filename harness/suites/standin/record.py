@@ -3,7 +3,7 @@
 In the folder ``$HIL_STANDIN_RECORD`` a simulation N leaves ``N.log``, its console; ``N/``, the
 files of the program's directory as they were at the end; and ``N.json``, the fields of a
 ``Simulation``. A simulation that was killed has no ``N.json``. The file
-``refused`` marks that the stand-in could not simulate something.
+``refused`` has a line for each program that the stand-in could not simulate.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def read_simulation(log: Path) -> Simulation:
     return Simulation(log, **fields)
 
 
-def mark_refused() -> None:
-    """Marks in the recording's folder that a simulation has no record."""
+def mark_refused(why: str) -> None:
+    """Writes in the recording's folder that a simulation has no record."""
     if directory := os.environ.get(RECORD):
         with suppress(OSError):
             os.makedirs(directory, exist_ok=True)
-            Path(directory, REFUSED).touch()
+            with open(Path(directory, REFUSED), "a", encoding="utf-8") as file:
+                file.write(f"{' '.join(why.split())}\n")
 
 
 class StandinRecorder:

@@ -201,7 +201,7 @@ SHADOWED = """
 import sys
 from pathlib import Path
 from harness.core.errors import UsageError
-from harness.firmware.executorch.checkout import find_checkout, read_given
+from harness.firmware.checkout import find_checkout, read_given
 try:
     find_checkout(Path(sys.argv[1]), read_given(sys.argv[2:]))
 except UsageError as error:

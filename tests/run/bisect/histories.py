@@ -42,8 +42,8 @@ class Searched:
     worktree: Worktree
     progress: list[str] = field(default_factory=list)
 
-    def run(self, good: str, bad: str, *counted_bad: Verdict) -> Bisection:
-        step = ReadVerdict(self.worktree, CASE, RunOptions(), frozenset(counted_bad))
+    def run(self, good: str, bad: str, *counted_bad: Verdict, fixed: bool = False) -> Bisection:
+        step = ReadVerdict(self.worktree, CASE, RunOptions(), frozenset(counted_bad), fixed)
         return search(step, good, bad, self.progress.append)
 
 

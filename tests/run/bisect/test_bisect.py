@@ -17,8 +17,8 @@ from .histories import linear
 
 
 def subject_of(bisection: Bisection) -> str:
-    assert bisection.first_bad is not None
-    return bisection.first_bad.commit.subject
+    assert bisection.first is not None
+    return bisection.first.commit.subject
 
 
 @pytest.mark.parametrize("first", [1, 4, 11])
@@ -26,9 +26,9 @@ def test_the_first_bad_commit_wherever_it_is(searched: Searches, first: int) -> 
     there = searched(*["PASS"] * first, *["MISMATCH outputs_differ"] * (12 - first))
     bisection = there.run("c0", "HEAD")
     assert subject_of(bisection) == f"c{first}"
-    assert bisection.first_bad is not None
-    assert bisection.first_bad.record.cause is not None
-    assert bisection.first_bad.record.cause.kind == "outputs_differ"
+    assert bisection.first is not None
+    assert bisection.first.record.cause is not None
+    assert bisection.first.record.cause.kind == "outputs_differ"
     assert len(bisection.trials) <= 2 + 4  # the two ends, and log2 of eleven
     assert len({trial.commit.sha for trial in bisection.trials}) == len(bisection.trials)
     assert [trial.mark for trial in bisection.trials[:2]] == [Mark.BAD, Mark.GOOD]
@@ -36,6 +36,29 @@ def test_the_first_bad_commit_wherever_it_is(searched: Searches, first: int) -> 
     assert there.repository.git("-C", str(there.worktree.folder), "log", "-1", "--format=%s") == (
         f"c{first}"
     )
+
+
+@pytest.mark.parametrize("first", [1, 4, 11])
+def test_the_commit_that_fixed_it(searched: Searches, first: int) -> None:
+    there = searched(*["MISMATCH outputs_differ"] * first, *["PASS"] * (12 - first))
+    found = there.run("HEAD", "c0", fixed=True)
+    assert subject_of(found) == f"c{first}"
+    assert [trial.mark for trial in found.trials[:2]] == [Mark.GOOD, Mark.BAD]
+    assert (there.worktree.folder / "verdict").read_text() == "PASS\n"
+    assert found.summary()["first_good"]["commit"]["subject"] == f"c{first}"
+
+
+def test_a_fix_that_skipped_revisions_hide(searched: Searches) -> None:
+    there = searched("FAULT", "FAULT", "INFRA", "PASS", "PASS")
+    found = there.run("HEAD", "c0", fixed=True)
+    assert found.summary()["first_good"] is None
+    assert [c.subject for c in found.candidates] == ["c3", "c2"]
+
+
+def test_a_fix_needs_a_bad_end_that_is_older(searched: Searches) -> None:
+    there = searched("PASS", "PASS", "FAULT")
+    with pytest.raises(UsageError, match=r"the bad revision .* passes; the good revision .* fails"):
+        there.run("HEAD", "c0", fixed=True)
 
 
 def test_it_says_how_far_it_is(searched: Searches) -> None:
@@ -49,7 +72,7 @@ def test_it_says_how_far_it_is(searched: Searches) -> None:
 def test_a_build_that_fails_is_skipped_unless_it_counts(searched: Searches, undecided: str) -> None:
     there = searched("PASS", "PASS", undecided, "MISMATCH", "MISMATCH")
     bisection = there.run("c0", "HEAD")
-    assert bisection.first_bad is None
+    assert bisection.first is None
     assert [c.subject for c in bisection.candidates] == ["c3", "c2"]
     assert {t.commit.subject: t.mark for t in bisection.trials}["c2"] is Mark.SKIP
     assert subject_of(there.run("c0", "HEAD", Verdict[undecided])) == "c2"
@@ -143,7 +166,7 @@ def test_a_bug_that_was_fixed_on_another_branch(searched: Searches, tmp_path: Pa
 def test_a_base_that_cannot_be_judged_is_skipped(searched: Searches, tmp_path: Path) -> None:
     there = searched(repository=branches(tmp_path, "INFRA", "PASS", "MISMATCH"))
     bisection = there.run("release", "main")
-    assert bisection.first_bad is None
+    assert bisection.first is None
     assert [commit.subject for commit in bisection.candidates] == ["main 2", "main 1"]
 
 
@@ -156,8 +179,8 @@ def test_the_users_repository_and_bisect_are_as_before(searched: Searches) -> No
     there.repository.git("bisect", "start", "c8", "c0")
     (there.repository.folder / ".git" / "hooked").unlink(missing_ok=True)
     before = there.repository.state()
-    assert there.run("c0", "c8").first_bad is not None
-    assert there.run("c0", "c8").first_bad is not None
+    assert there.run("c0", "c8").first is not None
+    assert there.run("c0", "c8").first is not None
     assert there.repository.state() == before
 
 

@@ -49,10 +49,10 @@ def test_the_commit_that_broke_a_kernel(options: RunOptions) -> None:
 
     lines: list[str] = []
     found = bisect(CASE, good, "HEAD", options, progress=lines.append)
-    assert found.first_bad is not None, lines
-    assert found.first_bad.commit.sha == broken
-    assert found.first_bad.record.verdict is Verdict.MISMATCH
-    assert found.first_bad.record.run_dir is not None
+    assert found.first is not None, lines
+    assert found.first.commit.sha == broken
+    assert found.first.record.verdict is Verdict.MISMATCH
+    assert found.first.record.run_dir is not None
     marks = {trial.commit.subject: trial.mark for trial in found.trials}
     assert marks["all of it"] is Mark.GOOD
     assert marks["more docs"] is Mark.BAD

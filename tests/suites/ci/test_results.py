@@ -94,7 +94,10 @@ def test_a_job_that_simulates_nothing_is_doubted(tmp_path: Path) -> None:
 def test_a_refused_program_is_doubted(tmp_path: Path) -> None:
     (tmp_path / REFUSED).touch()
     (doubt,) = doubts((), (), tmp_path, simulates=False)
-    assert doubt == "the stand-in refused a program, and the script went on"
+    assert doubt == "the stand-in refused a program: the reason was not kept"
+    (tmp_path / REFUSED).write_text("its sections overlap\n")
+    (doubt,) = doubts((), (), tmp_path, simulates=False)
+    assert doubt == "the stand-in refused a program: its sections overlap"
 
 
 def phase(outcome: str, message: str = "", xfail: str | None = None) -> Mapping[str, object]:

@@ -14,14 +14,16 @@ import yaml
 
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import ExporterFacts
-from harness.suites.ci.jobs import CiJobs, read_jobs
+from harness.suites.ci.jobs import CiJobs, Replaced, read_jobs
 from harness.suites.ci.results import Exactness, JobResult, JobVerdict
 from harness.suites.ci.run import CiOptions, kept_results, run_jobs
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import git
+from tests.link.workspace import enter
 from tests.suites.standin.conftest import U55, Guest
 
 _ENDS = "PTE @ 0x0 [----ET12]\\nProgram complete, exiting.\\n\\4"
+_GOOD = "TEST: BundleIO index[0] Test_result: PASS\\n" + _ENDS
 
 
 class Ci:
@@ -75,8 +77,7 @@ def fvp(elf: Path) -> str:
 
 
 def test_a_job_that_runs_a_program_to_its_end_passes(ci: Ci, guest: Guest) -> None:
-    said = "TEST: BundleIO index[0] Test_result: PASS\\n" + _ENDS
-    result = ci.run(fvp(guest(TEXT=f'"{said}"', LOOP=1)))
+    result = ci.run(fvp(guest(TEXT=f'"{_GOOD}"', LOOP=1)))
     assert (result.verdict, result.reasons) == (JobVerdict.PASSED, ())
     assert [call.model for call in result.calls] == [U55]
     assert result.calls[0].exactness is Exactness.NOTHING  # its runner prints no error
@@ -91,12 +92,58 @@ def test_a_program_that_says_nothing_is_not_a_pass(ci: Ci, guest: Guest) -> None
 def test_a_program_that_the_standin_refuses_is_not_a_pass(ci: Ci, guest: Guest) -> None:
     result = ci.run(fvp(guest(code=0x12000000)))
     assert (result.verdict, result.status) == (JobVerdict.UNPROVEN, 0)
-    assert "the stand-in refused a program, and the script went on" in result.reasons
+    assert "the stand-in refused a program: " in result.reasons[0]
+    assert "is not in memory that this machine has" in result.reasons[0]
 
 
 def test_a_job_without_a_simulation_is_not_a_pass(ci: Ci) -> None:
     assert ci.run("echo PASS").reasons == ("nothing was simulated",)
     assert ci.run("echo PASS", simulates=False).verdict is JobVerdict.PASSED
+
+
+def test_a_command_after_a_job_is_judged_and_does_not_fail_it(ci: Ci, guest: Guest) -> None:
+    """A job that only builds: what it built is run after it."""
+    built = ci.run("echo built", then=f"{fvp(guest(code=0x12000000))}; false")
+    assert (built.verdict, built.status) == (JobVerdict.UNPROVEN, 0)
+    assert "is not in memory that this machine has" in built.reasons[0]
+    good = ci.run("echo built", then=fvp(guest(TEXT=f'"{_GOOD}"', LOOP=1)))
+    assert good.verdict is JobVerdict.PASSED, good.reasons
+    assert ci.run("false", then="true").verdict is JobVerdict.FAILED
+
+
+def test_a_job_of_zephyr_is_built_in_the_named_workspace(
+    ci: Ci, small_zephyr: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(small_zephyr, monkeypatch)
+    script = (
+        "cd zephyr_dev_root; s=modules/lib/executorch/zephyr/samples/hello-executorch; "
+        'test "$(realpath $s)" = "$(realpath ../zephyr/samples/hello-executorch)"; '
+        "test -x modules/lib/executorch/examples/arm/arm-scratch/FVP-corstone300/models/"
+        f"Linux64_GCC-9.3/{U55}; "
+        "west build -b mps3/corstone300/fvp $s -- -DET_PTE_FILE_PATH=none || true; "
+        "grep -q EXTRA_ZEPHYR_MODULES:.*=$(dirname $PWD) build/CMakeCache.txt"
+    )
+    result = ci.run(script, simulates=False, zephyr="zephyr-corstone-300")
+    log = Path(result.log).read_text()
+    assert "Could not find ExecuTorch model at ET_PTE_FILE_PATH: none" in log, log
+    assert result.verdict is JobVerdict.PASSED, log
+
+
+def test_a_job_of_zephyr_without_a_workspace_says_so(
+    ci: Ci, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZEPHYR_BASE", raising=False)
+    result = ci.run("false", zephyr="zephyr-corstone-300")
+    assert result.verdict is JobVerdict.NOT_RUN
+    assert "ZEPHYR_BASE is not set" in result.reasons[0]
+
+
+def test_a_line_that_sets_up_a_machine_has_another_in_its_place(ci: Ci) -> None:
+    jobs = ci.jobs("setup --all\necho on", simulates=False)
+    rules = [Replaced(line="^setup", provided="a machine", instead="echo mine")]
+    (result,) = run_jobs(jobs.jobs, rules, ci.options(), lambda _text: None)
+    assert Path(result.log).read_text() == "mine\non\n"
+    assert result.provided == ("a machine",)
 
 
 def test_a_script_that_fails_fails_with_its_last_words(ci: Ci) -> None:
