@@ -19,12 +19,11 @@ from harness.firmware.choice import FirmwareChoice
 from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.nightly.suite import parse_shard
 from harness.report.executorch_ci import print_jobs, write_page
-from harness.run.record import exact_harness_revision, host
+from harness.run.record import exact_harness_revision, host, now
 from harness.suites.ci.jobs import read_jobs
 from harness.suites.ci.results import JobResult, JobVerdict
 from harness.suites.ci.run import CiOptions, kept_results, run_jobs
 from harness.system.artifact_cache import key_of
-from harness.system.clock import now
 from harness.system.files import disk_errors, write_whole
 
 NAME = "executorch-ci"

@@ -15,9 +15,9 @@ from harness.config.case import OR_ALLOW
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
-from harness.judge import npu_cost
 from harness.judge.accuracy import accuracy_notes, check_accuracy
 from harness.judge.budget_check import FigureState, check
+from harness.judge.cost import NPU_FIGURE, npu_growth
 from harness.judge.delegation import check_delegation, delegation_note
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
@@ -221,9 +221,9 @@ def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
         reason = Reason.OVER_LIMIT if over else Reason.GROWN
         failed = over or sorted(grown, key=lambda f: -f.growth)
         facts: dict[str, Any] = {"metrics": [f.figure for f in failed]}
-        if any(f.figure == npu_cost.FIGURE for f in failed):
+        if any(f.figure == NPU_FIGURE for f in failed):
             before = None if reference is None else reference.npu_cost
-            facts["npu"] = npu_cost.reasons(before, evidence.npu_cost)
+            facts["npu"] = npu_growth(before, evidence.npu_cost)
         text = "; ".join([*(f.describe() for f in failed), *facts.get("npu", ())])
         return Verdict.OVER_BUDGET, Cause(reason, text, None, facts)
     return None

@@ -31,9 +31,8 @@ from harness.nightly.suite import NightJob, NightSuite, Shard
 from harness.run.bisect import Bisection, bisect
 from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions
-from harness.run.record import exact_harness_revision, host
+from harness.run.record import exact_harness_revision, host, now
 from harness.system.artifact_cache import locked
-from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 from harness.system.progress import Progress

@@ -16,9 +16,9 @@ from harness.config import strict_yaml
 from harness.core.errors import UsageError
 from harness.core.safe_text import counted, grouped, plain
 from harness.core.verdict import Verdict
-from harness.judge import npu_cost
 from harness.judge.accuracy import is_low
 from harness.judge.console_log import JudgedLog
+from harness.judge.cost import NPU_FIGURE
 from harness.report.safe_console import columns, fitted, say
 from harness.report.summary import by_note, summarise
 from harness.report.templates import filled
@@ -97,7 +97,7 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
     where = ", ".join(sorted(simulators))
     checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
-    estimated = any(npu_cost.FIGURE in r.metrics for r in records)
+    estimated = any(NPU_FIGURE in r.metrics for r in records)
     units = "sizes in bytes" + ", npu kcyc estimated by Vela" * estimated
     ran = f" on {where}; {counted(sets, 'input set')}, {units}" if where else ": nothing ran"
     say(console, Text.assemble((title, "bold"), ran + exporter))
@@ -119,7 +119,7 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
 
 def _kilocycles(record: RunRecord) -> str:
     """Return an estimate of Vela's, for all delegates."""
-    cycles = record.metrics.get(npu_cost.FIGURE)
+    cycles = record.metrics.get(NPU_FIGURE)
     return "-" if cycles is None else f"{cycles / 1000:,.1f}"
 
 

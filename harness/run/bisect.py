@@ -21,9 +21,8 @@ from harness.core.verdict import Verdict, Word
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.source import Firmware
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.record import RunRecord, failed_record
+from harness.run.record import RunRecord, failed_record, now
 from harness.run.subjects import firmware_of
-from harness.system.clock import now
 from harness.system.git import GitFailed, Worktree, borrowed, git, top_of
 from harness.system.progress import Progress, silent
 

@@ -30,9 +30,9 @@ from harness.firmware.cache import read_firmware
 from harness.firmware.names import source_names
 from harness.firmware.source import Firmware, label
 from harness.firmware.sources.bundled import build
-from harness.judge import npu_cost
 from harness.judge.accuracy import Shortfall, check_accuracy
 from harness.judge.budget_check import CheckedFigure, FigureState, check
+from harness.judge.cost import NPU_FIGURE, npu_growth
 from harness.judge.delegation import Undelegated, check_delegation
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -100,7 +100,7 @@ def measure_program(case: Case, program: Program) -> Measured:
     anatomy = measure_file(program.pte_path)
     figures, cost = figures_of_program(anatomy), program.npu_cost
     if cost is not None:
-        figures[npu_cost.FIGURE] = cost.cycles
+        figures[NPU_FIGURE] = cost.cycles
     made = (program.pte_sha256, program.accuracy, program.delegation, cost)
     return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, *made)
 
@@ -263,9 +263,9 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         for f in findings
         if found and f.failed
     }
-    if npu_cost.FIGURE in {f.figure for f in findings if f.failed}:
+    if NPU_FIGURE in {f.figure for f in findings if f.failed}:
         before_cost = None if reference is None else reference.npu_cost
-        reasons[npu_cost.FIGURE] = npu_cost.reasons(before_cost, measured.npu_cost)
+        reasons[NPU_FIGURE] = npu_growth(before_cost, measured.npu_cost)
     # A firmware has no outputs of its own, so the accepted ones are not lost with it.
     is_program = measured.stage == "program"
     before_run = reference.accuracy if reference is not None and is_program else ()

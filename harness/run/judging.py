@@ -21,7 +21,7 @@ from harness.core.verdict import Verdict
 from harness.export.estimates import NpuCost
 from harness.export.program import Program
 from harness.firmware.source import Firmware
-from harness.judge import npu_cost
+from harness.judge.cost import NPU_FIGURE
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff, compare
 from harness.judge.executorch_defects import ProgramDefect, defects_in
 from harness.judge.program_contents import ProgramDifference
@@ -388,7 +388,7 @@ def static_metrics(firmware: Firmware, pte: Path, cost: NpuCost | None) -> dict[
     one that runs."""
     found, ours = {"pte_bytes": pte.stat().st_size}, firmware.source.sizes_are_accepted
     if cost is not None:
-        found[npu_cost.FIGURE] = cost.cycles
+        found[NPU_FIGURE] = cost.cycles
     if regions := firmware.regions:
         elf = figures_of_firmware(section_parts(firmware.elf, regions), [r.name for r in regions])
         found |= {n: v for n, v in elf.items() if ours or not n.endswith(("_pools", "_no_pools"))}

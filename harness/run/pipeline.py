@@ -42,7 +42,7 @@ from harness.judge.reference import load_reference, references_of
 from harness.run.comparison import FinishedRun, RunComparison
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
-from harness.run.record import RunRecord, failed_record
+from harness.run.record import RunRecord, failed_record, now
 from harness.run.remedies import try_remedies
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
@@ -50,7 +50,6 @@ from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.size.memory_plan import EXECUTORCH_ALIGNMENT, require_sound_plan
 from harness.system.cancellation import cancelling
-from harness.system.clock import now
 from harness.system.paths import hil_command
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict

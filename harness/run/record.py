@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Delegation, OutputAccuracy, Program, Witnessed
 from harness.firmware.names import BUNDLED
 from harness.firmware.source import CheckoutFacts, Firmware, label
+from harness.judge.cost import ProfileRow, profile
 from harness.judge.delegation import OnCpu, on_cpu
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_difference import FirstDifference
-from harness.judge.profile import ProfileRow, profile
 from harness.judge.rules import worst
 from harness.log.events import Observation, OpTicks
 from harness.sim.simulator import NpuUse
@@ -330,6 +331,11 @@ def failed_record(
 def exit_code(records: Iterable[RunRecord]) -> ExitCode:
     """Return the exit code of several cases; a case may also be a wrong use."""
     return together(r.exit_code for r in records if r.verdict is not Verdict.SKIPPED)
+
+
+def now() -> str:
+    """Return UTC in ISO 8601 with milliseconds, because nights and runs are sorted by it."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 def host() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime, timezone
 
-from harness.system.clock import now
+from harness.run.record import now
 
 
 def test_two_that_are_milliseconds_apart_are_in_order() -> None:
