@@ -69,7 +69,7 @@ def judge_(
         log = judge_file(run_dir, elf, prefix)
         echo(judged_log_text(log, verbose))
         verdict = log.judgement.verdict
-        return log.summary(), verdict.strict_exit_code if strict else verdict.exit_code
+        return log.summary(), verdict.exit_code if strict else verdict.log_exit_code
     record = judge_again(run_dir)
     print_records(terminal(), [record])
     return record.summary(), record.verdict.exit_code

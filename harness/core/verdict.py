@@ -48,7 +48,7 @@ class Verdict(Word):
         return member
 
     PASS = "PASS", ExitCode.PASSED, "green", False
-    COMPLETED = "COMPLETED", ExitCode.PASSED, "cyan", False
+    COMPLETED = "COMPLETED", ExitCode.FAILED, "cyan", False
     MISMATCH = "MISMATCH", *_FAILURE
     FAULT = "FAULT", *_FAILURE
     HANG = "HANG", *_FAILURE
@@ -71,9 +71,9 @@ class Verdict(Word):
         return str(read_table(__file__)[self.value]["do"])
 
     @property
-    def strict_exit_code(self) -> ExitCode:
-        """The exit code with ``--strict``, where COMPLETED does not pass."""
-        return ExitCode.FAILED if self is Verdict.COMPLETED else self.exit_code
+    def log_exit_code(self) -> ExitCode:
+        """The exit code of a log alone, unless ``--strict`` is given: there COMPLETED passes."""
+        return ExitCode.PASSED if self is Verdict.COMPLETED else self.exit_code
 
     @property
     def passed(self) -> bool:
