@@ -6,6 +6,7 @@ models/catalogue.yaml lists those that are shipped.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -184,7 +185,7 @@ def find_model(name: str) -> ModelSource:
             reason=reason,
         )
     file = Path(f"{name}.py")
-    close = [str(file)] if file.is_file() else None
+    close = [str(file)] if os.path.isfile(file) else None  # or the name is too long
     unknown = Unknown(f"unknown model '{name}'", name, known, close=close)
     if not unknown.close:  # the names are too many for a hint
         unknown.hint = "`hil models` lists the names; a user's model is a path ending in .py"

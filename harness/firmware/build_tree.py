@@ -67,6 +67,7 @@ class BuildTree:
         if not usable:
             artifact_cache.clear(self.folder)
             self.folder.mkdir()
+        self._settle(before, began, ended=False)
         try:
             yield usable
         except (BuildError, KeyboardInterrupt) as failure:
@@ -105,17 +106,19 @@ class BuildTree:
         try:
             state = json.loads((self.place / _STATE).read_text())
             facts, names, began = state["facts"], state["names"], int(state["began"])
+            ended = bool(state["ended"])
         except (OSError, ValueError, KeyError, TypeError):
             return False
         same = (facts, names) == (json.loads(json.dumps(self.facts)), inputs.names)
         if not same or not (self.folder / "build.ninja").is_file():
             return False
         changed = ((path, mtime) for path, ctime, mtime in inputs.times if ctime > began)
-        return all(self.known(path) and mtime > began for path, mtime in changed)
+        return all(ended and self.known(path) and mtime > began for path, mtime in changed)
 
-    def _settle(self, inputs: _Inputs, began: int) -> None:
-        """Stores the state after a build with unchanged sources, also one that was cancelled."""
-        state = {"facts": self.facts, "names": inputs.names, "began": began}
+    def _settle(self, inputs: _Inputs, began: int, *, ended: bool = True) -> None:
+        """Stores the state after a build with unchanged sources, also one that was cancelled; and
+        before it, for one that is killed: what changed since may have changed while it was read."""
+        state = {"facts": self.facts, "names": inputs.names, "began": began, "ended": ended}
         write_whole(self.place / _STATE, json.dumps(state))
 
 

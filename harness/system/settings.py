@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from harness.core.errors import UsageError
-from harness.system.files import text_of
+from harness.system.files import read_regular, text_of
 
 OWN = "hil.toml"
+_MOST_BYTES = 1 << 20
 _PROJECT = "pyproject.toml"
 _TABLE = "[tool.hil"
 VARIABLE = "HIL_PROJECT"
@@ -127,7 +128,7 @@ def _read(file: Path, _time: int) -> Settings:
     else:
         import tomli as tomllib
     try:
-        content: Any = tomllib.loads(file.read_text("utf-8"))
+        content: Any = tomllib.loads(read_regular(file, _MOST_BYTES).decode())
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(file, f"cannot be read: {error}") from error
     except ValueError as error:

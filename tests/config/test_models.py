@@ -140,3 +140,8 @@ def test_importing_the_catalogue_and_the_verbs_imports_no_torch() -> None:
         "sys.exit(any(m in sys.modules for m in ('torch', 'executorch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_name_longer_than_a_file_s_may_be() -> None:
+    with pytest.raises(Unknown):
+        find_model("x" * 5000)

@@ -60,3 +60,19 @@ def test_a_source_with_an_old_time_begins_anew(tree: BuildTree) -> None:
     os.utime(source, (1, 1))
     with tree.building(SourcesChanged("it")) as usable:
         assert not usable
+
+
+class Killed(BaseException):
+    """Nothing runs after it in a process that was killed."""
+
+
+@pytest.mark.parametrize("edit", [False, True])
+def test_a_killed_build_goes_on_if_nothing_was_edited(tree: BuildTree, edit: bool) -> None:
+    """On a busy machine an interrupt ends before all sources of a checkout are looked at."""
+    with suppress(Killed), tree.building(SourcesChanged("it")):
+        (tree.folder / "build.ninja").write_text("# configured")
+        raise Killed
+    if edit:  # perhaps while it was compiled
+        (tree.place.parent / "a.cpp").write_text("int b;")
+    with tree.building(SourcesChanged("it")) as usable:
+        assert usable != edit
