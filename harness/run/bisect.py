@@ -187,7 +187,7 @@ def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
 def search(step: BisectStep, good: str, bad: str, progress: Progress = silent) -> Bisection:
     """Find the first commit of ``bad`` that is not in ``good`` and fails.
 
-    With ``step.fixed``, find the first of ``good`` that passes. The worktree then stands there.
+    If ``step.fixed``, find the first of ``good`` that passes. The worktree then stands there.
     Raises UsageError, InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}

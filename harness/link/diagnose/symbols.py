@@ -33,7 +33,7 @@ class Undefined:
 
 
 @dataclass(frozen=True)
-class Reason(Data):
+class SymbolReason(Data):
     """A row of ``reasons.yaml``."""
 
     name: str
@@ -43,8 +43,10 @@ class Reason(Data):
 
 
 @cache
-def reasons() -> dict[str, Reason]:
-    return {row.name: row for row in read_facts(Reason, Path(__file__).with_name("reasons.yaml"))}
+def reasons() -> dict[str, SymbolReason]:
+    return {
+        row.name: row for row in read_facts(SymbolReason, Path(__file__).with_name("reasons.yaml"))
+    }
 
 
 def because(name: str, definitions: tuple[CodePlace, ...] = (), /, **words: object) -> Undefined:
