@@ -178,9 +178,9 @@ def test_a_url_that_cannot_be_used(url: str, message: str) -> None:
 FILL = """
 import sys
 from pathlib import Path
-from harness.nightly.store import Entry, Store
+from harness.nightly.store import Store, StoredEntry
 store = Store(sys.argv[1])
-store.share([Entry("programs", sys.argv[2])])
+store.share([StoredEntry("programs", sys.argv[2])])
 print(*store.notes)
 print(sum(1 for path in Path(sys.argv[1]).rglob("*") if path.is_file()))
 """

@@ -71,6 +71,6 @@ def test_fast_mode_is_a_parameter_and_a_difference(
     monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
     monkeypatch.setenv("HIL_HOME", str(tmp_path))
     chosen = fvp.SIMULATOR
-    job = fvp.Job(Path("/e"), ("r",), tmp_path, LIMITS)
+    job = fvp.GuestJob(Path("/e"), ("r",), tmp_path, LIMITS)
     launch = chosen.launch(target, chosen.require(target), job)
     assert "the NPU's model runs with --fast: its cycles are not the NPU's" in launch.stands_in
