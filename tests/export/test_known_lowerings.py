@@ -191,6 +191,7 @@ OTHERWISE = {  # test_planted.py; below; Vela has this message, and no network h
     "activation-of-int8",
     "hardswish-of-coarse-values",
     "relu-before-cat",
+    "second-batch-norm",
     "tosa-versions",
     "not-for-the-npu",
 }

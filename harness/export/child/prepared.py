@@ -51,8 +51,13 @@ def require_capture(
 
 
 def _writes(graph: GraphModule) -> bool:
-    """Tell whether it changes a buffer, so that each run starts from another one."""
-    return any(node.target is torch.ops.aten.copy_.default for node in graph.graph.nodes)
+    """Tell whether it changes a buffer in place, so that each run starts from another one."""
+    return any(
+        str(getattr(node.target, "_schema", "")).partition("(")[0].partition(".")[0].endswith("_")
+        and isinstance(node.args[0], Node)
+        and node.args[0].op == "get_attr"
+        for node in graph.graph.nodes
+    )
 
 
 def require_preparation(
