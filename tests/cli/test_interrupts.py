@@ -186,6 +186,10 @@ class Disturbed:
     name: str
 
     def begun(self) -> subprocess.Popen[bytes]:
+        """A folder that was written is whole, and taken away: nobody writes it twice."""
+        if self.work.out is not None and self.work.out.exists():
+            assert (self.work.out / "failure.json").is_file(), "half of a folder"
+            self.work.forget(self.home)
         words = [sys.executable, "-m", "harness", *self.work.words, "--json"]
         around = {**os.environ, "HIL_HOME": str(self.home), "CI": "", MARK: self.name}
         self.home.mkdir(exist_ok=True)
@@ -203,9 +207,6 @@ class Disturbed:
             )
 
     def undisturbed(self) -> object:
-        if self.work.out is not None and self.work.out.exists():
-            assert (self.work.out / "failure.json").is_file(), "half of a folder"
-            self.work.forget(self.home)
         status = self.begun().wait(900)
         assert status in (ExitCode.PASSED, ExitCode.FAILED), (self.home.parent / "err").read_text()
         text = (self.home.parent / "out").read_text()

@@ -54,7 +54,7 @@ class FvpCall:
 
     @property
     def proven(self) -> bool:
-        return Verdict(self.verdict).exit_code is ExitCode.PASSED
+        return Verdict(self.verdict).log_exit_code is ExitCode.PASSED
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def test_a_checkout_and_its_parts(read_only: Source) -> None:
 
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match="is not a checkout of ExecuTorch: it has no CMakeLis"
+        UsageError, match="is not a checkout of ExecuTorch: there is no such folder"
     ) as e:
         find_checkout(tmp_path / "none", {})
     assert e.value.missing == "CMakeLists.txt"
