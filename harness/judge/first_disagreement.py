@@ -107,7 +107,9 @@ def name_operator(
 
 
 def _blobs(program: Program, pte: Path | None) -> list[bytes]:
-    """In the order of the delegates, unless their number is another."""
+    """Return the NPU's blobs in the order of the delegates.
+
+    As they lie in the file, if it has another number of them."""
     if pte is None:
         return [(program.directory / d.blob).read_bytes() for d in program.delegates]
     blobs = find_blobs(pte.read_bytes())

@@ -172,7 +172,7 @@ def test_a_dead_link_ends_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs" / "index.md").write_text("# Page\n\n[x](no.md) [y](index.md#nothing)\n")
     whole = (project_root() / "mkdocs.yml").read_text().partition("\nnav:")[0]
     small = re.sub(r"^theme:.*?(?=^plugins)", "theme: {name: mkdocs}\n", whole, flags=re.M | re.S)
-    # The plain theme has not Material's plugins.
+    # The plain theme lacks Material's plugins.
     for old, new in (
         ("extra_css: [stylesheets/extra.css]\n", ""),
         ("[search, offline]", "[search]"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.export.failures import DeadModelError, DeadOutputError
@@ -46,8 +48,17 @@ def test_a_batch_that_is_convolved_in_parts_gives_the_same_values() -> None:
     images = torch.randn(64, 3, 9, 9, dtype=torch.float64)
     module = torch.nn.Sequential(*layers[:2], torch.nn.Conv2d(8, 4, 3, groups=4)).double()
     series, line = layers[2].double(), torch.randn(64, 1, 30, dtype=torch.float64)
+    sizes = set()
+
+    class Recorded(torch.overrides.TorchFunctionMode):  # what is called below the parts
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
+            if function in (torch.conv1d, torch.conv2d):
+                sizes.add(len(args[0]))
+            return function(*args, **(kwargs or {}))
+
     with torch.no_grad():
         whole, whole_line = module(images), series(line)
-        with sensitivity._InParts():
+        with Recorded(), sensitivity._InParts():
             torch.testing.assert_close(module(images), whole, rtol=0, atol=1e-13)
             torch.testing.assert_close(series(line), whole_line, rtol=0, atol=1e-13)
+    assert sizes == {8}

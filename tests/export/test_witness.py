@@ -85,6 +85,15 @@ def test_another_operators_value_is_not_a_claim_however_it_is_named() -> None:
     assert program_values.Candidates(values, {0}).claims(_region("add"), value) == ([], False)
 
 
+def test_a_constant_is_a_partner_but_nothing_that_was_computed_instead() -> None:
+    """A program folds the constants of a batch norm; as claims they accused right operators."""
+    value = torch.zeros(3, dtype=torch.int8)
+    constant = program_values.ProgramValue(np.zeros(3, np.int8), "add", is_constant=True)
+    candidates = program_values.Candidates([constant], ())
+    assert candidates.partner(_region("add"), value, 0).number == 0
+    assert candidates.claims(_region("add"), value) == ([], False)
+
+
 def _partner(candidate: Any, value: Any, within: Any) -> Any:
     candidates = program_values.Candidates([program_values.ProgramValue(candidate)], ())
     return candidates.partner(_region("add"), torch.from_numpy(value), within)

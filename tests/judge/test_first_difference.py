@@ -85,6 +85,6 @@ def test_what_was_not_compared_is_not_called_right(chain: CuttableProgram) -> No
 
 
 def test_an_output_that_comes_before_the_last_instruction(branched: CuttableProgram) -> None:
-    """Of what no output is made of nothing is asked."""
+    """Values that no output is computed from are not looked at."""
     last = len(branched.instructions()) - 1
     assert first_difference(branched, Compared(range(last), lost=[last])) is None

@@ -42,11 +42,11 @@ def require_capture(
     if _writes(captured):
         return
     for number, (sample, meant, found) in enumerate(zip(sets, tried, outputs, strict=False)):
-        worst = max(map(_distance, found, meant), default=0.0)
+        worst = _worst(found, meant)
         if worst > _WITHIN:
             with torch.no_grad():
                 again = pytree.tree_leaves(module(*(value.clone() for value in sample)))
-            repeats = max(map(_distance, again, meant), default=0.0) <= _WITHIN
+            repeats = _worst(again, meant) <= _WITHIN
             raise CaptureDiffers(request, worst, number, repeats=repeats)
 
 
@@ -77,10 +77,10 @@ def require_preparation(
     for number, (sample, meant) in enumerate(zip(sets, outputs, strict=False)):
         run = _Unobserved(prepared)
         found = pytree.tree_leaves(run.values(sample))
-        worst = max(map(_distance, found, meant), default=0.0)
+        worst = _worst(found, meant)
         if worst > _WITHIN:
             again = _Unobserved(capture())
-            if max(map(_distance, pytree.tree_leaves(again.values(sample)), meant)) > _WITHIN:
+            if _worst(pytree.tree_leaves(again.values(sample)), meant) > _WITHIN:
                 raise CaptureDiffers(request, worst, number, repeats=False)
             node = _first(again, run)
             raise PreparationDiffers(
@@ -96,7 +96,7 @@ def require_preparation(
 
 def _made_by(rewritten: GraphModule, sample: Sample, meant: Sample) -> str:
     found = pytree.tree_leaves(_Unobserved(rewritten).values(sample))
-    if max(map(_distance, found, meant)) > _WITHIN:
+    if _worst(found, meant) > _WITHIN:
         return "ExecuTorch's quantiser (transform_for_annotation)"
     return "torchao's prepare_pt2e, which folds batch norms,"
 
@@ -139,6 +139,13 @@ def _first(captured: _Unobserved, prepared: _Unobserved) -> Node:
         if not is_there and not fused and all(there.get(n, True) for n in node.all_input_nodes):
             return node
     return next(reversed(there))
+
+
+def _worst(found: Sequence[torch.Tensor], meant: Sequence[torch.Tensor]) -> float:
+    """Return the largest distance of two outputs; infinite if one is missing."""
+    if len(found) != len(meant):
+        return math.inf
+    return max(map(_distance, found, meant), default=0.0)
 
 
 def _distance(value: torch.Tensor, other: torch.Tensor) -> float:

@@ -186,9 +186,7 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
             return partner.value
         for wrong, claim in self._claims(region) if region.computes else ():
             again = self._again(region, {wrong: claim.value})
-            partner = self._candidates.partner(region, again, within)
-            # An operator that changes little gives the claim itself, which shows nothing.
-            if partner is not None and partner.number != claim.number:
+            if (partner := self._candidates.partner(region, again, within)) is not None:
                 suspects = [*self._open_before(self._regions[wrong]), wrong]
                 self.accused.setdefault(claim.number, self._differs(suspects))
                 return partner.value

@@ -222,7 +222,7 @@ def test_a_device_without_a_driver(zephyr: ZephyrBuild) -> None:
     [("RAM", "&dtcm (app.overlay:3)"), ("DDR4", "memory@60000000"), ("ROM", None)],
 )
 def test_the_node_of_a_memory_region(zephyr: ZephyrBuild, region: str, node: str | None) -> None:
-    """With the line that sets its size, where Zephyr says it."""
+    """The devicetree line that sets the region's size is named, where Zephyr gives it."""
     (zephyr.build / "zephyr" / "zephyr.dts").write_text(
         "/ {\n\tchosen {\n\t\tzephyr,sram = &dtcm;\n\t};\n\tdtcm: dtcm@30000000 {\n"
         '\t\tcompatible = "zephyr,memory-region";\n'
