@@ -267,9 +267,8 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         before_cost = None if reference is None else reference.npu_cost
         reasons[NPU_FIGURE] = npu_growth(before_cost, measured.npu_cost)
     # A firmware has no outputs of its own, so the accepted ones are not lost with it.
-    is_program = measured.stage == "program"
-    before_run = reference.accuracy if reference is not None and is_program else ()
-    lost = check_accuracy(measured.accuracy, before_run, budgets) if is_program else ()
+    before_run = reference.accuracy if reference and measured.stage == "program" else ()
+    lost = check_accuracy(measured.accuracy, before_run, budgets)
     case, toolchain = measured.case.id, measured.toolchain
     return Gate(
         case,

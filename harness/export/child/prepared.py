@@ -64,9 +64,9 @@ def require_preparation(
     request: ExportRequest,
     capture: Callable[[], GraphModule],
     quantizer: Quantizer,
-    prepared: GraphModule,
     sets: Sequence[Sample],
     outputs: Sequence[Sample],
+    prepared: GraphModule,
 ) -> None:
     """Compare ``prepared``, whose observers see nothing, with the captured model.
 
@@ -83,15 +83,9 @@ def require_preparation(
             if _worst(pytree.tree_leaves(again.values(sample)), meant) > _WITHIN:
                 raise CaptureDiffers(request, worst, number, repeats=False)
             node = _first(again, run)
-            raise PreparationDiffers(
-                request,
-                operator_name(node),
-                layer_of(node),
-                place(node, request.home),
-                worst,
-                number,
-                _made_by(quantizer.transform_for_annotation(capture()), sample, meant),
-            )
+            named = operator_name(node), layer_of(node), place(node, request.home)
+            made_by = _made_by(quantizer.transform_for_annotation(capture()), sample, meant)
+            raise PreparationDiffers(request, *named, worst, number, made_by)
 
 
 def _made_by(rewritten: GraphModule, sample: Sample, meant: Sample) -> str:

@@ -307,11 +307,8 @@ def _quantise(
 ) -> tuple[torch.fx.GraphModule, str]:
     """``real``: the captured model's outputs. Returns what ``lower.quantise`` does."""
     request, sets = work.request, work.sets
-
-    def check(prepared: torch.fx.GraphModule) -> None:
-        again = partial(lower.capture, work.module, sets[0])
-        require_preparation(request, again, quantizer, prepared, sets, real)
-
+    again = partial(lower.capture, work.module, sets[0])
+    check = partial(require_preparation, request, again, quantizer, sets, real)
     return lower.quantise(captured, quantizer, work.calibration, request.calibration, check)
 
 
