@@ -69,6 +69,8 @@ _OF_A_CLONE = ("test", "bench")
 class _Group(click.Group):
     """Lists its verbs by what they are for, and ends every error as a verb does."""
 
+    of_a_clone = _OF_A_CLONE
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         words = sys.argv[1:] if args is None else list(args)
         try:

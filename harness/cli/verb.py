@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,7 +32,7 @@ JSON_VERSION: Final = 1
 _JSON = "harness.json"  # in the meta of click's context: whether it was asked for
 Answer: TypeAlias = tuple[dict[str, Any], ExitCode]  # of --json, and how to end
 _Verb = TypeVar("_Verb", bound=Callable[..., Answer])
-_CLOSE = 0.7  # how like a name must be to be meant, of 1
+_CLOSE = 0.6  # how like a name must be to be meant, of 1: two letters exchanged in three
 
 
 class _Path(click.Path):
@@ -133,7 +134,16 @@ def usage_error(error: click.ClickException) -> UsageError:
         message = f"`{command}` has no command '{name}'"
         group = context.command
         assert isinstance(group, click.Group)
-        names = get_close_matches(name, group.list_commands(context), cutoff=_CLOSE)
+        known = [*group.list_commands(context), *getattr(group, "of_a_clone", ())]
+        names = get_close_matches(name, known, cutoff=_CLOSE)
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        choices = error.param.type.choices if isinstance(error.param.type, click.Choice) else ()
+        if choices and (
+            wrong := re.match(r"Invalid value for .*: '(.*?)' is not one of ", message)
+        ):
+            message = f"{error.param.opts[-1]} cannot be {wrong[1]!r}"
+            names = get_close_matches(wrong[1], choices, cutoff=_CLOSE)
+            hint = hint if names else f"there are: {', '.join(choices)}"
     if names:
         hint = f"did you mean {' or '.join(names)}? {hint}"
     return UsageError(message, hint=hint)

@@ -97,7 +97,7 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
     if is_user_file(stem) or stem in known_models():
         raise UsageError(
             f"{stem} is a model, where a target is wanted",
-            hint="the target comes first: `hil targets` lists them",
+            hint=f"the target comes first: `hil run TARGET {stem}`; `hil targets` lists them",
         )
     raise Unknown(
         f"unknown target {stem!r}",

@@ -36,7 +36,7 @@ _Data = TypeVar("_Data", bound=Data)
 
 
 def checked(kind: type[_Data], data: Mapping[str, Any]) -> _Data:
-    """Return an object of that class from plain data. Raises ValueError, which has all problems."""
+    """Return an object of that class from plain data. Raises one ValueError with all problems."""
     try:
         return _validated(kind, data)
     except ValidationError as error:

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from harness.core.errors import TargetError
+from harness.core.errors import NotThere, TargetError
 from harness.system.files import read_regular
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -72,9 +72,11 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """Read a file. Raises TargetError when it cannot be read, decoded or parsed."""
+    """Read a file. Raises NotThere, TargetError when it cannot be read, decoded or parsed."""
     try:
         raw = read_regular(path, _MAX_BYTES)
+    except FileNotFoundError as error:
+        raise NotThere(path) from error
     except OSError as error:
         raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
     parser = _Parser(path, raw)

@@ -104,7 +104,7 @@ class Substitute(Data):
 
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
     ``core``: its CPU. ``shared_memory``: where a functional model of the NPU and the CPU meet.
-    ``board``: what Zephyr calls the board that it is.
+    ``board``: Zephyr's name of the board that this simulator models.
     """
 
     called: ClassVar[str] = "QEMU"
@@ -139,7 +139,7 @@ class Qemu(Substitute):
 
     def __post_init__(self) -> None:
         if self.memory is not None and self.shared_memory is not None:
-            raise ValueError("`memory` and `shared_memory` both say how much memory there is")
+            raise ValueError("`memory` and `shared_memory` both set the memory; give one of them")
 
 
 @dataclass(frozen=True, kw_only=True)

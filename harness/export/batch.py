@@ -72,7 +72,7 @@ class ExportOptions:
         return {**exporter_versions(request.compile_target), **own}
 
     def key(self, request: ExportRequest) -> str:
-        """Return the name in the cache of the result. Raises what is wrong with the model."""
+        """Return the name in the cache of the result. Raises BadModel."""
         return content_key(request, self.versions(request))
 
     def named(self, program: Program | None) -> Program | None:

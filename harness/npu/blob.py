@@ -154,7 +154,9 @@ def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:
         *shape, element_size, offset, region = _TENSOR.unpack_from(content, where)
         tensor = IoTensor(tuple(shape), element_size, offset, region)
         if min(shape) < 1 or offset < 0 or element_size not in (1, 2, 4, 8):
-            raise BlobError(f"{name}[{index}] makes no sense: {tensor}", at + where)
+            raise BlobError(
+                f"{name}[{index}] has an impossible shape or place: {tensor}", at + where
+            )
         if offset + tensor.size > _MAX_REGION:
             end = offset + tensor.size
             raise BlobLimit(f"{name}[{index}]", end, _MAX_REGION, "bytes", at + where)

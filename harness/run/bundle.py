@@ -346,7 +346,7 @@ class _Plain:
         """Read the rest. Raises ValueError if there is anything but zeros, or more frames."""
         while self._held or self._more():
             if self._held.strip(b"\0"):
-                raise ValueError("it goes on after its end")
+                raise ValueError("there is more after the end of the archive")
             self._held = b""
 
     def _more(self) -> bool:
@@ -358,7 +358,7 @@ class _Plain:
             if self._left < 0:
                 raise ValueError("it is larger than it says")
         if self._frame.eof and (self._frame.unused_data or self._file.read(1)):
-            raise ValueError("it goes on after its end")
+            raise ValueError("there is more after the end of the archive")
         return bool(self._held)
 
 
@@ -476,7 +476,7 @@ def read_bundle(
         if program is None or firmware is None:
             raise ValueError(f"the {'program' if program is None else 'firmware'} is not whole")
         if (name := checked(Target, target).name) != record.case.board:
-            raise ValueError(f"{TARGET} is {name}, and the run was on {record.case.board}")
+            raise ValueError(f"{TARGET} describes {name}, but the run was on {record.case.board}")
         if not (record.simulator and record.expectation and record.firmware and record.program):
             raise ValueError("its record is not that of a whole run")
         pte = program_name(Path(record.program.pte))

@@ -139,7 +139,7 @@ class Gate:
     reasons: dict[str, list[str]]
     difference: Difference | None
     refuses_new: bool = False
-    measured: Measured | None = None  # None for what could not be
+    measured: Measured | None = None  # None if it could not be measured
     accuracy: tuple[Shortfall, ...] = ()
     undelegated: Undelegated | None = None
 

@@ -115,7 +115,7 @@ def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
 def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> frozenset[Path]:
     """Make a directory with these files, by name.
 
-    Copies them, as the guest may write to them. Returns the files.
+    ``copies``: files that are copied, because the guest may write to them. Returns the files.
 
     ``path`` must not exist yet, so every other file in it is made by this run. This function and
     those below raise OSError."""

@@ -131,7 +131,7 @@ def cached(
 def locked(
     place: Path, *, seconds: float = LOCK_SECONDS, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Holds the right to write a folder. ``on_wait`` is called when another process has it.
+    """Holds the right to write a folder. ``on_wait`` is called if another process has the lock.
 
     Raises InfraError after ``seconds``; OSError where no lock can be made.
     """

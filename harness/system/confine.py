@@ -209,7 +209,7 @@ def _walls(programs: bool) -> tuple[str, ...]:
     places = (*_LIBRARIES, *_LOADER, *(_PROGRAMS if programs else ()))
     return (
         "--unshare-all",  # IPC, PID, network, UTS and, where there are any, cgroup namespaces
-        "--unshare-user",  # and this one also for root, or not at all
+        "--unshare-user",  # also for root; bubblewrap fails where it cannot make one
         *("--uid", _NOBODY, "--gid", _NOBODY),
         *("--hostname", "guest"),
         "--die-with-parent",

@@ -29,7 +29,18 @@ MISTAKES: dict[str, Mistake] = {
         "run ds_cnn host",
         2,
         "ds_cnn is a model, where a target is wanted",
-        "the target comes first",
+        "the target comes first: `hil run TARGET ds_cnn`",
+    ),
+    "letters of a verb exchanged": M("rnu host add", 2, "has no command 'rnu'", "mean run"),
+    "a verb of a clone, misspelt": M("tset", 2, "has no command 'tset'", "mean test"),
+    "a choice that is none": M(
+        "run host add --firmware weel", 2, "--firmware cannot be 'weel'", "mean wheel"
+    ),
+    "a choice like no other": M(
+        "suite everything", 2, "cannot be 'everything'", "there are: cortex-m, ethos-u55"
+    ),
+    "a suite file that is not there": M(
+        "nightly nights.yaml", 2, "there is no file nights.yaml", "paths start at"
     ),
     "no model": M("run host", 2, "no model was named", "`hil models` lists them"),
     "no reason": M("accept host/add", 2, "Missing option '--reason'", "--help"),

@@ -280,7 +280,7 @@ SHARED = "  qemu:\n    executable: qemu-system-arm\n    machine: mps3-an547\n"
         (
             "    memory: 2G\n    shared_memory: {name: DDR, origin: 0x60000000, size: "
             "0x80000000}\n",
-            "both say how much memory there is",
+            "both set the memory; give one of them",
         ),
     ],
 )

@@ -72,7 +72,10 @@ def test_blobs_are_found_inside_a_program() -> None:
         (blob(cop1(U55_128, [0]), io=b"\0"), "too short for its count"),
         (blob(cop1(U55_128, [0]), io=struct.pack("<i", 3)), "counts 3 tensors"),
         (blob(cop1(U55_128, [0]), io=struct.pack("<i", 0) + bytes(40)), "counts 0 tensors"),
-        (blob(cop1(U55_128, [0]), io=tensors(((1, 1, 1, 0, 1, 1), 1, 0, 1))), "makes no sense"),
+        (
+            blob(cop1(U55_128, [0]), io=tensors(((1, 1, 1, 0, 1, 1), 1, 0, 1))),
+            "has an impossible shape or place",
+        ),
     ],
 )
 def test_malformed_container(broken: bytes, message: str) -> None:

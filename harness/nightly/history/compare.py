@@ -1,7 +1,7 @@
 """Compares a night with those before it, for terminal, page, JUnit, message and issues.
 
-Only this module and ``case_state`` decide what is new, what counts and whose it is; the exit code
-follows.
+Only this module and ``case_state``, which has the rule for one case, decide what is new, what
+counts and whose it is; the exit code follows.
 
 Failures that one cause may explain are a group: an operator, or an input that changed. A group
 states only what its rows show: an operator that a failure names, or that all these failures have

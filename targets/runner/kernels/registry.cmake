@@ -1,5 +1,6 @@
 # cmake -DOUT=FILE "-DFILES=op_a.cpp;op_b.cpp" -DPORTABLE=CHOICE "-DPORTABLE_FILES=unary.cpp" \
 #       -P registry.cmake
+# A new kernel is an op_NAME.cpp with a HIL_OPERATOR line; nothing is listed here. This
 # writes OUT, the kernel_table() of all HIL_OPERATOR lines in FILES and of the chosen ones in
 # PORTABLE_FILES. A table made here costs no start-up code and cannot get lost in an archive, as what
 # registers itself does; the linker drops the kernels that it does not name. OUT is written where it
