@@ -24,8 +24,7 @@ import click
 
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import ExitCode
-from harness.formats.conform import conform
-from harness.formats.schema import read_schema
+from harness.formats.schema import conform, read_schema
 from harness.run.version_skew import Signatures, declared
 from harness.suites.suites import SUITES
 from harness.system.paths import executorch_package, state_dir

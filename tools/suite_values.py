@@ -33,7 +33,7 @@ from harness.export.child.expected_outputs import run_program
 from harness.export.child.source import torchvision_schemas
 from harness.firmware.names import BUNDLED
 from harness.firmware.source import BuildRequest, Firmware, source_named
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte import CuttableProgram, Instruction
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen, pick

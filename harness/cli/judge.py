@@ -14,7 +14,7 @@ from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.export.estimates import NpuCost
 from harness.firmware.choice import FirmwareChoice
-from harness.judge.accuracy import describe, describe_witness
+from harness.judge.budget_check import describe_accuracy, describe_witness
 from harness.judge.console_log import judge_file
 from harness.log.pattern import text
 from harness.report.model_explorer import write_node_data
@@ -184,7 +184,7 @@ def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> It
             yield f"            {details}"
     yield from (f"  console   {line}" for line in console)
     yield from (f"  note      {note}" for note in record.notes)
-    yield from (f"  accuracy  {describe(each)}" for each in record.accuracy)
+    yield from (f"  accuracy  {describe_accuracy(each)}" for each in record.accuracy)
     if record.program is not None and (cost := record.program.npu_cost) is not None:
         yield from (f"  NPU       {line}" for line in _npu_lines(cost))
     yield from (f"  on CPU    {each.describe()}" for each in record.on_cpu)

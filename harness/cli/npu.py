@@ -15,8 +15,7 @@ from harness.config.npu import defects
 from harness.core.errors import InfraError, MalformedFile, ToolMissing, UsageError
 from harness.core.safe_text import counted
 from harness.core.verdict import ExitCode
-from harness.export.localise import MOST_TRIES
-from harness.export.newest_vela import newest_vela
+from harness.export.localise import MOST_TRIES, newest_vela
 from harness.export.program import Program
 from harness.judge.pte_contents import npu_streams
 from harness.npu.blob import find_blobs, read_actions, read_blob

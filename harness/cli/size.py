@@ -36,7 +36,7 @@ from harness.run.gate import every_subject, gate_cases, left_over, measure, subj
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import exit_code
 from harness.run.subjects import firmware_of
-from harness.size.difference import difference, reasons
+from harness.size.anatomy import difference, reasons
 from harness.size.measure import layers_of
 from harness.size.memory_plan import memory_plans
 from harness.system.settings import is_strict

@@ -2,7 +2,7 @@
 
 A stage measures figures: "program" those of the ``.pte``, "firmware" those of the ELF, "run" what
 the runner prints (``harness.log.figures``) and the sizes that need no disassembly. The
-formulas of the first two are in ``harness.size.budgeted_figures``.
+formulas of the first two are in ``harness.size.measure``.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -134,14 +134,6 @@ class _Batch:
             self._idle.put(process)
         self._exported_keys: set[str] = set()  # keys that this batch exported
 
-    @contextmanager
-    def _idle_process(self) -> Iterator[ExportProcess]:
-        process = self._idle.get()
-        try:
-            yield process
-        finally:
-            self._idle.put(process)
-
     def result(self, request: ExportRequest) -> ExportResult:
         """From the cache, or exported under the key's lock."""
         started = time.monotonic()
@@ -190,7 +182,8 @@ class _Batch:
         """Export into the empty ``folder``; also return the files the program was made from."""
         versions, task = self._options.versions(request), f"the export of {request.model.name}"
         with ExitStack() as stack:
-            process = stack.enter_context(self._idle_process())
+            process = self._idle.get()
+            stack.callback(self._idle.put, process)
             if self._options.isolate:
                 model = request.model.file
                 readable = () if model is None else (model.absolute().parent,)

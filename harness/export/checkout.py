@@ -78,6 +78,9 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     wheel, torch = installed["executorch"], installed["torch"]
     version, pinned = _version(root), _pinned(root)
     name = key_of([LAYOUT, sources.identity(), wheel, sorted(compiled.items())])[:12]
+    notes = [f"exported with the compiled parts of the wheel {wheel}"]
+    if pinned and pinned != torch.split("+")[0]:  # a local version ("+cpu") is the same torch
+        notes.append(f"exported with torch {torch}, the checkout is pinned to {pinned}")
     return CheckoutExporter(
         root=root,
         environment=lay_environment(root, sources, compiled),
@@ -91,7 +94,7 @@ def find_exporter(folder: Path) -> CheckoutExporter:
             dirty=bool(sources.edited),
             version=version,
             compiled=wheel,
-            notes=(f"exported with the compiled parts of the wheel {wheel}", *_pin(pinned, torch)),
+            notes=tuple(notes),
         ),
     )
 
@@ -113,13 +116,6 @@ def _pinned(root: Path) -> str:
     """Return the version in ``torch_pin.py``, which is parsed, not run."""
     found = _TORCH.search(text_of(root / _PIN))
     return found[1] if found else ""
-
-
-def _pin(pinned: str, torch: str) -> tuple[str, ...]:
-    """Note another torch than the pinned one; a local version ("+cpu") is the same torch."""
-    if not pinned or pinned == torch.split("+")[0]:
-        return ()
-    return (f"exported with torch {torch}, the checkout is pinned to {pinned}",)
 
 
 class ExporterIncomplete(UsageError):

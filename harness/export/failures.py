@@ -6,7 +6,6 @@ import os
 import re
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +14,12 @@ from harness.config.known import find_known, known_lowerings
 from harness.config.models import Layout
 from harness.core.errors import BadModel, ExportError, InfraError
 from harness.core.verdict import ExitCode, Verdict
+from harness.export.program import CpuOperator, RawSet
 from harness.export.request import ExportRequest
 from harness.system.paths import import_root
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
-    from harness.export.program import CpuOperator, RawSet
 
 _MOST_REASONS = 8
 _OTHER_WAY = (
@@ -31,14 +30,11 @@ _OTHER_TIME = (
     "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
     "request 21826, August 2026): export with --exporter wheel"
 )
-
-
 _PASS = re.compile(r"An error occurred when running the '(\w+)' pass after")
 _PASSES = re.compile(r"(?<=the following passes: \[)[^\]]*")
 
 
 def _once(passes: re.Match[str]) -> str:
-    """Return a list of passes, each of them once."""
     return ", ".join(dict.fromkeys(passes[0].split(", ")))
 
 
@@ -112,25 +108,15 @@ class VelaFailed(Exception):
         self.tried, self.newest = tried, newest
 
 
-@dataclass(frozen=True)
-class FailedOperator:
-    """The operator that ExecuTorch worked on when it raised, its layer, and its call."""
-
-    operator: str
-    layer: str
-    file: str | None
-    line: int | None
-
-
 class StageFailed(ExportError):
     """A stage of an export failed.
 
     ``cause``: the name of the exception that torch, ExecuTorch or the user's file raised, the first
     of a chain. ``detail``: the text of the whole chain. ``passes``: ExecuTorch's passes that were
-    running. ``file`` and ``line``: the place in the user's file. ``operator`` and ``layer``: see
-    FailedOperator. ``newer_vela``: one that compiles the graph, where this Vela does not.
-    ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that are the same
-    for every input."""
+    running. ``file`` and ``line``: the place in the user's file. ``operator``: the one that
+    ExecuTorch worked on, and its ``layer``. ``newer_vela``: one that compiles the graph, where this
+    Vela does not. ``known``: a name of ``known_lowerings``. ``constant``: outputs, by number, that
+    are the same for every input."""
 
     constant: tuple[int, ...] | None = None
 
@@ -139,7 +125,7 @@ class StageFailed(ExportError):
         request: ExportRequest,
         stage: str,
         error: BaseException,
-        culprit: FailedOperator | None = None,
+        culprit: CpuOperator | None = None,
     ) -> None:
         self.model = request.model.name
         self.compile_target = request.compile_target
@@ -265,19 +251,17 @@ class LoweringDiffers(ExportError):
         self.made_by, self.tried = made_by, tried
         single = [word for title in operators for word in title.split(" and ")]
         self.known = find_known(single, self.compile_target)
+        name = operators[0]
+        if len(operators) > 1:
+            name += f", or an operator from there to {operators[-1]},"
         super().__init__(
-            f"the program computes {self._what()} otherwise than the quantised model: "
+            f"the program computes {CpuOperator(name, layer, *place)} otherwise than the quantised "
+            "model: "
             f"{self.lsb:g} LSB at element {list(self.element)} for input set {self.set}, and "
             f"rounding explains {self.within:g}; the first stage that differs is {made_by}"
             + (f"; {known_lowerings()[self.known].sentence}" if self.known else ""),
             hint=self._hint(request.layout),
         )
-
-    def _what(self) -> str:
-        name = self.operators[0]
-        if len(self.operators) > 1:
-            name += f", or an operator from there to {self.operators[-1]},"
-        return _placed(name, self.layer, (self.file, self.line))
 
     def _hint(self, layout: Layout) -> str:
         if self.tried:
@@ -327,34 +311,19 @@ class PreparationDiffers(ExportError):
     kind = "preparation_differs"
 
     def __init__(
-        self,
-        request: ExportRequest,
-        operator: str,
-        layer: str,
-        place: tuple[str | None, int | None],
-        share: float,
-        input_set: int,
-        made_by: str,
+        self, request: ExportRequest, first: CpuOperator, share: float, input_set: int, made_by: str
     ) -> None:
         self.model, self.compile_target = request.model.name, request.compile_target
-        self.operator, self.layer, self.share, self.set = operator, layer, share, input_set
-        self.file, self.line = place
-        self.made_by = made_by
-        self.known = find_known([operator], self.compile_target, made_by)
+        self.operator, self.layer, self.file = first.operator, first.layer, first.file
+        self.line, self.share, self.set, self.made_by = first.line, share, input_set, made_by
+        self.known = find_known([first.operator], self.compile_target, made_by)
         known = known_lowerings()[self.known] if self.known else None
         super().__init__(
-            f"before anything is quantised, {made_by} changes what "
-            f"{_placed(operator, layer, place)} computes: an output is off by {share:.2%} of its "
-            f"largest element for input set {input_set}" + (f"; {known.sentence}" if known else ""),
+            f"before anything is quantised, {made_by} changes what {first} computes: an output is "
+            f"off by {share:.2%} of its largest element for input set {input_set}"
+            + (f"; {known.sentence}" if known else ""),
             hint=(known and known.hint(request.layout)) or _OTHER_WAY,
         )
-
-
-def _placed(name: str, layer: str, place: tuple[str | None, int | None]) -> str:
-    """Name an operator with its layer and the line that calls it, as far as they are known."""
-    places = [f"layer {layer}"] if layer else []
-    places += [f"{place[0]}:{place[1]}"] if place[0] else []
-    return f"{name} ({', '.join(places)})" if places else name
 
 
 class EmissionDiffers(ExportError):
@@ -398,18 +367,17 @@ class DeadModelError(ExportError):
         self.different_inputs = len({s.inputs for s in sets})
         self.different_outputs = len({s.expected for s in sets})
         self.first_output_bytes = first_outputs[0][:16].hex() if first_outputs else ""
+        text = (
+            f"is dead: {self.different_inputs} different inputs give the same outputs (first bytes "
+            f"{self.first_output_bytes})"
+        )
+        hint = "check its weights, and that the calibration inputs span what the model sees"
         if self.different_inputs < 2:
-            super().__init__(
-                f"model '{model}' cannot be given two different inputs",
-                hint="a case needs at least two, or it cannot show that an output depends on its "
-                "input",
+            text = "cannot be given two different inputs"
+            hint = (
+                "a case needs at least two, or it cannot show that an output depends on its input"
             )
-        else:
-            super().__init__(
-                f"model '{model}' is dead: {self.different_inputs} different inputs give the same "
-                f"outputs (first bytes {self.first_output_bytes})",
-                hint="check its weights, and that the calibration inputs span what the model sees",
-            )
+        super().__init__(f"model '{model}' {text}", hint=hint)
 
     def blame_quantisation(self, sqnr_db: Sequence[float]) -> None:
         """Call if the float model is alive, with the accuracy of each of its outputs."""

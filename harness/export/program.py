@@ -198,7 +198,7 @@ class CpuOperator:
     layer: str
     file: str | None
     line: int | None
-    why: str
+    why: str = ""
     instructions: tuple[int, ...] = ()
     conversions: tuple[int, ...] = ()
 

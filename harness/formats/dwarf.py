@@ -35,14 +35,13 @@ _MOST_TIMES = 100  # as large unpacked; DWARF is 2 to 10 times as large
 
 @dataclass(frozen=True)
 class Units:
-    """``starts`` sorted; ``spans[i]`` is the end and source file of the unit at ``starts[i]``."""
+    """``spans``: start, end and source file of each unit, sorted."""
 
-    starts: tuple[int, ...] = ()
-    spans: tuple[tuple[int, str], ...] = ()
+    spans: tuple[tuple[int, int, str], ...] = ()
 
     def file(self, address: int) -> str:
-        index = bisect_right(self.starts, address) - 1
-        return self.spans[index][1] if index >= 0 and address < self.spans[index][0] else ""
+        index = bisect_right(self.spans, address, key=lambda span: span[0]) - 1
+        return self.spans[index][2] if index >= 0 and address < self.spans[index][1] else ""
 
 
 def _opened(file: BinaryIO) -> Any:
@@ -71,15 +70,10 @@ def read_units(path: Path) -> tuple[Units, str | None]:
                 for e in (ranges.entries if ranges else ())
                 if e.length
             )
-            names = {offset: _unit_name(dwarf, offset) for offset in {e[2] for e in entries}}
+            names = {at: _full_name(dwarf.get_CU_at(at)) for at in {e[2] for e in entries}}
     except _DAMAGE as error:
         return Units(), f"the DWARF cannot be read: {type(error).__name__}: {error}"
-    spans = tuple((end, names[offset]) for _, end, offset in entries)
-    return Units(tuple(e[0] for e in entries), spans), None
-
-
-def _unit_name(dwarf: Any, offset: int) -> str:
-    return _full_name(dwarf.get_CU_at(offset)).rpartition("/")[2]
+    return Units(tuple((*span, names[at].rpartition("/")[2]) for *span, at in entries)), None
 
 
 def source_line(path: Path, address: int) -> str | None:

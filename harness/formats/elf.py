@@ -22,9 +22,8 @@ from harness.core.tables import read_table
 
 MAGIC = b"\x7fELF"
 EM_ARM, EM_AARCH64 = 40, 183
-SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA = 0, 1, 2, 3, 4
-SHT_NOTE, SHT_NOBITS, SHT_REL = 7, 8, 9
-SHT_DYNAMIC = 6
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_RELA = 0, 1, 2, 4
+SHT_DYNAMIC, SHT_NOTE, SHT_NOBITS, SHT_REL = 6, 7, 8, 9
 SHT_ARM_ATTRIBUTES = 0x70000003
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
 PT_LOAD, PF_X = 1, 1
@@ -168,9 +167,8 @@ class ElfFile:
 
     @property
     def machine(self) -> str:
-        return str(
-            read_table(__file__).get(self.machine_number, f"ELF machine {self.machine_number}")
-        )
+        number = self.machine_number
+        return str(read_table(__file__).get(number, f"ELF machine {number}"))
 
     def _checked(self, offset: int, size: int, what: str) -> bytes:
         if offset + size > len(self.data):
@@ -234,10 +232,8 @@ class ElfFile:
         for index in range(count):
             row = layout.unpack_from(table, index * step)
             if row[0] == PT_LOAD:
-                flags, offset, run, load, file_size, memory_size = (
-                    row[1:7] if self.bits == 64 else (row[6], *row[1:6])
-                )
-                found.append(Segment(run, load, file_size, memory_size, offset, flags))
+                flags, offset, *sizes = row[1:7] if self.bits == 64 else (row[6], *row[1:6])
+                found.append(Segment._make((*sizes, offset, flags)))
         return tuple(found)
 
     @cached_property

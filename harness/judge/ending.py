@@ -6,7 +6,6 @@ Pure. The first failure line is the cause; what follows it is usually only its c
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from typing import Any
 
 from harness.core.judgement import Cause, Finding, Reason
@@ -94,41 +93,27 @@ def failed(observation: Observation, ending: Ending | None = None) -> Finding:
     of_guest = ending is not None and _of_guest(first, observation, ending)
     verdict = Verdict.FAULT if of_guest else verdict
     facts: dict[str, Any] = dict(first.facts)
-    operators = [
-        f.facts["operator"]
-        for f in observation.failures
-        if f.kind is Kind.OPERATOR_MISSING and "operator" in f.facts
-    ]
-    if first.kind is Kind.OPERATOR_MISSING and operators:
-        facts["operators"] = list(dict.fromkeys(operators))
-    request = _requester(observation.failures)
-    facts |= {} if request is None else request.facts
-    text = first.text if request is None else f"{first.text}; line {request.line}: {request.text}"
-    if first.kind is Kind.RUNNER_ERROR and (operator := _refused_in(observation.failures)):
-        facts["operator"] = operator
-        text = f"{operator}: {text}"
+    text = first.text
+    alike = [f for f in observation.failures if f.kind is first.kind]
+    named = [f for f in alike if "operator" in f.facts]
+    if first.kind is Kind.OPERATOR_MISSING and named:
+        facts["operators"] = list(dict.fromkeys(f.facts["operator"] for f in named))
+    elif first.kind is Kind.ALLOCATION_FAILED:
+        # an allocator logs before the kernel, whose line has the requested size
+        request = next((f for f in alike if "needed" in f.facts), first)
+        if request is not first:
+            facts |= request.facts
+            text += f"; line {request.line}: {request.text}"
+    elif first.kind is Kind.RUNNER_ERROR:
+        # ExecuTorch names the operator after the kernel's own message
+        refused = next((f for f in named if f is not first), None)
+        if refused is not None:
+            facts["operator"] = refused.facts["operator"]
+            text = f"{facts['operator']}: {text}"
     text += _MEANINGS.get(first.kind, "")
     text += f": {facts[MEANING]}" if MEANING in facts else ""
     text += "; the guest wrote this line, so it says nothing of the simulator" if of_guest else ""
     return verdict, Cause(first.kind.value, text, first.line, facts)
-
-
-def _refused_in(failures: Sequence[Event]) -> str | None:
-    """Return the operator of an error: ExecuTorch names it after the kernel's own message."""
-    named = (
-        f.facts["operator"]
-        for f in failures[1:]
-        if f.kind is Kind.RUNNER_ERROR and "operator" in f.facts
-    )
-    return next(named, None)
-
-
-def _requester(failures: Sequence[Event]) -> Event | None:
-    """Return the line with the requested size: an allocator logs before the kernel."""
-    if failures[0].kind is not Kind.ALLOCATION_FAILED or "needed" in failures[0].facts:
-        return None
-    same = (f for f in failures[1:] if f.kind is Kind.ALLOCATION_FAILED and "needed" in f.facts)
-    return next(same, None)
 
 
 def not_loaded(observation: Observation) -> Finding:
@@ -156,10 +141,7 @@ _VERDICTS = {
     Kind.FORMAT_UNKNOWN: Verdict.NO_VERDICT,
     Kind.WRONG_PROGRAM: Verdict.NO_VERDICT,
 }
-_STOPS = {
-    Stop.DEADLINE: "still running",
-    Stop.STALL: "no output and no CPU time",
-}
+_STOPS = {Stop.DEADLINE: "still running", Stop.STALL: "no output and no CPU time"}
 _TOO_MUCH = {
     Excess.CONSOLE: "more to the console",
     Excess.LINE: "a line without an end to the console, more",
@@ -181,7 +163,9 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
         return verdict, Cause(kind, text + after, observation.lines or None, facts)
 
     if ending.stop is Stop.OUTPUT_LIMIT:
-        return bad(Verdict.FAULT, ending.stop, _excess_text(ending), {"excess": ending.excess})
+        what = "more output" if ending.excess is None else _TOO_MUCH[ending.excess]
+        text = f"wrote {what} than any run should; ended after {ending.seconds:.1f} s"
+        return bad(Verdict.FAULT, ending.stop, text, {"excess": ending.excess})
     if ending.stop is not Stop.EXITED:
         facts = {"stop": ending.stop, **(ending.where or {})}
         return bad(Verdict.HANG, ending.stop, _hang_text(observation, ending), facts)
@@ -219,11 +203,6 @@ def model_limit(observation: Observation) -> Finding:
     return Verdict.HANG, Cause(stop.reason, stop.text + how_far, stop.line, suspicion(observation))
 
 
-def _excess_text(ending: Ending) -> str:
-    what = "more output" if ending.excess is None else _TOO_MUCH[ending.excess]
-    return f"wrote {what} than any run should; ended after {ending.seconds:.1f} s"
-
-
 def _hang_text(observation: Observation, ending: Ending) -> str:
     facts = ending.where or {}
     why = _STOPS.get(ending.stop, ending.stop)
@@ -251,10 +230,8 @@ def suspicion(observation: Observation) -> dict[str, Any] | None:
 def _wrong_firmware(observation: Observation, build_id: str | None) -> Finding:
     if build_id is None or observation.build_id == build_id:
         return None
-    printed = observation.build_id or "nothing"
-    return Verdict.NO_VERDICT, Cause(
-        Reason.WRONG_FIRMWARE, f"asked for build {build_id}, the target said {printed}"
-    )
+    text = f"asked for build {build_id}, the target said {observation.build_id or 'nothing'}"
+    return Verdict.NO_VERDICT, Cause(Reason.WRONG_FIRMWARE, text)
 
 
 def _never_completed(observation: Observation) -> Finding:
@@ -263,12 +240,9 @@ def _never_completed(observation: Observation) -> Finding:
     last = observation.last_line
     last_words = f"the last line was: {last}" if last else "nothing was said"
     which = _input_set(observation, observation.completed.index(None))
-    return Verdict.NO_VERDICT, Cause(
-        Reason.NO_END_MARKER,
-        f"the runner never said it completed{which}; {last_words}",
-        observation.lines or None,
-        suspicion(observation),
-    )
+    text = f"the runner never said it completed{which}; {last_words}"
+    line, facts = observation.lines or None, suspicion(observation)
+    return Verdict.NO_VERDICT, Cause(Reason.NO_END_MARKER, text, line, facts)
 
 
 def _input_set(observation: Observation, process: int) -> str:
@@ -284,11 +258,9 @@ def console_cut(ending: Ending, observation: Observation, kept: int | None = Non
         why = f"of the console's {ending.console_bytes} bytes {kept} are there"
     else:
         return None
-    return Verdict.NO_VERDICT, Cause(
-        Reason.CONSOLE_CUT,
-        f"{why}, so it may have had more to say; the last line read is: {observation.last_line}",
-        observation.lines or None,
-    )
+    last = f"the last line read is: {observation.last_line}"
+    text = f"{why}, so it may have had more to say; {last}"
+    return Verdict.NO_VERDICT, Cause(Reason.CONSOLE_CUT, text, observation.lines or None)
 
 
 def limit_notes(observation: Observation) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.config.budgets import MOST_TOLERANCE_LSB, Budgets
@@ -47,21 +47,17 @@ class TensorDiff:
 
         Without a scale only an exact match is within anything. The tenth of a step on top covers
         the rounding of scale * integer in float32, not a different integer."""
-        if self.exact:
-            return True
-        return self.worst_lsb is not None and self.worst_lsb <= tolerance_lsb + 0.1 * (
-            tolerance_lsb > 0
-        )
+        allowed = tolerance_lsb + 0.1 * (tolerance_lsb > 0)
+        return self.exact or (self.worst_lsb is not None and self.worst_lsb <= allowed)
 
     def describe(self) -> str:
         if self.exact:
             return f"{self.output} set {self.input_set}: equal"
-        index = "[" + ", ".join(map(str, self.worst_index or ())) + "]"
-        size = (
-            f"{self.worst_lsb:.4g} LSB" if self.worst_lsb is not None else f"{self.worst_abs:.6g}"
-        )
+        lsb = self.worst_lsb
+        size = f"{self.worst_abs:.6g}" if lsb is None else f"{lsb:.4g} LSB"
         return (
-            f"{self.output}{index} of input set {self.input_set} is off by {size}: "
+            f"{self.output}{list(self.worst_index or ())} of input set {self.input_set} is off by "
+            f"{size}: "
             f"got {self.got:.7g}, expected {self.expected:.7g} "
             f"({self.differing} of {self.numel} elements differ)"
         )
@@ -76,24 +72,23 @@ def compare(spec: TensorSpec, input_set: int, got: bytes, expected: bytes) -> Te
     """
     spec.check_size(got)
     spec.check_size(expected)
+    equal = TensorDiff(spec.name, input_set, True, 0, spec.numel, worst_lsb=0.0)
     if got == expected:
-        return TensorDiff(spec.name, input_set, True, 0, spec.numel, worst_lsb=0.0)
+        return equal
     import numpy as np
 
     a, b = spec.decode(got), spec.decode(expected)
     distance = _distance(a, b)
     differing = int(np.count_nonzero(distance))
     if differing == 0:
-        return TensorDiff(spec.name, input_set, True, 0, int(a.size), worst_lsb=0.0)
+        return equal
     worst = np.unravel_index(int(np.argmax(distance)), distance.shape)
     worst_abs = float(distance[worst])
     step = spec.scale if np.issubdtype(a.dtype, np.floating) else 1.0
-    return TensorDiff(
-        output=spec.name,
-        input_set=input_set,
+    return replace(
+        equal,
         exact=False,
         differing=differing,
-        numel=int(a.size),
         worst_index=tuple(int(i) for i in worst),
         got=float(a[worst]),
         expected=float(b[worst]),
@@ -203,6 +198,11 @@ class Expectation:
     accepted_defects: tuple[ProgramDefect, ...] = ()
     defects_unread: str = ""
     counts_instructions: bool = False
+
+    @property
+    def accepted(self) -> dict[str, int]:
+        """The accepted figures."""
+        return {} if self.reference is None else self.reference.accepted(self.toolchain)
 
     @property
     def other_program(self) -> Reference | None:

@@ -17,7 +17,7 @@ from harness.config.known import KnownDefect, known_defects
 from harness.core.errors import MalformedFile
 from harness.core.judgement import Blame
 from harness.formats.flatbuffer import Table
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte import CuttableProgram, Instruction
 
 CHANNELS_LAST = {(0, 2, 3, 1), (0, 2, 3, 4, 1)}  # of four dimensions, of five
 VIEW = "a view"  # as an operator
@@ -131,7 +131,6 @@ def _ordered(
 
 
 def _fitting(number: int, operator: str, tensors: Sequence[_Tensor]) -> Iterator[ProgramDefect]:
-    """Yield the first known defect that fits."""
     orders = {tensor.order for tensor in tensors}
     layout, plain = "mixed", all(order == tuple(range(len(order))) for order in orders)
     if plain:

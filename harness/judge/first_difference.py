@@ -1,6 +1,6 @@
 """Where a computation of a program goes wrong: the first instruction whose result is.
 
-The program is cut after an instruction (``formats/pte_cut``) and run. Later results are usually
+The program is cut after an instruction (``formats/pte``) and run. Later results are usually
 wrong too, so the place is found by halving. A result may also be right although an earlier one that
 it does not read is wrong, so the search goes on among what the found instruction reads.
 """
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte import CuttableProgram, Instruction
 
 Differs = Callable[[Instruction], "bool | None"]  # None: it is unknown
 

@@ -134,10 +134,7 @@ def difference(before: ProgramContents, after: ProgramContents) -> ProgramDiffer
 def outline_difference(before: Sequence[str], after: Sequence[str]) -> ProgramDifference:
     """Which operators differ in two outlines (``ProgramContents.outline``), but not how."""
     old, new = (tuple(tuple(line.rsplit(" ", 1)) for line in one) for one in (before, after))
-    changes = [
-        OperatorChange(change.operator, change.change)
-        for change in _operator_changes(old, new, named=False)
-    ]
+    changes = [*_operator_changes(old, new, named=False)]
     other = () if changes else ("not its operators: memory plan, wiring or layout of the file",)
     return ProgramDifference(tuple(changes[:_MOST_KEPT]), len(changes), other)
 

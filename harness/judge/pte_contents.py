@@ -3,7 +3,7 @@
 Layout of the tables: ``schema/program.fbs`` of ExecuTorch 1.5.1. An operation of a command stream
 is its name and ``npu_parts``: what a quantiser decides (zero points and scales) as numbers, weights
 and the scales of channels as digests of their bytes, and two digests of the other registers: how it
-computes, and where in memory. Registers: ``harness.npu.registers``.
+computes, and where in memory. Registers: ``harness.npu.stream``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from harness.judge.program_contents import (
 )
 from harness.npu.blob import WEIGHTS, Actions, Blob, read_actions, read_blob
 from harness.npu.errors import EthosUError
-from harness.npu.registers import register_set
-from harness.npu.stream import RegisterState, walk
+from harness.npu.stream import RegisterState, register_set, walk
 from harness.size.pte import read_header, segments_of
 
 ETHOS_U: Final = "EthosUBackend"
@@ -214,7 +213,6 @@ class _Reader:
 
 
 def _arguments(call: Table) -> list[int]:
-    """Return the values that an instruction names, in order."""
     if call.name in ("KernelCall", "DelegateCall"):
         found = list(call.items("args"))
         # a kernel's result is there twice: as the argument that it writes, and as what it returns

@@ -104,14 +104,12 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
     program = _kept(old.program, accepting.stages)
     program |= {n: v for n, v in figures.items() if not figure(n).per_toolchain}
     known = own or accepting.toolchain in old.firmware
+    folded = {t: FoldedAnatomy.of(a) for t, a in accepting.anatomies.items()}
     new = replace(
         old,
         program=program,
         firmware={**old.firmware, accepting.toolchain: own} if known else old.firmware,
-        anatomies={
-            **old.anatomies,
-            **{t: FoldedAnatomy.of(a) for t, a in accepting.anatomies.items()},
-        },
+        anatomies=old.anatomies | folded,
     )
     if "program" in accepting.stages:
         new = replace(new, npu_cost=accepting.npu_cost)

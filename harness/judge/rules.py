@@ -15,10 +15,8 @@ from harness.config.case import OR_ALLOW
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
-from harness.judge.accuracy import accuracy_notes, check_accuracy
-from harness.judge.budget_check import FigureState, check
-from harness.judge.cost import NPU_FIGURE, npu_growth
-from harness.judge.delegation import check_delegation, delegation_note
+from harness.judge.budget_check import FigureState, accuracy_notes, check, check_accuracy
+from harness.judge.cost import NPU_FIGURE, check_delegation, delegation_note, npu_growth
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
@@ -107,9 +105,8 @@ def _rewritten(ending: Ending) -> Finding:
 
 def _incomplete(outputs: Outputs) -> Finding:
     if outputs.missing:
-        return Verdict.NO_VERDICT, Cause(
-            Reason.OUTPUT_MISSING, f"not written: {', '.join(outputs.missing)}"
-        )
+        names = ", ".join(outputs.missing)
+        return Verdict.NO_VERDICT, Cause(Reason.OUTPUT_MISSING, f"not written: {names}")
     if outputs.misshapen:
         return Verdict.MISMATCH, Cause(Reason.OUTPUT_SIZE, "; ".join(outputs.misshapen))
     if outputs.undeclared:
@@ -117,30 +114,26 @@ def _incomplete(outputs: Outputs) -> Finding:
         text = f"written, and no output of the program: {names}"
         return Verdict.MISMATCH, Cause(Reason.OUTPUT_UNDECLARED, text)
     if not outputs.diffs:
-        return Verdict.NO_VERDICT, Cause(
-            Reason.NOTHING_COMPARED, "no output was compared with anything"
-        )
+        text = "no output was compared with anything"
+        return Verdict.NO_VERDICT, Cause(Reason.NOTHING_COMPARED, text)
     return None
 
 
 def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
-    truth = _applicable_truth(expectation)
+    truth = _of_program(expectation.truth, expectation)
     if truth is not None:
         if outputs.sha256 == truth.outputs:
             return None
-        return Verdict.MISMATCH, Cause(
-            Reason.TRUTH_OUTPUTS, "the outputs are not those of the run that is the case's truth"
-        )
+        text = "the outputs are not those of the run that is the case's truth"
+        return Verdict.MISMATCH, Cause(Reason.TRUTH_OUTPUTS, text)
     bad = [d for d in outputs.diffs if not d.within(expectation.tolerance_lsb)]
     if bad:
         worst = max(bad, key=lambda d: d.worst_abs)
         return Verdict.MISMATCH, Cause(Reason.OUTPUTS_DIFFER, worst.describe(), None, _facts(worst))
-    reference = expectation.reference
-    same_program = reference is not None and reference.pte_sha256 == expectation.pte_sha256
-    if reference is not None and same_program and reference.outputs != outputs.sha256:
-        return Verdict.MISMATCH, Cause(
-            Reason.REFERENCE_OUTPUTS, "the outputs are not those of the accepted reference run"
-        )
+    reference = _of_program(expectation.reference, expectation)
+    if reference is not None and reference.outputs != outputs.sha256:
+        text = "the outputs are not those of the accepted reference run"
+        return Verdict.MISMATCH, Cause(Reason.REFERENCE_OUTPUTS, text)
     return None
 
 
@@ -155,12 +148,10 @@ def _known_defect(expectation: Expectation) -> Finding:
     return Verdict.MISMATCH, Cause(Reason.KNOWN_DEFECT, text)
 
 
-def _applicable_truth(expectation: Expectation) -> Reference | None:
-    """Return the accepted run that is the truth, if it was of exactly this program."""
-    truth = expectation.truth
-    if truth is None or truth.pte_sha256 != expectation.pte_sha256:
-        return None
-    return truth
+def _of_program(accepted: Reference | None, expectation: Expectation) -> Reference | None:
+    """Return the accepted run, if it was of exactly this program."""
+    same = accepted is not None and accepted.pte_sha256 == expectation.pte_sha256
+    return accepted if same else None
 
 
 def _facts(worst: TensorDiff) -> dict[str, Any]:
@@ -177,10 +168,8 @@ def _facts(worst: TensorDiff) -> dict[str, Any]:
 def _program_changed(expectation: Expectation) -> Finding:
     if expectation.pte_unchanged:
         return None
-    return Verdict.NO_VERDICT, Cause(
-        Reason.PROGRAM_CHANGED,
-        "the outputs match, but the .pte is not the one the expected outputs were computed for",
-    )
+    text = "the outputs match, but the .pte is not the one the expected outputs were computed for"
+    return Verdict.NO_VERDICT, Cause(Reason.PROGRAM_CHANGED, text)
 
 
 def _reference_program(outputs: Outputs, expectation: Expectation) -> Finding:
@@ -205,11 +194,9 @@ def _another_program(accepted: Reference, outputs: Outputs, expectation: Expecta
 
 def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
     reference, metrics = expectation.reference, evidence.metrics
-    accepted = {} if reference is None else reference.accepted(expectation.toolchain)
     silent = _not_reported(metrics, expectation)
-    checked = [
-        f for f in check(("run",), metrics, accepted, expectation.budgets) if f.figure not in silent
-    ]
+    every = check(("run",), metrics, expectation.accepted, expectation.budgets)
+    checked = [f for f in every if f.figure not in silent]
     missing, over, grown = (
         [f for f in checked if f.state is state]
         for state in (FigureState.NOT_MEASURED, FigureState.OVER_LIMIT, FigureState.GROWN)
@@ -245,9 +232,8 @@ def _undelegated(evidence: Evidence, expectation: Expectation) -> Finding:
     found = check_delegation(evidence.delegation, expectation.budgets)
     if found is None:
         return None
-    return Verdict.OVER_BUDGET, Cause(
-        Reason.NOT_DELEGATED, found.describe(), None, {"delegation": asdict(found)}
-    )
+    facts = {"delegation": asdict(found)}
+    return Verdict.OVER_BUDGET, Cause(Reason.NOT_DELEGATED, found.describe(), None, facts)
 
 
 def _not_accepted(expectation: Expectation) -> Finding:
@@ -266,17 +252,12 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
 
     Only the bundled runner prints them, or the figure is the bundled runner's own. A figure that
     was accepted once must be reported."""
-    reference = expectation.reference
     if expectation.prints_all_figures:
         return ()
-    accepted = {} if reference is None else reference.accepted(expectation.toolchain)
-    limits = expectation.budgets.limits
     return tuple(
         name
-        for name in sorted(limits)
-        if name not in metrics
-        and name not in accepted
-        and (figure(name).stages == ("run",) or figure(name).bundled_only)
+        for name in sorted(expectation.budgets.limits.keys() - {*metrics, *expectation.accepted})
+        if figure(name).stages == ("run",) or figure(name).bundled_only
     )
 
 
@@ -316,13 +297,12 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
     if reference is None or not reference.pte_sha256:
         if not expectation.accept_command:  # else it is the verdict
             notes.append("no reference run accepted yet")
-    else:
-        if expectation.toolchain not in reference.firmware:
-            notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")
+    elif expectation.toolchain not in reference.firmware:
+        notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")
     if expectation.truth is not None:
         notes.append(
             "the case has no truth for this .pte: the oracle's outputs were expected"
-            if _applicable_truth(expectation) is None
+            if _of_program(expectation.truth, expectation) is None
             else "judged by an accepted run, the case's truth, not by the oracle"
         )
     for defect in expectation.accepted_defects:

@@ -99,9 +99,8 @@ def with_symbols(observation: Observation, elf: Path) -> Observation:
     symbols = _symbols_of(elf)
     if symbols is None:
         return observation
-    return replace(
-        observation, failures=tuple(_explained(event, symbols) for event in observation.failures)
-    )
+    failures = tuple(_explained(event, symbols) for event in observation.failures)
+    return replace(observation, failures=failures)
 
 
 def _explained(event: Event, symbols: Symbols) -> Event:
@@ -113,8 +112,7 @@ def _explained(event: Event, symbols: Symbols) -> Event:
     for name in _ADDRESSES:
         address = _number(facts.get(name))
         if address is not None:
-            for key, value in symbols.describe(address).items():
-                facts[f"{name}_{key}"] = value
+            facts |= {f"{name}_{key}": value for key, value in symbols.describe(address).items()}
     return replace(event, facts=facts)
 
 

@@ -121,7 +121,6 @@ def find_blobs(data: bytes) -> list[bytes]:
 
 
 def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[bytes, int]]:
-    """Content and place of each block by its name."""
     blocks: dict[str, tuple[bytes, int]] = {}
     try:
         for block in ethosu.walk(data):

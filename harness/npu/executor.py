@@ -58,12 +58,8 @@ class Memory:
         region = self.regions.get(number)
         if region is None or not 0 <= number < REGIONS:
             return AccessError(f"{what} uses region {number}, which does not exist", offset)
-        name = REGION_NAMES.get(number, str(number))
-        return AccessError(
-            f"{what} reaches {low:#x}..{high:#x}, region {number} ({name}) "
-            f"has {len(region):#x} bytes",
-            offset,
-        )
+        has = f"region {number} ({REGION_NAMES.get(number, number)}) has {len(region):#x} bytes"
+        return AccessError(f"{what} reaches {low:#x}..{high:#x}, {has}", offset)
 
 
 class Carried:
@@ -77,11 +73,8 @@ class Carried:
         """Replace buffers by the maps that they hold. Raises AccessError, Unsupported."""
         accumulators = job.accumulators
         shape = None if job.output is None else job.output.shape
-        if (
-            accumulators is not None
-            and accumulators.initial == "kKept"
-            and (self._kept is None or self._kept != shape)
-        ):
+        kept = self._kept is not None and self._kept == shape
+        if accumulators is not None and accumulators.initial == "kKept" and not kept:
             raise Unsupported("ACC_FORMAT.acc_input", "KEEP", job.offset, "nothing was kept")
         if not any(operand.buffer is not None for operand in job.operands):
             return job
@@ -215,11 +208,7 @@ class Executor:
         keep: list[NDArray[Any]] = []
         reader = job.parameters
         assert reader is not None
-        spans = list(reader.spans)
-        contents = []
-        for number, span in enumerate(spans):
-            what = "WEIGHT" if number < reader.weight_spans else "SCALE"
-            contents.append(memory.content(*span, what, job.offset))
+        contents = [memory.content(*span, what, job.offset) for what, span in reader.named_spans]
         ready = self._prepared(job, reader, contents)
         limit = job.limit
         if ready.packed is not None:
@@ -232,11 +221,11 @@ class Executor:
         _set_scale(job, fields, ready.scale, ready.bias, limit, keep)
         if fields.wide and ready.largest_sum >= _PARTS:
             fields.wide = 2
-        for place, span, content in zip(fields.span, spans, contents, strict=False):
+        for place, span, content in zip(fields.span, reader.spans, contents, strict=False):
             place.region, place.address, place.length = span
             keep.append(np.frombuffer(content or bytes(1), np.uint8))
             place.expected = keep[-1].ctypes.data
-        fields.spans, fields.bound = len(spans), 1
+        fields.spans, fields.bound = len(contents), 1
         self._bound[index] = keep
 
     def _prepared(self, job: Job, reader: ParameterReader, contents: Sequence[bytes]) -> _Ready:
@@ -256,7 +245,6 @@ class Executor:
         return ready
 
     def _error(self, job: Job, fault: Any, memory: Memory, offset: int) -> Exception:
-        """Return the error for a job that failed."""
         trouble = self._layouts.name_of("Trouble", fault.trouble)
         part = self._layouts.name_of("Part", fault.part)
         if trouble == "kAccumulator":
@@ -283,7 +271,6 @@ class Executor:
 
 
 def _part(job: Job, part: str) -> tuple[str, int]:
-    """Return the name of a job's input or output, and its region."""
     copy = job.copy
     if copy is not None:
         regions = {"kSource": copy.source_region, "kTarget": copy.target_region}
@@ -312,11 +299,9 @@ def _set_scale(
     accumulators, output = job.accumulators, job.output
     fields.wide = int(limit >= 1 << 31)
     if accumulators is not None:
-        plain = accumulators.is_plain
-        fields.accumulators.most = (
-            accumulators.limit if not plain or limit >= accumulators.limit else 0
-        )
-        limit = min(limit, accumulators.limit) if plain else UNBOUNDED
+        plain, most = accumulators.is_plain, accumulators.limit
+        fields.accumulators.most = 0 if plain and limit < most else most
+        limit = min(limit, most) if plain else UNBOUNDED
     if output is None or output.map is None:
         return
     if output.rounding and not scale.is_identity(limit):
@@ -327,7 +312,6 @@ def _set_scale(
 
 
 def _grown(array: Any, size: int) -> Any:
-    """Return a copy of the array with room for at least ``size`` elements."""
     if len(array) >= size:
         return array
     grown = np.zeros(size, array.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +28,7 @@ from harness.npu.stream import Registers
 KERNEL = 1 << 16  # the most elements of a kernel; the U85's largest is 256 x 256
 DIVISORS = 1 << 20  # the most of an average pool with a divisor for each position
 _EXTREMES = ("MAX", "MIN")
+_SIDES = ("TOP", "LEFT", "BOTTOM", "RIGHT")
 _PRECISIONS = (INT8, INT16, INT32, INT64)
 
 
@@ -56,15 +56,14 @@ def kernel_window(registers: Registers) -> Window:
         raise registers.unsupported("KERNEL_STRIDE.decomposition", "D4X4")
     reach_y, reach_x = registers["KERNEL_HEIGHT_M1"], registers["KERNEL_WIDTH_M1"]
     if reach_y % dilation_y or reach_x % dilation_x:
-        raise registers.unsupported(
-            "KERNEL_HEIGHT_M1, KERNEL_WIDTH_M1", (reach_y, reach_x), "not a dilated kernel"
-        )
-    pads = tuple(registers[f"IFM_PAD_{side}"] for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
+        names = "KERNEL_HEIGHT_M1, KERNEL_WIDTH_M1"
+        raise registers.unsupported(names, (reach_y, reach_x), "not a dilated kernel")
+    top, left, bottom, right = (registers[f"IFM_PAD_{side}"] for side in _SIDES)
     window = Window(
         kernel=(reach_y // dilation_y + 1, reach_x // dilation_x + 1),
         stride=(stride_y, stride_x),
         dilation=(dilation_y, dilation_x),
-        pads=(pads[0], pads[1], pads[2], pads[3]),
+        pads=(top, left, bottom, right),
         output=(registers["OFM_HEIGHT_M1"] + 1, registers["OFM_WIDTH_M1"] + 1),
         upscale=registers.get("IFM_UPSCALE"),
     )
@@ -77,11 +76,8 @@ def kernel_window(registers: Registers) -> Window:
 def weight_span(registers: Registers, kind: str, number: str) -> Span:
     """``kind``: WEIGHT or SCALE; ``number``: of the stream, "" for the first."""
     length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
-    return (
-        registers[f"{kind}_REGION"] & 7,
-        registers[f"{kind}{number}_BASE"] if length else 0,
-        length,
-    )
+    region = registers[f"{kind}_REGION"] & 7
+    return region, registers[f"{kind}{number}_BASE"] if length else 0, length
 
 
 def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
@@ -104,13 +100,16 @@ def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
 
 def ofm_shape(registers: Registers) -> tuple[int, int, int]:
     """Height, width and depth before a transpose."""
-    shape = (
-        registers["OFM_HEIGHT_M1"] + 1,
-        registers["OFM_WIDTH_M1"] + 1,
-        registers["OFM_DEPTH_M1"] + 1,
-    )
-    check_limit("the OFM", math.prod(shape), ELEMENTS, "elements", registers.offset)
-    return shape
+    sizes = ("HEIGHT", "WIDTH", "DEPTH")
+    height, width, depth = (registers[f"OFM_{size}_M1"] + 1 for size in sizes)
+    check_limit("the OFM", height * width * depth, ELEMENTS, "elements", registers.offset)
+    return height, width, depth
+
+
+def broadcasting(shape: tuple[int, int, int], broadcast: int) -> tuple[int, int, int]:
+    """Return the shape of an operand that is broadcast to ``shape``, along the axes of a mask."""
+    height, width, depth = (1 if broadcast >> bit & 1 else size for bit, size in enumerate(shape))
+    return height, width, depth
 
 
 def source_size(registers: Registers, window: Window) -> tuple[int, int]:

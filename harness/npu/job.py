@@ -207,6 +207,11 @@ class ParameterReader:
     weight_spans: int
     decode: Callable[[WeightDecoder, Sequence[bytes]], Parameters]
 
+    @property
+    def named_spans(self) -> list[tuple[str, Span]]:
+        kinds = ("WEIGHT" if n < self.weight_spans else "SCALE" for n in range(len(self.spans)))
+        return list(zip(kinds, self.spans, strict=True))
+
 
 @dataclass(frozen=True)
 class Copy:

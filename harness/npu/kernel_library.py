@@ -89,10 +89,10 @@ def layouts() -> Layouts:
     headers = "".join((SOURCES / name).read_text("utf-8") for name in _HEADERS)
     text = re.sub(r"//[^\n]*", "", headers)
     constants = {name: int(value) for name, value in _CONSTANT.findall(text)}
-    enumerations = {}
-    for name, body in _ENUM.findall(text):
-        enumerators = [word.strip() for word in body.split(",") if word.strip()]
-        enumerations[name] = {word: number for number, word in enumerate(enumerators)}
+    enumerations = {
+        name: {word: number for number, word in enumerate(re.findall(r"\w+", body))}
+        for name, body in _ENUM.findall(text)
+    }
     structures: dict[str, Any] = {}
     types: dict[str, dict[str, str]] = {}
     for name, body in _STRUCT.findall(text):
@@ -161,16 +161,17 @@ class WeightLayout:
         They are what the loops of ``kernel/reorder_u55.cpp`` and ``reorder_u85.cpp`` take."""
         (height, width), (rows, columns) = self.kernel, self.step
         groups = sum(
-            _up(min(rows, height - y) * min(columns, width - x), rounding) // rounding
+            up(min(rows, height - y) * min(columns, width - x), rounding) // rounding
             for y in range(0, height, rows)
             for x in range(0, width, columns)
         )
         starts = range(0, self.ofm_depth, self.ofm_block)
-        outputs = (_up(min(self.ofm_block, self.ofm_depth - o), self.ofm_unit) for o in starts)
-        return sum(outputs) * groups * (rounding + padding) * _up(self.ifm_depth, ifm_unit)
+        outputs = (up(min(self.ofm_block, self.ofm_depth - o), self.ofm_unit) for o in starts)
+        return sum(outputs) * groups * (rounding + padding) * up(self.ifm_depth, ifm_unit)
 
 
-def _up(count: int, unit: int) -> int:
+def up(count: int, unit: int) -> int:
+    """Round up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
 
@@ -184,8 +185,8 @@ class WeightDecoder:
         """Return at most the ``read`` weights: others may only be 0. Raises WorkLimit."""
         check_limit("the convolution", read, ENCODED, "weights with their padding", offset)
         weights = np.empty(read, np.int16)
-        given = encoded, len(encoded), weights.ctypes.data, read
-        count = self._library.hil_npu_decode(*given)
+        data = weights.ctypes.data
+        count = self._library.hil_npu_decode(encoded, len(encoded), data, read)
         if count == -1:
             raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
         if count < 0:

@@ -14,6 +14,7 @@ import struct
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +53,8 @@ from harness.npu.errors import (
 )
 from harness.npu.executor import Carried, Executor, Memory
 from harness.npu.job import Job
-from harness.npu.registers import RegisterSet, register_set
 from harness.npu.scale import Bytes
-from harness.npu.stream import Operation, Registers, RegisterState, walk
+from harness.npu.stream import Operation, Registers, RegisterSet, RegisterState, register_set, walk
 from harness.npu.u55 import prepare as prepare_u55
 from harness.npu.u85 import prepare as prepare_u85
 
@@ -99,11 +99,8 @@ def _accesses(job: Job) -> list[tuple[int, str, int]]:
             found.append((copy.index_region, "DMA index", 4 * copy.rows * copy.planes))
         return found
     found = [(one.number, one.what, one.size) for one in job.maps if not one.is_chained]
-    if job.parameters is not None:
-        weights = job.parameters.weight_spans
-        for number, (region, _, length) in enumerate(job.parameters.spans):
-            found.append((region, "WEIGHT" if number < weights else "SCALE", length))
-    return found
+    named = () if job.parameters is None else job.parameters.named_spans
+    return [*found, *((region, kind, length) for kind, (region, _, length) in named)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +269,11 @@ class DecodedStream:
             if steps > _MAX_OPERATIONS:
                 raise StreamError(f"no STOP after {_MAX_OPERATIONS} operations", operation.offset)
             if operation.name == "BRANCH":
-                target = self._branch(operation)
+                target = operation.target
+                if target % 4 or target >= 4 * len(self._words):
+                    raise StreamError(f"BRANCH goes to {target:#x}", operation.offset)
                 if not operation.parameter & 1 or _require_known(condition, operation.offset):
-                    commands = walk(self._words, self._names, state, target)
+                    commands = walk(self._words, self._names, state, target // 4)
                 continue
             registers = state.registers(operation.offset)
             job = carried.resolve(self._prepare(operation, registers, self.config))
@@ -285,13 +284,6 @@ class DecodedStream:
             carried.after(job)
             stats.add(operation.name, job)
         return stats
-
-    def _branch(self, branch: Operation) -> int:
-        """Return the word that it goes to."""
-        target = branch.target
-        if target % 4 or target >= 4 * len(self._words):
-            raise StreamError(f"BRANCH goes to {target:#x}", branch.offset)
-        return target // 4
 
 
 def _require_known(condition: bool | None, offset: int) -> bool:
@@ -330,8 +322,10 @@ class Network:
                 raise AccessError(f"input {index} has {len(content)} bytes, not {tensor.size}", 0)
             _slice(regions, tensor)[:] = np.frombuffer(content, np.uint8)
         memory, stats = self.program.execute(regions, strict=strict)
-        if strict:
-            self._require_written(memory)
+        for index, tensor in enumerate(self.blob.outputs if strict else ()):
+            marks = _slice(memory.written, tensor)
+            if not marks.all():
+                raise Unwritten(index, int(np.argmin(marks)))
         outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
         return outputs, replace(stats, memory=memory_of(self.blob, self.actions))
 
@@ -345,12 +339,6 @@ class Network:
         regions[WEIGHTS] = self._weights
         return regions
 
-    def _require_written(self, memory: Memory) -> None:
-        for index, tensor in enumerate(self.blob.outputs):
-            marks = _slice(memory.written, tensor)
-            if not marks.all():
-                raise Unwritten(index, int(np.argmin(marks)))
-
 
 def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     region = regions.get(tensor.region)
@@ -363,18 +351,16 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
 def npu(product: str, macs: int) -> Run:
     """Return the NPU that a doorbell starts; it decodes a stream once."""
     config = read_config(CONFIG_WORDS[product, macs])
-    programs: dict[bytes, DecodedStream] = {}
+
+    @lru_cache(_PROGRAMS)
+    def decoded(stream: bytes) -> DecodedStream:
+        return DecodedStream(Actions(config, _words(stream)))
 
     def run(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         stream = bytes(commands)
         given = {n: np.frombuffer(r, np.uint8) for n, r in enumerate(regions) if r is not None}
         try:
-            program = programs.get(stream)
-            if program is None:
-                if len(programs) >= _PROGRAMS:
-                    programs.clear()
-                program = programs[stream] = DecodedStream(Actions(config, _words(stream)))
-            program.execute(given)
+            decoded(stream).execute(given)
         except (Unsupported, WorkLimit) as error:
             return Outcome(Result.UNSUPPORTED, str(error), status=0)
         except MemoryError as error:  # the program decides how much an operation wants

@@ -18,6 +18,7 @@ import numpy as np
 from harness.formats.ethosu import NpuConfig
 from harness.npu.feature_map import chaining_buffer, feature_map
 from harness.npu.fields import (
+    broadcasting,
     element_type,
     is_bricks,
     kernel_window,
@@ -44,9 +45,8 @@ from harness.npu.job import (
     largest_result,
 )
 from harness.npu.kernel_library import enumerator
-from harness.npu.registers import register_set
 from harness.npu.scale import UNIT, Scale
-from harness.npu.stream import Operation, Registers
+from harness.npu.stream import Operation, Registers, register_set
 from harness.npu.u85_weights import (
     channel_scales,
     checked_scale,
@@ -94,11 +94,8 @@ def prepare_operand(
     if broadcast & ~15 or (bool(broadcast & _BROADCAST_SCALAR) != (storage == _NONE)):
         raise registers.unsupported(f"{prefix}_BROADCAST", broadcast, f"with storage {storage}")
     if storage == _TILE2X2:
-        height, width, depth = (
-            1 if broadcast >> bit & 1 else size for bit, size in enumerate(shape)
-        )
-        bricks = is_bricks(registers, register)
-        source = feature_map(registers, prefix, (height, width, depth), dtype, bricks)
+        stored = broadcasting(shape, broadcast)
+        source = feature_map(registers, prefix, stored, dtype, is_bricks(registers, register))
     elif storage == _CHAINED:
         buffer = registers[f"{prefix}_REGION"] & 7
     elif storage == _NONE:
@@ -116,9 +113,8 @@ def prepare_output(registers: Registers, shape: tuple[int, int, int]) -> Output:
         raise registers.unsupported("OFM_PRECISION.activation_storage", "TILE3X1")
     order = _TRANSPOSES.get(registers.bits("OFM_PRECISION", 11, 3))
     if order is None:
-        raise registers.unsupported(
-            "OFM_PRECISION.activation_transpose", registers.bits("OFM_PRECISION", 11, 3)
-        )
+        code = registers.bits("OFM_PRECISION", 11, 3)
+        raise registers.unsupported("OFM_PRECISION.activation_transpose", code)
     function, number = registers.bits("ACTIVATION", 0, 5), registers.bits("ACTIVATION", 5, 3)
     if function and (function not in _TABLES or _TABLES[function][1] != dtype):
         raise registers.unsupported("ACTIVATION.activation_function", function)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness.npu.errors import check_limit
 from harness.npu.feature_map import ELEMENTS
 from harness.npu.job import Job, Window
+from harness.npu.kernel_library import up
 
 UNITS = 1 << 33  # of a stream: about a minute
 LOOPING = 1 << 26  # of a stream with branches, whose length is unknown: some seconds
@@ -89,8 +90,7 @@ def _units(job: Job) -> int:
     padded = read * _reached(job.window, 0) * _reached(job.window, 1)
     check_limit("the IFM with its padding", padded, ELEMENTS, "elements", job.offset)
     if job.kind == "kDepthwise":
-        room = padded // depth * _up(depth, _VECTOR)
-        what = "the IFM of DEPTHWISE in vectors"
+        room, what = padded // depth * up(depth, _VECTOR), "the IFM of DEPTHWISE in vectors"
         check_limit(what, room, 2 * ELEMENTS, "elements", job.offset)
     steps = kernel * _KERNEL_ELEMENT + 4 * (padded + ofm)
     if job.kind in ("kConvolution", "kMatrixProduct"):
@@ -112,13 +112,9 @@ def _kept(job: Job) -> int:
     divisors = 0 if job.scaling.multiplier.size == 1 else 7 * 8 * job.scaling.multiplier.size
     if job.parameters is None or job.output is None:
         return divisors
-    channels = _up(job.output.shape[2], _VECTOR)
+    channels = up(job.output.shape[2], _VECTOR)
     kept = divisors + 5 * 8 * channels + sum(length for _, _, length in job.parameters.spans)
     if not job.parameters.weight_spans or job.window is None or job.first is None:
         return kept
     read = 1 if job.kind == "kDepthwise" else job.first.shape[2]
-    return kept + 2 * job.window.elements * channels * _up(read, 2)
-
-
-def _up(count: int, unit: int) -> int:
-    return -(-count // unit) * unit
+    return kept + 2 * job.window.elements * channels * up(read, 2)

@@ -20,8 +20,7 @@ from harness.core.safe_text import grouped, plain, workflow_command
 from harness.report.safe_console import columns, say
 from harness.report.templates import filled
 from harness.run.gate import Gate, LeftOver
-from harness.size.anatomy import Anatomy, Part, PartPath, group, shown
-from harness.size.difference import Change, Difference
+from harness.size.anatomy import Anatomy, Change, Difference, Part, PartPath, group, shown
 from harness.size.memory_plan import MemoryPlan
 from harness.system.files import disk_errors, write_whole
 

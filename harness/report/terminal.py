@@ -16,7 +16,7 @@ from harness.config import strict_yaml
 from harness.core.errors import UsageError
 from harness.core.safe_text import counted, grouped, plain
 from harness.core.verdict import Verdict
-from harness.judge.accuracy import is_low
+from harness.judge.budget_check import is_low
 from harness.judge.console_log import JudgedLog
 from harness.judge.cost import NPU_FIGURE
 from harness.report.safe_console import columns, fitted, say

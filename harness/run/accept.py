@@ -15,8 +15,7 @@ from harness.config.loading import load_target, loadable_name
 from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
-from harness.judge.accuracy import check_accuracy
-from harness.judge.budget_check import FigureState, check
+from harness.judge.budget_check import FigureState, check, check_accuracy
 from harness.judge.pte_contents import contents_of
 from harness.judge.reference import (
     ANY_TOOLCHAIN,

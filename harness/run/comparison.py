@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.core.errors import MalformedFile
-from harness.formats.pte_cut import Instruction
+from harness.formats.pte import Instruction
 from harness.judge.evidence import TensorDiff, compare
 from harness.judge.first_difference import FirstDifference, first_difference
 from harness.run.directory import save_record

@@ -21,7 +21,7 @@ from harness.config.known import PASSES, Trouble
 from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Reason
 from harness.export.graph_values import GraphValues
-from harness.formats.pte_cut import Instruction
+from harness.formats.pte import Instruction
 from harness.judge.executorch_defects import defects_in
 from harness.judge.first_difference import FirstDifference, first_difference, first_upstream
 from harness.run.cut_runs import CutRuns

@@ -11,8 +11,7 @@ from pathlib import Path
 from harness.core.errors import HarnessError
 from harness.export.program import Program, TensorSpec
 from harness.firmware.source import Firmware
-from harness.formats.pte import element_of
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte import CuttableProgram, Instruction, element_of
 from harness.sim.run_files import WORK, output_base, output_name, read_output
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen

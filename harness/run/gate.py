@@ -30,10 +30,8 @@ from harness.firmware.cache import read_firmware
 from harness.firmware.names import source_names
 from harness.firmware.source import Firmware, label
 from harness.firmware.sources.bundled import build
-from harness.judge.accuracy import Shortfall, check_accuracy
-from harness.judge.budget_check import CheckedFigure, FigureState, check
-from harness.judge.cost import NPU_FIGURE, npu_growth
-from harness.judge.delegation import Undelegated, check_delegation
+from harness.judge.budget_check import CheckedFigure, FigureState, Shortfall, check, check_accuracy
+from harness.judge.cost import NPU_FIGURE, Undelegated, check_delegation, npu_growth
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Reference,
@@ -43,10 +41,13 @@ from harness.judge.reference import (
 )
 from harness.run.subjects import export_cases
 from harness.sim.simulator import pick
-from harness.size.anatomy import Anatomy
-from harness.size.budgeted_figures import changes_behind, figures_of_firmware, figures_of_program
-from harness.size.difference import Difference, difference, sentences
-from harness.size.measure import measure_file
+from harness.size.anatomy import Anatomy, Difference, difference, sentences
+from harness.size.measure import (
+    changes_behind,
+    figures_of_firmware,
+    figures_of_program,
+    measure_file,
+)
 from harness.system.paths import hil_command, references_dir
 from harness.system.progress import Progress, silent
 

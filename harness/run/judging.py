@@ -36,8 +36,8 @@ from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_r
 from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Ending, Transcript
-from harness.size.budgeted_figures import figures_of_firmware
 from harness.size.elf_anatomy import section_parts
+from harness.size.measure import figures_of_firmware
 from harness.system.files import MALFORMED, read_regular, sha256_of
 
 

@@ -20,8 +20,7 @@ from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Delegation, OutputAccuracy, Program, Witnessed
 from harness.firmware.names import BUNDLED
 from harness.firmware.source import CheckoutFacts, Firmware, label
-from harness.judge.cost import ProfileRow, profile
-from harness.judge.delegation import OnCpu, on_cpu
+from harness.judge.cost import OnCpu, ProfileRow, on_cpu, profile
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_difference import FirstDifference
 from harness.judge.rules import worst

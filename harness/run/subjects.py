@@ -17,8 +17,7 @@ from harness.config.target import Target
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.export import batch, cache
 from harness.export.batch import WHEEL_OPTIONS, ExportOptions
-from harness.export.localise import SmallestPart, smallest_part
-from harness.export.newest_vela import NewestVela
+from harness.export.localise import NewestVela, SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
@@ -107,7 +106,7 @@ def reduce_program(
 
     Writes BASE.tosa, its inputs and Vela's stream of it.
     """
-    from harness.judge.first_disagreement import first_disagreement  # numpy, which few runs need
+    from harness.judge.blame import first_disagreement  # numpy, which few runs need
 
     if not program.delegates:
         raise UsageError(f"nothing of {program.model} runs on an Ethos-U")

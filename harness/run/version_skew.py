@@ -28,9 +28,8 @@ from harness.export.request import exporter_versions
 from harness.firmware.checkout import Checkout
 from harness.firmware.operators import plans_in
 from harness.firmware.source import FirmwareSource
-from harness.formats.conform import conform
 from harness.formats.pte import calls_of, operator_names
-from harness.formats.schema import PTE, read_schema
+from harness.formats.schema import PTE, conform, read_schema
 from harness.run.subjects import export_cases
 from harness.system.files import text_of
 from harness.system.paths import executorch_package

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.config.target import Limits
 from harness.core.errors import MalformedFile
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte import CuttableProgram
 
 _DELEGATED = 500  # products of a delegate for a byte of the file: weights are used again
 _INSTRUCTIONS = 16  # for a product: portable kernels; CMSIS-NN needs less than one

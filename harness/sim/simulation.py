@@ -26,7 +26,7 @@ from typing import Protocol
 
 from harness.config.target import Limits
 from harness.core.errors import MalformedFile, UsageError
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte import CuttableProgram
 from harness.log.events import Observation
 from harness.log.parser import LogParser, parse_processes
 from harness.sim.gdbstub.host_calls import CountedOperators

@@ -135,10 +135,8 @@ def anatomy(
     parts = tally.parts()
     dropped = Tally()
     for piece in pieces:
-        subject = _subject(piece.section)
-        dropped.add(
-            (*_file_path(piece.short_file), *scopes(plain.get(subject, subject))), piece.size
-        )
+        name = scopes(plain[_subject(piece.section)])
+        dropped.add((*_file_path(piece.short_file), *name), piece.size)
     total = sum(p.bytes for p in parts)
     return Anatomy("elf", total, parts, (), dropped.parts(), (note,) if note else ())
 
@@ -164,12 +162,11 @@ def _subject(section: str) -> str:
 
 @dataclass(frozen=True)
 class _Symbol:
-    """``file`` is the source of a local symbol; ``is_label`` marks one without a size."""
+    """``file`` is the source of a local symbol. One without a size is a label."""
 
     name: str
     address: int
     size: int
-    is_label: bool
     file: str
 
 
@@ -184,13 +181,8 @@ def _symbols(elf: ElfFile) -> Iterator[_Symbol]:
         if symbol.type not in (STT_NOTYPE, STT_OBJECT, STT_FUNC) or not symbol.in_section:
             continue
         if named and (symbol.type != STT_NOTYPE or symbol.size or not is_local):
-            yield _Symbol(
-                symbol.name,
-                elf.address(symbol),
-                symbol.size,
-                symbol.size == 0,
-                file if is_local else "",
-            )
+            source = file if is_local else ""
+            yield _Symbol(symbol.name, elf.address(symbol), symbol.size, source)
 
 
 @dataclass(frozen=True)
@@ -210,7 +202,7 @@ class _Sections:
         plain: dict[str, str],
     ) -> None:
         self._map, self._source, self._plain = link_map, source, plain
-        self._symbols = sorted(symbols, key=lambda s: (s.address, s.is_label, -s.size))
+        self._symbols = sorted(symbols, key=lambda s: (s.address, -s.size))
 
     def account(self, place: Placed, tally: Tally) -> None:
         section = place.section
@@ -241,15 +233,11 @@ class _Sections:
         return [InputSection(section.name, section.address, section.size, "")]
 
     def _inside(self, piece: InputSection, low: int, high: int) -> Iterator[_Stretch]:
-        """One input section: its symbols, and the bytes between them."""
         if piece.section == FILL:
-            stack = high - low > _LARGEST_PADDING
-            yield _Stretch(
-                low,
-                high,
-                ("reserved by the linker script",) if stack else ("fill",),
-                "(linker script)" if stack else PADDING,
-            )
+            name, file = "fill", PADDING
+            if high - low > _LARGEST_PADDING:
+                name, file = "reserved by the linker script", "(linker script)"
+            yield _Stretch(low, high, (name,), file)
             return
         position = low
         for symbol, end in self._symbols_within(low, high):
@@ -257,8 +245,9 @@ class _Sections:
                 yield self._nameless(piece, position, symbol.address, after_symbol=position > low)
             if end > max(position, symbol.address):
                 start = max(position, symbol.address)
-                name = scopes(self._plain[symbol.name])
-                yield _Stretch(start, end, name, self._file(piece, symbol))
+                by_dwarf = self._source(symbol.address) if self._source else ""
+                file = piece.short_file or by_dwarf or symbol.file
+                yield _Stretch(start, end, scopes(self._plain[symbol.name]), file)
                 position = end
         if position < high:
             yield self._nameless(piece, position, high, after_symbol=position > low)
@@ -274,11 +263,7 @@ class _Sections:
                 chosen.append(symbol)
         for index, symbol in enumerate(chosen):
             following = chosen[index + 1].address if index + 1 < len(chosen) else high
-            yield symbol, following if symbol.is_label else min(symbol.address + symbol.size, high)
-
-    def _file(self, piece: InputSection, symbol: _Symbol) -> str:
-        by_dwarf = self._source(symbol.address) if self._source else ""
-        return piece.short_file or by_dwarf or symbol.file
+            yield symbol, min(symbol.address + symbol.size, high) if symbol.size else following
 
     def _nameless(
         self, piece: InputSection, low: int, high: int, *, after_symbol: bool

@@ -1,9 +1,12 @@
-"""Measures the Anatomy of a file, whatever its kind."""
+"""Measures the Anatomy of a file, whatever its kind, and the figures that budgets limit.
+
+``harness.config.figures`` explains them. Those of a firmware need only sections: a run computes
+them from the section headers, a gate from the whole anatomy, with the same result.
+"""
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,12 +17,16 @@ from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.linker_map import MapRegion
 from harness.formats.schema import BPTE, PTE, load_schema
 from harness.size import elf_anatomy, pte
-from harness.size.anatomy import Anatomy, Tally
+from harness.size.anatomy import Anatomy, Change, Difference, Part, PartPath, Tally
 from harness.size.claims import Claims
+from harness.size.elf_anatomy import NO_REGION
 from harness.system.files import MALFORMED, read_json, sha256_of
 
 _BUNDLE = ("bundle",)
 _RECORD = "program.json"
+_SCRATCH = "NPU scratch of "
+_LOADED = ("code", "data", "load image")
+_POOL = ".pool"
 
 
 def measure_file(
@@ -29,7 +36,7 @@ def measure_file(
 
     ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for any other file,
     MalformedFile for one that is truncated or contradicts itself."""
-    view = _mapped(path)
+    view = _content(path)
     identifier = bytes(view[4:8])
     try:
         if view[:4] == MAGIC:
@@ -62,15 +69,14 @@ def layers_of(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _mapped(path: Path) -> memoryview:
+def _content(path: Path) -> memoryview:
     try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            if size == 0:
-                raise MalformedFile(f"{path} is empty", 0)
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
+    if not content:
+        raise MalformedFile(f"{path} is empty", 0)
+    return memoryview(content)
 
 
 def _bundle(view: memoryview) -> Anatomy:
@@ -104,3 +110,51 @@ def _claim_suite(suite: Table, claims: Claims) -> None:
             claims.field(case, name, path)
         claims.table(case, (*_BUNDLE, method, "tables"))
     claims.table(suite, (*_BUNDLE, method, "tables"))
+
+
+def figures_of_program(anatomy: Anatomy) -> dict[str, int]:
+    """Return the sizes of a ``.pte``, of its planned buffers, and of the largest NPU scratch."""
+    scratch = [p.bytes for p in anatomy.memory if p.path[0].startswith(_SCRATCH)]
+    planned = [p.bytes for p in anatomy.memory if not p.path[0].startswith(_SCRATCH)]
+    return {
+        "pte_bytes": anatomy.total,
+        "planned_bytes": sum(planned),
+        "npu_scratch_bytes": max(scratch, default=0),
+    }
+
+
+def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
+    """Return the figures of an ELF whose parts' paths start with region, kind and section.
+
+    A region counts everything that the linker put into it, including stored copies and reserved
+    memory; an unused region counts 0. Each region is also counted without its pools: a few percent
+    of them would hide any other growth."""
+    figures = {"elf_loaded": 0, "elf_text": 0, "elf_outside": 0}
+    figures |= {
+        f"elf_{name}{suffix}": 0 for name in regions for suffix in ("", "_no_pools", "_pools")
+    }
+    for part in parts:
+        for figure in _figures_of(part.path):
+            figures[figure] = figures.get(figure, 0) + part.bytes
+    return figures
+
+
+def _figures_of(path: PartPath) -> tuple[str, ...]:
+    region, kind, section = path[:3]
+    loaded = ("elf_loaded",) if kind in _LOADED else ()
+    text = ("elf_text",) if kind == "code" else ()
+    if region == NO_REGION:
+        return (*loaded, *text, "elf_outside")
+    # under Zephyr a region of the devicetree is one section with the region's name
+    pools = "_pools" if section.startswith(_POOL) or section == region else "_no_pools"
+    return (*loaded, *text, f"elf_{region}", f"elf_{region}{pools}")
+
+
+def changes_behind(figure: str, difference: Difference) -> list[Change]:
+    """Return the changes that add up to a figure's growth."""
+    scratch = figure == "npu_scratch_bytes"
+    if scratch or figure == "planned_bytes":
+        return [c for c in difference.memory if c.path[0].startswith(_SCRATCH) == scratch]
+    if figure.startswith("elf_"):
+        return [c for c in difference.parts if figure in _figures_of(c.path)]
+    return list(difference.parts)

@@ -3,6 +3,10 @@
 Layout (``schema/extended_header.h`` and ``exir/_serialize/_program.py`` of ExecuTorch 1.5.1):
 FlatBuffer with file identifier ET12 and, from byte 8, an extended header ``eh00`` (u32 length,
 u64 FlatBuffer size, u64 segment base, u64 segment size); then the data segments.
+
+The blob of an Ethos-U's delegate has parts: commands, weights, scales. One that is not a Vela
+stream (``formats/ethosu.py``) is one opaque part. In the commands, only the registers with
+addresses of constants are followed; nothing is executed.
 """
 
 from __future__ import annotations
@@ -14,17 +18,23 @@ from functools import partial
 from itertools import pairwise
 
 from harness.core.errors import MalformedFile
+from harness.formats import ethosu
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
-from harness.size import vela
-from harness.size.anatomy import Anatomy, Numbering, Part, PartPath, Tally
-from harness.size.claims import Claims, classify_gap
-from harness.size.program_tables import SHARED_INDEX, Constant, Plans, claim_program
+from harness.npu.blob import INPUTS, OUTPUTS, WEIGHTS, Actions, read_actions, read_blob
+from harness.npu.errors import EthosUError
+from harness.npu.stream import Write, decode_at, register_set
+from harness.size.anatomy import Anatomy, Numbering, Part, PartPath, Span, Tally, sweep
+from harness.size.claims import SHARED_INDEX, Claims, Constant, Plans, claim_program, classify_gap
 
 _GENERAL = ("program",)
 _MAGIC = b"eh00"
 _SHORTEST_HEADER = 24
 _ROOT_AND_IDENTIFIER = 8
+BACKEND = "EthosUBackend"
+_BLOCKS = {"cmd_data": "command stream", "weight_data": "constants"}
+_NPU_MEMORY = 1 << 8  # DMA0_DST_REGION: the destination is the NPU's own memory
+_USES = ("weights", "scales", "lookup tables", "copied by DMA")  # the first that fits wins
 
 
 @dataclass(frozen=True)
@@ -118,11 +128,10 @@ class _Blobs:
         self, constants: dict[int, Vector], delegates: dict[int, Vector], plans: Plans
     ) -> None:
         for index, vector in delegates.items():
-            name = self._inline_names.get(index)
-            if name is None:
-                self._tally.add(("unreferenced", f"delegate data {index}"), len(vector.raw()))
-            else:
+            if name := self._inline_names.get(index):
                 self._delegate(vector.raw(), name)
+            else:
+                self._tally.add(("unreferenced", f"delegate data {index}"), len(vector.raw()))
         for index, vector in constants.items():
             constant = plans.constants.get(index)
             unused = ("unreferenced", f"constant {index}")
@@ -131,15 +140,13 @@ class _Blobs:
 
     def _delegate(self, blob: memoryview, name: str) -> None:
         path = ("delegates", name)
-        if not name.startswith(vela.BACKEND):
+        if not name.startswith(BACKEND):
             self._tally.add((*path, "opaque"), len(blob))
             return
-        needs = vela.split(blob, path, self._tally)
+        needs = split(blob, path, self._tally)
         for key, block in needs.keys.items():
             self._external_names[key] = f"{block} of {name}"
-        if needs.scratch:
-            self.memory.append(Part((f"NPU scratch of {name}", "working memory"), needs.scratch))
-        for kind, size in needs.memory.items():
+        for kind, size in {"scratch": needs.scratch, **needs.memory}.items():
             if size:
                 self.memory.append(Part((f"NPU {kind} of {name}", "working memory"), size))
 
@@ -161,9 +168,8 @@ class _Blobs:
         for index, name in self._segment_names.items():
             owners[index] = partial(self._delegate_segment, name)
         for item in program.items("named_data"):
-            owners.setdefault(
-                item.get("segment_index"), partial(self._named_segment, item.get("key") or "")
-            )
+            account = partial(self._named_segment, item.get("key") or "")
+            owners.setdefault(item.get("segment_index"), account)
         return owners
 
     def _tensors(
@@ -236,7 +242,6 @@ def _account_segments(
     start: int,
     tally: Tally,
 ) -> None:
-    """Accounts for everything from ``start`` to the end of ``view``."""
     position = start
     for index, segment in sorted(enumerate(segments), key=lambda s: (s[1].start, s[1].end)):
         if segment.end == segment.start:
@@ -251,3 +256,131 @@ def _account_segments(
             account(segment)
         position = segment.end
     classify_gap(view, position, len(view), ("end of file",), tally)
+
+
+@dataclass(frozen=True)
+class DelegateNeeds:
+    """The needs of a delegate in addition to its bytes. ``keys``: named-data key to block name."""
+
+    scratch: int
+    keys: dict[str, str]
+    memory: dict[str, int]  # bytes by purpose; only a COP2 container has them
+
+
+def split(blob: memoryview, path: PartPath, tally: Tally) -> DelegateNeeds:
+    """Accounts for every byte of a blob under ``path``."""
+    try:
+        blocks = list(ethosu.walk(blob))
+    except MalformedFile:
+        tally.add((*path, "opaque"), len(blob))
+        return DelegateNeeds(0, {}, {})
+    scratch, keys = 0, {}
+    command_blocks = (b for b in blocks if b.name == "cmd_data" and not b.external)
+    uses = next((constant_uses(blob[b.data : b.data + b.length]) for b in command_blocks), None)
+    for block in blocks:
+        tally.add((*path, "block headers"), ethosu.HEADER_BYTES)
+        name = _BLOCKS.get(block.name, block.name.replace("_", " "))
+        data = blob[block.data : block.data + block.length]
+        if block.external:
+            keys[bytes(data).decode("ascii", errors="replace")] = name
+            tally.add((*path, "external references", name), block.length)
+        elif block.name == "weight_data" and uses is not None:
+            spans = (Span(start, end, use, _USES[use]) for (start, end), use in uses.items())
+            for length, span in sweep(spans, block.length):
+                tally.add((*path, "other constants" if span is None else span.name), length)
+        else:
+            tally.add((*path, name), block.length)
+        if block.name == "scratch_size" and block.length == 4 and not block.external:
+            scratch = int(struct.unpack("<I", data)[0])
+        tally.add((*path, "padding"), block.padding)
+    end = blocks[-1].end
+    tally.add((*path, "after the stream"), len(blob) - end)
+    return DelegateNeeds(scratch, keys, _driver_memory(bytes(blob[:end]), dict.fromkeys(keys, b"")))
+
+
+def _driver_memory(blob: bytes, named_data: Mapping[str, bytes]) -> dict[str, int]:
+    """Return the memory that the Linux driver provides besides scratch, by region."""
+    try:
+        found = read_blob(blob, named_data)
+        requires = read_actions(found.commands).requires
+    except EthosUError:
+        return {}
+    if requires is None:
+        return {}
+    own = {"inputs": found.own_region(INPUTS), "outputs": found.own_region(OUTPUTS)}
+    return {**own, "on-chip cache": requires.cache_bytes}
+
+
+Uses = dict[tuple[int, int], int]  # ``[start, end)`` in the constants: an index into _USES
+
+
+def constant_uses(commands: memoryview) -> Uses | None:
+    """How a ``cmd_data`` block uses the constants; None where its commands cannot be read."""
+    try:
+        return _Constants(read_actions(bytes(commands))).uses
+    except EthosUError:
+        return None
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A DMA transfer out of the constants: ``size`` bytes from ``source`` to ``start``."""
+
+    region: int
+    start: int
+    size: int
+    source: int
+
+
+class _Constants:
+    """The uses of the region WEIGHTS, which holds the delegate's weight_data."""
+
+    def __init__(self, actions: Actions) -> None:
+        self.uses: Uses = {}
+        self._registers: dict[str, int] = {}
+        self._copies: list[_Copy] = []
+        names, at = register_set(actions.config.product), 0
+        while at < len(actions.words):
+            item, at = decode_at(actions.words, at, names)
+            if isinstance(item, Write):
+                self._registers[item.name] = item.value
+            elif item.name == "DMA_START":
+                self._copy()
+            elif item.name in ("CONV", "DEPTHWISE"):
+                for use, kind in enumerate(("WEIGHT", "SCALE")):
+                    self._convolve(use, kind)
+
+    def _get(self, register: str) -> int:
+        return self._registers.get(register, 0)
+
+    def _copy(self) -> None:
+        if self._get("DMA0_SRC_REGION") & 0xFF != WEIGHTS:
+            return
+        source, size = self._get("DMA0_SRC"), self._get("DMA0_LEN")
+        region, start = self._get("DMA0_DST_REGION"), self._get("DMA0_DST")
+        self._use(2 if region & _NPU_MEMORY else 3, source, size)
+        if not region & _NPU_MEMORY:
+            copy = _Copy(region & 0xFF, start, size, source)
+            self._copies = [
+                c
+                for c in self._copies
+                if c.region != copy.region or c.start >= start + size or c.start + c.size <= start
+            ]
+            self._copies.append(copy)
+
+    def _convolve(self, use: int, kind: str) -> None:
+        """Each core of the NPU has weights of its own, and scales where it has."""
+        region = self._get(f"{kind}_REGION")
+        for core in ("", "1", "2", "3"):
+            start, size = self._get(f"{kind}{core}_BASE"), self._get(f"{kind}{core}_LENGTH")
+            if region == WEIGHTS:
+                self._use(use, start, size)
+                continue
+            for copy in self._copies:
+                if copy.region == region and copy.start <= start < copy.start + copy.size:
+                    self._use(use, copy.source + start - copy.start, size)
+
+    def _use(self, use: int, start: int, size: int) -> None:
+        key = (start, start + size)
+        if size:
+            self.uses[key] = min(use, self.uses.get(key, use))

@@ -11,9 +11,8 @@ from harness.config.loading import load_target
 from harness.config.target import Target
 from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
-from harness.size.budgeted_figures import figures_of_program
 from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts
-from harness.size.measure import measure_file
+from harness.size.measure import figures_of_program, measure_file
 
 from .conftest import Exported, Hil
 

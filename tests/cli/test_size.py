@@ -18,8 +18,7 @@ from harness.core.errors import ExportError, HarnessError
 from harness.run import accept
 from harness.run import gate as size_gate
 from harness.run.gate import Measured
-from harness.size.budgeted_figures import figures_of_program
-from harness.size.measure import measure_file
+from harness.size.measure import figures_of_program, measure_file
 from tests.cli.conftest import Hil
 from tests.report.services import GitHub, running
 from tests.size.plan_samples import kernel, method, planned, program

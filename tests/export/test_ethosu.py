@@ -16,7 +16,7 @@ from harness.export.failures import DeadModelError, LoweringDiffers, NothingDele
 from harness.export.process import ExportProcess
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, exporter_versions
-from harness.judge.first_disagreement import first_disagreement
+from harness.judge.blame import first_disagreement
 from harness.npu.blob import find_blobs
 from harness.npu.model import Network
 from tests.late import Late

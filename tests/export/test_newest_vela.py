@@ -11,8 +11,7 @@ import pytest
 from harness.config.models import ModelSource, find_model
 from harness.core.errors import ExportError, InfraError
 from harness.export.failures import StageFailed
-from harness.export.localise import smallest_part
-from harness.export.newest_vela import NewestVela, newest_vela
+from harness.export.localise import NewestVela, newest_vela, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest, exporter_versions

@@ -19,7 +19,7 @@ from harness.export.batch import ExportResult, export
 from harness.export.failures import EmissionDiffers, LoweringDiffers, PreparationDiffers
 from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
-from harness.judge.accuracy import LOW_DB, accuracy_notes, check_accuracy
+from harness.judge.budget_check import LOW_DB, accuracy_notes, check_accuracy
 
 Write = Callable[..., ModelSource]
 HERE = Path(__file__).with_name("planted")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import InfraError
-from harness.formats.conform import Conformity, conform
-from harness.formats.schema import PTE, read_schema
+from harness.formats.schema import PTE, Conformity, conform, read_schema
 from harness.system.paths import executorch_package
 
 SCHEMA = """\

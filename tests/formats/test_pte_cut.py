@@ -15,7 +15,7 @@ from harness.core.errors import MalformedFile
 from harness.export.program import Program
 from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte import CuttableProgram
 from harness.sim.run_files import WORK, output_base, output_name
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen, pick

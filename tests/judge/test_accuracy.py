@@ -11,7 +11,7 @@ import pytest
 
 from harness.config.budgets import Budgets
 from harness.export.program import OutputAccuracy, Witnessed
-from harness.judge.accuracy import Shortfall, accuracy_notes, check_accuracy, describe_witness
+from harness.judge.budget_check import Shortfall, accuracy_notes, check_accuracy, describe_witness
 
 GOOD = OutputAccuracy("output0", 100, 38.0, 0.97, 0.01)
 SECOND = OutputAccuracy("output1", 100, 30.0, None, None)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.config.budgets import Budgets
 from harness.export.program import CpuOperator, Delegation
-from harness.judge.delegation import check_delegation, delegation_note, on_cpu
+from harness.judge.cost import check_delegation, delegation_note, on_cpu
 from harness.log.events import OpTicks
 
 POOL = CpuOperator(

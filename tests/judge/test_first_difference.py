@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 from harness.export.program import Program
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte import CuttableProgram, Instruction
 from harness.judge.first_difference import first_difference
 
 

@@ -17,7 +17,7 @@ import pytest
 from harness.core.errors import ExportError, HarnessError
 from harness.export.process import ExportProcess
 from harness.export.program import Delegate, InputSet, Program, TensorSpec
-from harness.judge.first_disagreement import Disagreement, first_disagreement, name_operator
+from harness.judge.blame import Disagreement, first_disagreement, name_operator
 
 CASES = Path(__file__).parents[1] / "npu" / "data" / "cases.npz"
 NAMES = ("padded_average-0-ethos-u55-128", "convolution-1-ethos-u85-256")
@@ -144,7 +144,7 @@ def test_a_run_that_passes_does_not_wait_for_it() -> None:
     """numpy takes 100 ms to import, a fifth of a warm run."""
     code = (
         "import sys, harness.cli.run, harness.run.pipeline, harness.report.terminal\n"
-        "late = ('numpy', 'harness.judge.first_disagreement')\n"
+        "late = ('numpy', 'harness.judge.blame')\n"
         "print([name for name in late if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from harness.config.models import ModelSource
 from harness.export.child.tosa_graph import computed, read_graph, run_graph, with_outputs
 from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.judge.first_disagreement import first_disagreement, name_operator
+from harness.judge.blame import first_disagreement, name_operator
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs tosa-tools")
 
-from harness.export.child.reduce import Smallest, WrongResult, reduce
+from harness.export.child.localise import Smallest, WrongResult, reduce
 from harness.export.child.tosa_graph import part, read_graph, run_graph
 from tests.npu import tosa_layers, tosa_networks
 from tests.npu.tosa_graph import INT16, Graph

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from harness.npu.model import Network, Stats
-from harness.npu.registers import register_set
+from harness.npu.stream import register_set
 
 U55_128 = 0 << 28 | 24 << 8 | 7
 U85_256 = 2 << 28 | 8

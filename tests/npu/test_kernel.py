@@ -11,7 +11,7 @@ import pytest
 from harness.npu.errors import AccessError, Unsupported
 from harness.npu.kernel_library import WeightDecoder, load
 from harness.npu.model import Network
-from harness.npu.registers import register_set
+from harness.npu.stream import register_set
 from tests.npu.assembling import U55_128, U85_256, blob, cop1, pool, tensors, words
 
 SEED = 83

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.npu import job, model, scale, u55, u55_weights, u85, u85_weights
+from harness.npu import job, model, scale, u55, u85, u85_weights
 from harness.npu.errors import EthosUError
 from harness.npu.model import Network
 from tests.npu.recorded import recorded_cases
@@ -53,13 +53,13 @@ def order_changed(**changes: Callable[[Any], Any]) -> Break:
     """Of the weights of the U55."""
 
     def apply(patch: Patch) -> None:
-        original = u55_weights.ordered_weights
+        original = u55.ordered_weights
 
         def changed(decoder: Any, streams: Any, form: Any, offset: int) -> Any:
             values = {name: change(form) for name, change in changes.items()}
             return original(decoder, streams, replace(form, **values), offset)
 
-        patch.setattr(u55_weights, "ordered_weights", changed)
+        patch.setattr(u55, "ordered_weights", changed)
 
     return apply
 

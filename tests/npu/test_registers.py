@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.npu.registers import register_set
-from harness.npu.stream import Write, decode_at
+from harness.npu.stream import Write, decode_at, register_set
 
 # Steps may go backwards (reversed outputs); addresses may not. All have 40 bits.
 STEPS = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.npu.errors import StreamError
-from harness.npu.registers import register_set
-from harness.npu.stream import Write, decode_at
+from harness.npu.stream import Write, decode_at, register_set
 from tests.npu.assembling import INPUT, U55_128, blob, cop1, run, words
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.npu.errors import AccessError
 from harness.npu.kernel_library import WeightDecoder, load
-from harness.npu.u55_weights import LayoutU55, ordered_weights
+from harness.npu.u55 import LayoutU55, ordered_weights
 
 LAYOUT = LayoutU55(8, (1, 1), 8, 8, 8, False, False, (1, 1), False)
 

@@ -15,7 +15,13 @@ pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
-from harness.export.child.reduce import Smallest, WrongResult, known_vela_defect, npu_trial, reduce
+from harness.export.child.localise import (
+    Smallest,
+    WrongResult,
+    known_vela_defect,
+    npu_trial,
+    reduce,
+)
 from harness.export.child.tosa_graph import read_graph
 from harness.system.paths import data_root
 from tests.npu import vela_defects

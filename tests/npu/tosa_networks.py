@@ -16,7 +16,13 @@ import numpy as np
 import tosa_serializer as ts
 
 from harness.core.errors import ExportError
-from harness.export.child.reduce import Smallest, WrongResult, known_vela_defect, npu_trial, reduce
+from harness.export.child.localise import (
+    Smallest,
+    WrongResult,
+    known_vela_defect,
+    npu_trial,
+    reduce,
+)
 from harness.export.child.tosa_graph import read_graph
 from tests.npu.tosa_graph import BOOL, INT8, INT32, Array, Graph, Value, attributes, compile_tosa
 from tests.npu.tosa_layers import Draw, _weighted, chance, pick, scale, zero_point

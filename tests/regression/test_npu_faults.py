@@ -17,7 +17,7 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
 from harness.export.program import Program
 from harness.firmware.sources.bundled import build
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte import CuttableProgram
 from harness.npu.blob import find_blobs, read_blob
 from harness.npu.doorbell import Outcome, Result, Run
 from harness.npu.errors import EthosUError, Unsupported

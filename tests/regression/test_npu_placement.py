@@ -11,8 +11,8 @@ from harness.firmware.source import Firmware
 from harness.firmware.sources.bundled import build
 from harness.formats.elf import read_elf
 from harness.sim.simulator import pick
-from harness.size.budgeted_figures import figures_of_firmware
 from harness.size.elf_anatomy import section_parts
+from harness.size.measure import figures_of_firmware
 
 
 def sections(firmware: Firmware) -> dict[str, tuple[int, int]]:

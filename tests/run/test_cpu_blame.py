@@ -21,7 +21,7 @@ from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.source import source_named
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte import CuttableProgram, Instruction
 from harness.judge.executorch_defects import ProgramDefect
 from harness.run.cpu_blame import Found, blame_on_cpu
 from harness.run.cut_runs import CutRuns

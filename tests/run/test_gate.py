@@ -26,7 +26,7 @@ from harness.report.summary import append_to_step_summary
 from harness.run import gate as gates
 from harness.run.gate import Gate, LeftOver, Measured, gate_cases, hold, unmeasured
 from harness.size.anatomy import Anatomy, Part
-from harness.size.budgeted_figures import figures_of_firmware, figures_of_program
+from harness.size.measure import figures_of_firmware, figures_of_program
 
 CASE = Case("t", "m")
 

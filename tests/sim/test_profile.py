@@ -15,7 +15,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.export.program import Program
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte import CuttableProgram
 from harness.log.parser import parse_console
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulation import simulate

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.size.anatomy import Anatomy, FoldedAnatomy, Part
-from harness.size.difference import difference
+from harness.size.anatomy import Anatomy, FoldedAnatomy, Part, difference
 
 
 def many(extra: int = 0) -> Anatomy:

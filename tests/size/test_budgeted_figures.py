@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from harness.size.anatomy import Anatomy, Part
-from harness.size.budgeted_figures import changes_behind, figures_of_firmware, figures_of_program
-from harness.size.difference import Change, Difference
+from harness.size.anatomy import Anatomy, Change, Difference, Part
 from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION
+from harness.size.measure import changes_behind, figures_of_firmware, figures_of_program
 
 PARTS = (
     Part(("ITCM", "code", ".text", "f"), 10),

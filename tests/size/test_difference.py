@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from rich.console import Console
 
 from harness.report.size import markdown, print_anatomy, print_difference
-from harness.size.anatomy import Anatomy, Part, join, split
-from harness.size.difference import causes, changes, difference, reasons, sentence
+from harness.size.anatomy import Anatomy, Part, changes, difference, join, reasons, sentences, split
 
 
 def anatomy(parts: Mapping[str, int], memory: Mapping[str, int] | None = None) -> Anatomy:
@@ -58,11 +57,11 @@ def test_scattered_growth_has_one_cause() -> None:
     """An iostream include adds hundreds of functions: the library is the cause."""
     new = {f"ITCM/code/.text/libstdc++.a/{n}.o/f{n}": 100 + n for n in range(200)}
     new["ITCM/code/.text/main.o/main"] = 900
-    found = causes(changes((), anatomy(new).parts))
-    assert found[0].path == ("ITCM", "code", ".text", "libstdc++.a")
-    assert found[0].things == 200
-    assert found[1].path[-1] == "main"
-    assert sum(c.delta for c in found) == sum(new.values())
+    scattered, main = sentences(changes((), anatomy(new).parts))
+    total = sum(new.values()) - 900
+    where = "ITCM > code > .text > libstdc++.a"
+    assert scattered == f"+{total} B: 200 changes in {where}, none of them large by itself."
+    assert main.startswith("+900 B: added main")
 
 
 def test_sentences() -> None:
@@ -89,8 +88,8 @@ def test_why_stops_when_enough_is_explained() -> None:
 
 
 def test_scattered_changes_have_a_sentence() -> None:
-    found = causes(changes((), anatomy({f"a/b/{n}": 10 for n in range(9)}).parts))
-    assert sentence(found[0]) == "+90 B: 9 changes in a > b, none of them large by itself."
+    (found,) = sentences(changes((), anatomy({f"a/b/{n}": 10 for n in range(9)}).parts))
+    assert found == "+90 B: 9 changes in a > b, none of them large by itself."
 
 
 def test_markdown_cannot_be_broken_by_a_name() -> None:

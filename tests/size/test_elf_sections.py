@@ -10,9 +10,8 @@ import pytest
 from harness.config.target import Region
 from harness.core.errors import InfraError
 from harness.size.anatomy import Part
-from harness.size.budgeted_figures import figures_of_firmware
 from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts
-from harness.size.measure import measure_file
+from harness.size.measure import figures_of_firmware, measure_file
 
 SOURCE = """
 const char constant[1000] = {1};

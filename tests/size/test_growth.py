@@ -12,7 +12,7 @@ import pytest
 
 from harness.formats.ethosu import walk
 from harness.size import vela
-from harness.size.difference import Difference, difference, sentences
+from harness.size.anatomy import Difference, difference, sentences
 from harness.size.measure import measure_file
 from tests.size.samples import make_pte, segment_bytes, to_json
 

@@ -19,11 +19,9 @@ from harness.firmware.sources.bundled import build
 from harness.formats.linker_map import read_map
 from harness.judge.reference import Acceptance, propose
 from harness.run.gate import Gate, Measured, hold
-from harness.size.anatomy import Anatomy, Part
-from harness.size.budgeted_figures import figures_of_firmware
-from harness.size.difference import difference, sentences
+from harness.size.anatomy import Anatomy, Part, difference, sentences
 from harness.size.elf_anatomy import LOAD_IMAGE, section_parts
-from harness.size.measure import measure_file
+from harness.size.measure import figures_of_firmware, measure_file
 from harness.system import paths
 from tests.size.test_elf_anatomy import REGIONS, SOURCE, linked
 from tools.clone import project_root

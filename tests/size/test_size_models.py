@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.size.budgeted_figures import figures_of_program
-from harness.size.measure import measure_file
+from harness.size.measure import figures_of_program, measure_file
 from tests.thorough import is_thorough
 
 

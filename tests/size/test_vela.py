@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from harness.size.anatomy import Tally
-from harness.size.vela import constant_uses, split
+from harness.size.pte import constant_uses, split
 from tests.npu.assembling import U55_128, U85_256, blob, cop1, cop2, tensors
 from tests.size.samples import vela_blob
 

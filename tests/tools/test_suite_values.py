@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.formats.pte_cut import CuttableProgram
+from harness.formats.pte import CuttableProgram
 from tests.kernels.conftest import run_on_host
 from tests.kernels.kernel_program import Activation, Case, build
 from tests.late import Late

@@ -12,8 +12,7 @@ add up. The witness (``witness.py``) checks whether each operator means the same
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -76,27 +75,21 @@ def _clipped(spec: TensorSpec, bits: int, wanted: torch.Tensor) -> float | None:
     return round(float(beyond.double().mean()), 4)
 
 
-@dataclass(frozen=True)
-class CrossCheck:
-    """The outputs by another oracle."""
-
-    name: str
-    outputs: list[Sample]
-
-
 def agreements(
-    outputs: Sequence[TensorSpec], expected: Sequence[Sample], cross_checks: Sequence[CrossCheck]
+    outputs: Sequence[TensorSpec],
+    expected: Sequence[Sample],
+    others: Mapping[str, Sequence[Sample]],
 ) -> tuple[OracleAgreement, ...]:
-    """Return the worst element of each output, over all input sets, for every check."""
+    """Return the worst element of each output, over all input sets, for the ``others`` by name."""
     return tuple(
         OracleAgreement(
-            check.name,
+            name,
             tuple(
-                _worst(spec, [s[n] for s in expected], [s[n] for s in check.outputs])
+                _worst(spec, [s[n] for s in expected], [s[n] for s in theirs])
                 for n, spec in enumerate(outputs)
             ),
         )
-        for check in cross_checks
+        for name, theirs in others.items()
     )
 
 

@@ -127,10 +127,15 @@ class QuantizedRegion:
 
 def operator_name(node: Node) -> str:
     """ "conv2d", whatever the overload."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is not None:
-        return str(schema.name).rpartition("::")[2]
+    if name := schema_name(node.target):
+        return name.rpartition("::")[2]
     return "getitem" if node.target is operator.getitem else str(node.target)
+
+
+def schema_name(target: object) -> str:
+    """ "aten::conv2d", of torch or the edge dialect; "" for what is not an operator."""
+    schema = getattr(target, "_schema", None)
+    return "" if schema is None else str(schema.name)
 
 
 def bound(region: QuantizedRegion, values: Sequence[torch.Tensor]) -> torch.Tensor | int:
@@ -191,7 +196,6 @@ def table_error(node: Node, given: Quantiser, output: Quantiser) -> torch.Tensor
 
 
 def _call(node: Node, value: torch.Tensor) -> torch.Tensor:
-    """Return a function of one tensor, with the constants of the node."""
     target: Any = node.target
     arguments = [value, *(a for a in node.args[1:] if not isinstance(a, Node))]
     with torch.no_grad():

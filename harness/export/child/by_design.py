@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from harness.export.child.bounds import schema_name
 from harness.firmware.source import Arithmetic
 
 
@@ -53,7 +54,7 @@ class Kernels:
         self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], python: Any
     ) -> Any:
         """``python``: the result by Python's definition of ``target``."""
-        name = _name(target)
+        name = schema_name(target)
         if (in_order := _IN_ORDER.get(name)) is not None:
             return in_order(*args, **kwargs)
         definition = self._by_operator.get(name)
@@ -73,7 +74,7 @@ def undilated(target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     ExecuTorch's Python definition of a dilated ``cortex_m`` convolution raises: torch has no such
     convolution of int32 (``backends/cortex_m/ops/operators.py``, ``quantized_conv2d_impl``). Height
     and width are the middle dimensions of the weights of every such operator."""
-    name = _name(target)
+    name = schema_name(target)
     if not (name.startswith("cortex_m::quantized_") and "conv2d" in name):
         return args
     named = dict(zip((a.name for a in target._schema.arguments), args, strict=False))
@@ -86,12 +87,6 @@ def undilated(target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     spaced = weight.new_zeros((weight.shape[0], *spread, weight.shape[3]))
     spaced[:, :: named["dilation"][0], :: named["dilation"][1]] = weight
     return tuple((named | {"weight": spaced, "dilation": [1, 1]}).values())
-
-
-def _name(target: Any) -> str:
-    """ "cortex_m::quantized_avg_pool2d", for an operator of the edge dialect or of torch."""
-    schema = getattr(target, "_schema", None)
-    return "" if schema is None else str(schema.name)
 
 
 def _inverse(scale: float) -> torch.Tensor:

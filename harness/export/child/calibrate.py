@@ -12,7 +12,6 @@ and the program records that it is not reproducible and why.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -47,18 +46,21 @@ def calibrate(
 def _in_double(prepared: torch.fx.GraphModule, samples: Sequence[Sample]) -> str:
     """Return why the graph cannot be computed in float64; the graph is then unchanged."""
     before = [(tensor, tensor.data) for tensor in _tensors(prepared)]
+    default = torch.get_default_dtype()
     try:
-        with _default_dtype(torch.float64):
-            for tensor, values in before:
-                tensor.data = _widened(values)
-            for sample in samples:
-                _InDouble(prepared).run(*map(_widened, sample))
-            _fix_scales(prepared)
+        torch.set_default_dtype(torch.float64)  # observers make tensors without naming a type
+        for tensor, values in before:
+            tensor.data = _widened(values)
+        for sample in samples:
+            _InDouble(prepared).run(*map(_widened, sample))
+        _fix_scales(prepared)
     except Exception as error:  # foreign code: any exception is possible
         for tensor, values in before:
             tensor.data = values
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         return f"calibrated in float32, because the model does not run in float64: {reason}"
+    finally:
+        torch.set_default_dtype(default)
     for tensor, values in before:
         tensor.data = tensor.data.to(values.dtype)
     return ""
@@ -68,7 +70,8 @@ class _InDouble(torch.fx.Interpreter):  # type: ignore[misc]
     """Runs a graph in float64, whatever type its steps were written for. Raises _NotInDouble."""
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return super().call_function(target, *pytree.tree_map(_wide_type, (args, kwargs)))
+        wide = pytree.tree_map(lambda v: torch.float64 if v is torch.float32 else v, (args, kwargs))
+        return super().call_function(target, *wide)
 
     def run_node(self, node: torch.fx.Node) -> Any:
         result = super().run_node(node)
@@ -79,10 +82,6 @@ class _InDouble(torch.fx.Interpreter):  # type: ignore[misc]
 
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
-
-
-def _wide_type(value: Any) -> Any:
-    return torch.float64 if value is torch.float32 else value
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
@@ -127,14 +126,3 @@ def _fixed(observer: UniformQuantizationObserverBase) -> DerivedObserverOrFakeQu
         qscheme=observer.qscheme,
         ch_axis=getattr(observer, "ch_axis", None),
     )
-
-
-@contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """For the tensors that observers make without naming a type."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)

@@ -35,13 +35,7 @@ from harness.export.child.by_design import Kernels, undilated
 from harness.export.child.partition import sources_of
 from harness.export.child.program_values import ProgramValue, tensor_name
 from harness.export.child.samples import Sample
-from harness.export.child.tosa_graph import (
-    Array,
-    computed,
-    read_graph,
-    run_graph,
-    with_outputs,
-)
+from harness.export.child.tosa_graph import Array, computed, read_graph, run_graph, with_outputs
 from harness.export.graph_values import Row, row_of
 from harness.export.program import TensorSpec
 
@@ -130,11 +124,6 @@ class _Instrumented:
         varying = frozenset(tensor.name for tensor in computed(graph))
         return cls(with_outputs(tosa, names), tuple(names), len(own), varying)
 
-    def run(self, inputs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """Return the outputs, and the other values."""
-        values = run_graph(self.tosa, inputs)
-        return values[: self.outputs], values[self.outputs :]
-
 
 def run_eagerly(module: torch.fx.GraphModule, samples: Sequence[Sample]) -> list[Sample]:
     with torch.no_grad():
@@ -189,12 +178,13 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         lowered, *tensors = args
         inputs = tuple(t.permute(t.dim_order()).contiguous().numpy() for t in tensors)
         graph, call = self._graphs[bytes(lowered.processed_bytes)], len(self._calls)
-        outputs, inner = graph.run(inputs)
+        values = run_graph(graph.tosa, inputs)
+        outputs, inner = values[: graph.outputs], values[graph.outputs :]
         self._computed += [
             ProgramValue(value, name=tensor_name(call, name), is_constant=name not in graph.varying)
             for value, name in zip(inner, graph.names[graph.outputs :], strict=True)
         ]
-        self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
+        self._calls.append(DelegateCall(call, inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
         results = [n.meta["val"] for n in output_node.args[0]]
         return [as_logical(v, like) for v, like in zip(outputs, results, strict=True)]

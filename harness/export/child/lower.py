@@ -62,7 +62,7 @@ from harness.export.child.partition import sources_of
 from harness.export.child.samples import Sample
 from harness.export.estimates import Estimate, read_estimate
 from harness.export.failures import VelaFailed
-from harness.export.newest_vela import newest_vela
+from harness.export.localise import newest_vela
 from harness.export.request import CpuLowering, NpuOptions
 from harness.system.files import DiskError, disk_full
 
@@ -107,14 +107,10 @@ def quantise(
 
 def ethos_u_quantizer(spec: EthosUCompileSpec, quantization: Quantization) -> Quantizer:
     """Quantises weights with a scale per output channel."""
-    quantizer = arm.EthosUQuantizer(spec)
-    wide = quantization is Quantization.A16W8
-    config = (
-        arm.get_symmetric_a16w8_quantization_config
-        if wide
-        else arm.get_symmetric_quantization_config
-    )
-    return quantizer.set_global(config(is_per_channel=True))
+    config = arm.get_symmetric_quantization_config
+    if quantization is Quantization.A16W8:
+        config = arm.get_symmetric_a16w8_quantization_config
+    return arm.EthosUQuantizer(spec).set_global(config(is_per_channel=True))
 
 
 def cortex_m_quantizer(quantization: Quantization, layout: Layout) -> Quantizer:
@@ -291,12 +287,11 @@ def compile_graph(tosa: bytes, options: NpuOptions) -> bytes:
     """
     flags = list(compile_spec(options).compiler_flags)
     try:
-        blob = stream_of(vela_compile(tosa, flags))
+        return stream_of(vela_compile(tosa, flags))
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         if full := disk_full(error):
             raise DiskError("compiling a graph with Vela", full) from error
         raise ExportError(f"Vela does not compile the graph: {error}") from error
-    return blob
 
 
 def to_cpu(

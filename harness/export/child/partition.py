@@ -21,8 +21,7 @@ from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir.backend.utils import WhyNoPartitionReporter
 
-from harness.export.child.bounds import operator_name
-from harness.export.failures import FailedOperator
+from harness.export.child.bounds import operator_name, schema_name
 from harness.export.program import CpuOperator, Delegation, LeftBy, OperatorOrigin
 from harness.export.request import LOWERINGS, ExportRequest
 
@@ -77,12 +76,12 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         self._nodes = tuple(
             _Node(
                 sources[n.name],
-                schema_name(n),
+                schema_name(n.target),
                 "delegation_tag" in n.meta,
                 reasons.first.get(n, ""),
             )
             for n in module.graph.nodes
-            if schema_name(n) and not _is_conversion(n)
+            if schema_name(n.target) and not _is_conversion(n)
         )
         return tags
 
@@ -107,7 +106,7 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
         reasons = {each.source: each.why for each in self._nodes if not each.on_npu}
         of_source: dict[str, list[torch.fx.Node]] = {}
         for node in graph.nodes:
-            if _number(node) is not None and not _is_conversion(node):
+            if instruction_of(node) is not None and not _is_conversion(node):
                 of_source.setdefault(sources[node.name] or node.name, []).append(node)
         on_cpu = []
         for source, made in of_source.items():
@@ -119,14 +118,16 @@ class ReportingPartitioner(EthosUPartitioner):  # type: ignore[misc]
 
     def _described(self, node: torch.fx.Node, why: str) -> CpuOperator:
         """Describe a node; one that a pass has replaced has only the lines of the pass."""
-        name, layer = operator_name(node), layer_of(node)
-        file, line = place(node, self._lines.home)
-        if file is None:
-            file, line = self._lines.calls.get((layer, name), (None, None))
-        return CpuOperator(name, layer, file, line, why)
+        found = replace(located(node, self._lines.home), why=why)
+        call = self._lines.calls.get((found.layer, found.operator))
+        if found.file is None and call is not None:
+            return replace(found, file=call.file, line=call.line)
+        return found
 
 
-Place = tuple[str | None, int | None]  # file and line
+def located(node: torch.fx.Node, home: Path | None) -> CpuOperator:
+    """Return its operator, layer and the line that calls it. ``home``: see ``place``."""
+    return CpuOperator(operator_name(node), layer_of(node), *place(node, home))
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,12 @@ class CallSites:
     """Where a model calls its operators, by layer and operator. ``home``: see ``place``."""
 
     home: Path | None
-    calls: dict[tuple[str, str], Place]
+    calls: dict[tuple[str, str], CpuOperator]
 
     @classmethod
     def of(cls, captured: torch.fx.Graph, home: Path | None) -> CallSites:
-        nodes = [n for n in captured.nodes if n.op == "call_function"]
-        return cls(home, {(layer_of(n), operator_name(n)): place(n, home) for n in nodes})
+        calls = (located(n, home) for n in captured.nodes if n.op == "call_function")
+        return cls(home, {(call.layer, call.operator): call for call in calls})
 
 
 def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
@@ -160,19 +161,13 @@ def sources_of(graph: torch.fx.Graph, origin: torch.fx.Graph) -> dict[str, str]:
     }
 
 
-def schema_name(node: torch.fx.Node) -> str:
-    """Return the operator's name without overload; "" for what is not an operator."""
-    schema = getattr(node.target, "_schema", None)
-    return "" if node.op != "call_function" or schema is None else str(schema.name)
-
-
 def layer_of(node: torch.fx.Node) -> str:
     """Return the path of its module, "" for the model's own forward."""
     stack = [*node.meta.get("nn_module_stack", {}).values()]
     return str(stack[-1][0]) if stack else ""
 
 
-def place(node: torch.fx.Node, home: Path | None) -> Place:
+def place(node: torch.fx.Node, home: Path | None) -> tuple[str | None, int | None]:
     """Return file and line that call it.
 
     They are the innermost line of the user's folder ``home``, else of any file that is not
@@ -186,14 +181,14 @@ def place(node: torch.fx.Node, home: Path | None) -> Place:
     return (None if file is None else file.name), line
 
 
-def _number(node: torch.fx.Node) -> int | None:
-    """Return its instruction: a node's debug handle (``_Emitter._add_debug_handle``)."""
+def instruction_of(node: torch.fx.Node) -> int | None:
+    """Return its number, the node's debug handle (``_Emitter._add_debug_handle``)."""
     number = node.meta.get("debug_handle")
     return number if hasattr(node.target, "_schema") and isinstance(number, int) else None
 
 
 def _numbers(nodes: Iterable[torch.fx.Node]) -> tuple[int, ...]:
-    return tuple(sorted(n for node in nodes if (n := _number(node)) is not None))
+    return tuple(sorted(n for node in nodes if (n := instruction_of(node)) is not None))
 
 
 def _is_conversion(node: torch.fx.Node) -> bool:
@@ -212,7 +207,7 @@ def origins_of(
     made_from = {node.name: node for node in quantised.graph.nodes}
     found: dict[str, OperatorOrigin] = {}
     for node in graph.nodes:
-        name = schema_name(node)
+        name = schema_name(node.target)
         if name and name not in found and not name.startswith("cortex_m::"):
             source = made_from.get(sources[node.name])
             found[name] = _origin(node, name, source, request, rules.get(name, ""))
@@ -230,7 +225,7 @@ def _origin(
     path, kind = stack[-1] if stack else ("", "")
     layer = f"{path} ({str(kind).rpartition('.')[2]})" if path else "the model's own forward"
     file, line = place(node, request.home)
-    written = "" if source is None else schema_name(source)
+    written = "" if source is None else schema_name(source.target)
     made = written if written and _plain(written) != _plain(name) else ""
     value = node.meta.get("val")
     value = value[0] if isinstance(value, list | tuple) and value else value
@@ -253,7 +248,7 @@ def _plain(name: str) -> str:
     return name.replace("::_", "::").removesuffix("_").removesuffix("_copy")
 
 
-def culprit_of(request: ExportRequest, error: BaseException) -> FailedOperator | None:
+def culprit_of(request: ExportRequest, error: BaseException) -> CpuOperator | None:
     """Return the operator that was being worked on when ExecuTorch raised.
 
     The innermost interpreter or pass, or one of the exceptions that led to ``error``, holds it as a
@@ -270,5 +265,5 @@ def culprit_of(request: ExportRequest, error: BaseException) -> FailedOperator |
             break
     if found is None:
         return None
-    operator = schema_name(found).partition("::")[2]
-    return FailedOperator(operator, layer_of(found), *place(found, request.home))
+    operator = schema_name(found.target).partition("::")[2]
+    return replace(located(found, request.home), operator=operator)

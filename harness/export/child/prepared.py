@@ -18,8 +18,7 @@ from torchao.quantization.pt2e import ObserverBase
 from torchao.quantization.pt2e.fake_quantize import FakeQuantizeBase
 from torchao.quantization.pt2e.quantizer import Quantizer
 
-from harness.export.child.bounds import operator_name
-from harness.export.child.partition import layer_of, place
+from harness.export.child.partition import located
 from harness.export.child.samples import Sample
 from harness.export.failures import CaptureDiffers, PreparationDiffers
 from harness.export.request import ExportRequest
@@ -82,10 +81,9 @@ def require_preparation(
             again = _Unobserved(capture())
             if _worst(pytree.tree_leaves(again.values(sample)), meant) > _WITHIN:
                 raise CaptureDiffers(request, worst, number, repeats=False)
-            node = _first(again, run)
-            named = operator_name(node), layer_of(node), place(node, request.home)
+            first = located(_first(again, run), request.home)
             made_by = _made_by(quantizer.transform_for_annotation(capture()), sample, meant)
-            raise PreparationDiffers(request, *named, worst, number, made_by)
+            raise PreparationDiffers(request, first, worst, number, made_by)
 
 
 def _made_by(rewritten: GraphModule, sample: Sample, meant: Sample) -> str:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -225,22 +224,18 @@ def _check_sample(value: object, name: str, like: Sequence[torch.Tensor] | None 
     """Raise BadModel unless ``value`` is a tuple of tensors that the runner accepts."""
     if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
         kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
-        raise BadModel(
-            f"{name} must be a tuple of tensors, got {type(value).__name__}"
-            + (f" of {', '.join(kinds)}" if kinds else "")
-        )
+        of = f" of {', '.join(kinds)}" if kinds else ""
+        raise BadModel(f"{name} must be a tuple of tensors, got {type(value).__name__}{of}")
     for index, tensor in enumerate(value):
         if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
-            raise BadModel(
-                f"{name}[{index}] has dtype {tensor.dtype}, which the runner cannot take"
-            )
-    if like is not None and [(t.shape, t.dtype) for t in value] != [
-        (t.shape, t.dtype) for t in like
-    ]:
-        raise BadModel(
-            f"{name} does not have the shapes and dtypes of ModelInputs: "
-            f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}"
-        )
+            what = f"{name}[{index}] has dtype {tensor.dtype}"
+            raise BadModel(f"{what}, which the runner cannot take")
+    both = value, value if like is None else like
+    given, wanted = ([(tuple(t.shape), t.dtype) for t in each] for each in both)
+    if given != wanted:
+        ours, theirs = ([shape for shape, _ in each] for each in (given, wanted))
+        what = "does not have the shapes and dtypes of ModelInputs"
+        raise BadModel(f"{name} {what}: {ours} against {theirs}")
 
 
 _OPENS = {"open", "sqlite3.connect", "ctypes.dlopen"}
@@ -309,7 +304,7 @@ def is_installed(path: str, *own: Path) -> bool:
     parts = Path(path).parts
     if not _PACKAGES.isdisjoint(parts) or "__pycache__" in parts or path.startswith(_KERNELS):
         return True
-    exporter = [Path(place).parent for place in import_module("executorch").__path__]
+    exporter = [Path(place).parent for place in importlib.import_module("executorch").__path__]
     library = Path(sysconfig.get_path("stdlib"))
     places = [library, import_root() / "harness", data_root() / "targets", *exporter]
     return any(Path(path).is_relative_to(place) for place in (*places, *own))

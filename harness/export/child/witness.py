@@ -14,26 +14,36 @@ computes, the operator before it is wrong. If nothing up to an output has one, t
 
 A partner may be another operator's value, such as a second ReLU's. If the program's own value for
 the operator differs, it is tried in the same way if a later value has no partner.
+
+A difference is explained, and the explanation is tested: the stages of the lowering are run one
+after the other to name the first whose result differs, and a setting is advised if the model
+lowered with it agrees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
 import numpy as np
 import torch
+from executorch.exir import EdgeProgramManager
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from harness.export.child.bounds import Quantiser, QuantizedRegion, bound
-from harness.export.child.partition import layer_of
-from harness.export.child.program_values import Candidates, Claim, ProgramValue
+from harness.export.child.by_design import Kernels
+from harness.export.child.expected_outputs import ProgramRun, run_program
+from harness.export.child.partition import layer_of, place
+from harness.export.child.program_values import Candidates, Claim
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array
+from harness.export.failures import LoweringDiffers
 from harness.export.program import Witnessed
+from harness.export.request import ExportRequest
+from harness.firmware.source import Arithmetic
 
 _NOISY = 4  # copies of a value without a partner
 _CHOICES = 64  # of claims for several inputs of one operator
@@ -42,6 +52,12 @@ _WHOLE = 1e-2  # of a step: dequantising rounds to float32
 _QUANTISE = torch.ops.quantized_decomposed.quantize_per_tensor.default
 _DEQUANTISE = torch.ops.quantized_decomposed.dequantize_per_tensor.default
 _PAIRED = (torch.int8, torch.int16)
+
+# For the nodes of an operator in the quantised model: the name of each stage that the operator goes
+# through, and its program where that can be run.
+Stages = Callable[[frozenset[str]], Iterator[tuple[str, EdgeProgramManager | None]]]
+# The model lowered with another setting, and the setting's text.
+Other = Callable[[], tuple[str, torch.fx.GraphModule, EdgeProgramManager, Sequence[Sample]]]
 
 
 @dataclass(frozen=True)
@@ -83,17 +99,71 @@ class Agreement:
     layers: Mapping[str, str]
 
 
-def require_agreement(
+def require_witness(
+    request: ExportRequest,
     quantised: torch.fx.GraphModule,
-    samples: Sequence[Sample],
-    values: Sequence[Sequence[ProgramValue]],
-    outputs: Sequence[Sample],
+    sets: Sequence[Sample],
+    runs: Sequence[ProgramRun],
+    stages: Stages,
+    other: Other | None = None,
 ) -> Agreement:
-    """``values`` and ``outputs``: the program's, for each sample. Raises Differs."""
-    seen = [
-        _check(quantised, number, sample, ours, results)
-        for number, (sample, ours, results) in enumerate(zip(samples, values, outputs, strict=True))
-    ]
+    """Compare the lowered program (``runs``) with the model. Raises LoweringDiffers."""
+    try:
+        return _agreement(quantised, sets, runs)
+    except Differs as differs:
+        main = differs.regions[0].main
+        raise LoweringDiffers(
+            request,
+            [" and ".join(region.titles) for region in differs.regions],
+            layer_of(main),
+            place(main, request.home),
+            (differs.lsb, differs.within, differs.element, differs.input_set),
+            _made_by(quantised, sets, stages(differs.regions[0].node_names)),
+            _what_helps(other),
+        ) from differs
+
+
+def _agrees(
+    quantised: torch.fx.GraphModule, edge: EdgeProgramManager, sets: Sequence[Sample]
+) -> bool:
+    kernels = Kernels("", Arithmetic.PYTHON)
+    try:
+        _agreement(quantised, sets, run_program(edge, sets, kernels, {}, quantised))
+    except Differs:
+        return False
+    return True
+
+
+def _made_by(
+    quantised: torch.fx.GraphModule,
+    sets: Sequence[Sample],
+    stages: Iterator[tuple[str, EdgeProgramManager | None]],
+) -> str:
+    """Return the first stage whose program differs, or the last, whose cannot be run."""
+    names = []
+    for name, edge in stages:
+        names.append(name)
+        if edge is not None and not _agrees(quantised, edge, sets):
+            break
+    return names[-1]
+
+
+def _what_helps(other: Other | None) -> str:
+    if other is None:
+        return ""
+    try:
+        setting, quantised, edge, sets = other()
+        return setting if _agrees(quantised, edge, sets) else ""
+    except Exception:  # foreign code: any exception is possible, and then it does not help
+        return ""
+
+
+def _agreement(
+    quantised: torch.fx.GraphModule, samples: Sequence[Sample], runs: Sequence[ProgramRun]
+) -> Agreement:
+    """Raise Differs. ``runs``: the program's, one for each sample."""
+    given = enumerate(zip(samples, runs, strict=True))
+    seen = [_check(quantised, number, sample, run) for number, (sample, run) in given]
     counts = [each.witnessed for each in seen]
     witnessed = Witnessed(
         max((s.values for s in counts), default=0),
@@ -104,19 +174,15 @@ def require_agreement(
 
 
 def _check(
-    quantised: torch.fx.GraphModule,
-    number: int,
-    sample: Sample,
-    values: Sequence[ProgramValue],
-    outputs: Sample,
+    quantised: torch.fx.GraphModule, number: int, sample: Sample, run: ProgramRun
 ) -> Agreement:
     """Once more without the claims that turn out to be other operators' values."""
     others: set[int] = set()
     while True:
-        witness = _Witness(quantised, number, Candidates(values, others))
+        witness = _Witness(quantised, number, Candidates(run.computed, others))
         differs = None
         try:
-            witnessed = witness.check(sample, outputs)
+            witnessed = witness.check(sample, run.outputs)
         except Differs as found:
             differs = found
         mistaken = witness.accused.keys() & witness.paired
@@ -158,13 +224,9 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
         if n.op == "output":
-            for node, value, computed in zip(
-                pytree.tree_leaves(n.args[0]),
-                pytree.tree_leaves(result),
-                self._outputs,
-                strict=True,
-            ):
-                self._check_output(node, value, computed)
+            nodes, values = pytree.tree_leaves(n.args[0]), pytree.tree_leaves(result)
+            for output in zip(nodes, values, self._outputs, strict=True):
+                self._check_output(*output)
         elif n.target is _QUANTISE and result.dtype in _PAIRED:
             return self._paired(n, result)
         return result
@@ -214,10 +276,9 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         ``otherwise``: if all follow, or there are none."""
         for number, node in enumerate(suspects):
             region, claims = self._regions[node], self._open[node].claims
-            results = [*self._results(region)]
-            limits = [bound(region, [self.env[n] for n in region.sources])]
-            within = float(torch.as_tensor(limits[0]).max())
-            steps = [_difference(result, claim.value) for result in results for claim in claims]
+            limit = torch.as_tensor(bound(region, [self.env[n] for n in region.sources]))
+            within = float(limit.max())
+            steps = [_difference(r, claim.value) for r in self._results(region) for claim in claims]
             if not steps and otherwise is not None:
                 return Differs(self._of(suspects[number:]), *otherwise.worst)
             nearest = min(steps, key=lambda each: float(each.max(initial=0)))
@@ -252,7 +313,6 @@ class _Witness(torch.fx.Interpreter):  # type: ignore[misc]
         return [node for node in self._regions if node in found]
 
     def _noisy(self, region: QuantizedRegion) -> Iterator[Mapping[Node, torch.Tensor]]:
-        """Yield the noisy copies of the region's inputs that have no partner."""
         inputs = [node for node in region.sources if node in self._open]
         for number in range(_NOISY if inputs else 0):
             yield {node: self._open[node].noisy[number] for node in inputs}
@@ -291,7 +351,7 @@ def _region(output: Node) -> QuantizedRegion:
             if node.target is _DEQUANTISE:
                 if _of_activation(node):
                     inputs[node] = None
-            elif node.op == "call_function" and node not in found and not _is_constant(node):
+            elif node.op == "call_function" and node not in found and not _is_weight(node):
                 found.add(node)
                 pending.append(node)
     return QuantizedRegion(
@@ -299,8 +359,7 @@ def _region(output: Node) -> QuantizedRegion:
     )
 
 
-def _is_constant(node: Node) -> bool:
-    """Return whether it is a weight that is dequantised for each channel."""
+def _is_weight(node: Node) -> bool:  # which is dequantised for each channel
     return getattr(node.target, "namespace", "") == "quantized_decomposed"
 
 

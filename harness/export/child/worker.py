@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from harness.config.models import Layout, Quantization
 from harness.core.errors import HarnessError
 from harness.export.child import lower
-from harness.export.child.accuracy import CrossCheck, agreements, measured
+from harness.export.child.accuracy import agreements, measured
 from harness.export.child.by_design import Kernels
 from harness.export.child.expected_outputs import (
     ProgramRun,
@@ -30,8 +29,8 @@ from harness.export.child.expected_outputs import (
 )
 from harness.export.child.exported import (
     LoweredModel,
-    OracleResults,
     RawDelegate,
+    raw_sets,
     serialise,
     write_program,
 )
@@ -50,7 +49,7 @@ from harness.export.child.samples import (
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
 from harness.export.child.tosa_graph import nearest, read_graph
-from harness.export.child.witnessed import require_witness
+from harness.export.child.witness import require_witness
 from harness.export.estimates import Estimate
 from harness.export.failures import DeadModelError, FileRaised, NothingDelegated, StageFailed
 from harness.export.graph_values import Row
@@ -89,25 +88,29 @@ def export(
             with stage(_RUN):
                 name, module = request.model.name, model.module
                 constant, tried = try_out(name, module, samples, model.constant)
-        with _suspecting(constant):
-            work = _Work(request, versions, model.module, calibration, samples, own, stage, tried)
+        work = _Work(request, versions, model.module, calibration, samples, own, stage, tried)
+        try:
             lowered = lower_model(work)
             with stage("serialise"):
-                serialised = serialise(lowered)
-                sets = serialised.raw_sets(samples, lowered)
+                pte, program = serialise(Path(directory), request, versions, lowered)
+                sets = raw_sets(program, samples, lowered)
+        except StageFailed as error:
+            error.suspect(constant)
+            raise
     with stage("compare the oracles"):
-        oracles = agreements(serialised.outputs, lowered.outputs, lowered.cross_checks)
+        oracles = agreements(program.outputs, lowered.outputs, lowered.others)
         bits = 16 if request.quantization is Quantization.A16W8 else 8
-        accuracy = measured(serialised.outputs, bits, *lowered.evaluated)
+        accuracy = measured(program.outputs, bits, *lowered.evaluated)
     try:
         constant = require_sensitivity(request.model.name, sets, model.constant)
     except DeadModelError as error:
         if request.model.is_user_file:  # it was alive when it was tried out
             error.blame_quantisation([each.sqnr_db for each in accuracy])
         raise
-    compared = OracleResults(oracles, accuracy, model.remarks(constant))
+    remarks = model.remarks(constant)
+    program = replace(program, oracles=oracles, accuracy=accuracy, remarks=remarks)
     with disk_errors("writing the program"):
-        write_program(Path(directory), request, versions, lowered, serialised, sets, compared)
+        write_program(program, pte, sets, lowered)
     if request.model.file is None:
         return {}
     return input_files(request.model.file, model, started, Path(directory))
@@ -136,15 +139,6 @@ class _Stages:
                 raise FileRaised(self._request, name, error) from error
             culprit = culprit_of(self._request, error)
             raise StageFailed(self._request, name, error, culprit) from error
-
-
-@contextmanager
-def _suspecting(constant: tuple[int, ...]) -> Iterator[None]:
-    try:
-        yield
-    except StageFailed as error:
-        error.suspect(constant)
-        raise
 
 
 @dataclass(frozen=True)
@@ -198,11 +192,8 @@ def _prepare(
     others = [sample for sample in own if not equal(sample, model.examples)]
     sets = [model.examples, *others[: INPUT_SETS - 2]]
     rest = tuple(others[len(sets) - 1 :])
-    return (
-        calibration,
-        [*sets, *(draw(ranges, generator) for _ in range(INPUT_SETS - len(sets)))],
-        rest,
-    )
+    sets += [draw(ranges, generator) for _ in range(INPUT_SETS - len(sets))]
+    return calibration, sets, rest
 
 
 _Route = Callable[[_Work], LoweredModel]
@@ -240,7 +231,7 @@ def _cortex_m(work: _Work) -> LoweredModel:
         lowered.edge,
         f"cortex_m operators (executorch {work.versions['executorch']})",
         [run.outputs for run in runs],
-        lowered.cross_checks(),
+        lowered.by_other_oracles(),
         by_design=by_design,
         python_outputs=python_outputs,
         not_reproducible=lowered.why,
@@ -264,12 +255,10 @@ class _Quantised:
     real: Sequence[Sample]
     why: str
 
-    def cross_checks(self) -> tuple[CrossCheck, ...]:
+    def by_other_oracles(self) -> dict[str, Sequence[Sample]]:
         eager = run_eagerly(self.quantised, self.work.sets)
-        return (
-            CrossCheck("quantised eager model", eager),
-            CrossCheck("float model", [*self.real[: len(self.work.sets)]]),
-        )
+        real = self.real[: len(self.work.sets)]
+        return {"quantised eager model": eager, "float model": real}
 
 
 def _lower_cortex_m(work: _Work, layout: Layout) -> _Quantised:
@@ -378,7 +367,7 @@ def _cpu(work: _Work) -> LoweredModel:
         edge,
         f"ExecuTorch's runtime on this machine (executorch {work.versions['executorch']})",
         [run.outputs for run in runs],
-        lowered.cross_checks() if lowering.quantised else lowered.cross_checks()[1:],
+        lowered.by_other_oracles() if lowering.quantised else {"float model": real[: len(runs)]},
         output_scales=lower.output_steps(quantised, computed),
         not_reproducible=why,
         program=program,
@@ -425,7 +414,7 @@ def _ethos_u(work: _Work) -> LoweredModel:
         edge,
         f"TOSA reference model (tosa-tools {work.versions['tosa-tools']})",
         [run.outputs for run in runs],
-        lowered.cross_checks(),
+        lowered.by_other_oracles(),
         tuple(_raw_delegates(edge, graphs, runs, estimates, agreement.layers)),
         by_design,
         python_outputs,
@@ -466,18 +455,10 @@ def _raw_delegates(
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Seeds, one thread and torch's own kernels.
-
-    The garbage collector is paused: tracing makes millions of objects that live to the end, and
-    collecting takes a tenth of the time."""
-    gc.disable()
+    """Seeds, one thread and torch's own kernels."""
     torch.set_num_threads(1)
     random.seed(_SEED)
     np.random.seed(_SEED)
     torch.manual_seed(_SEED)
-    try:
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
-    finally:
-        gc.enable()
-        gc.collect()
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield

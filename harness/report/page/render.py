@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.case import is_user_file
 from harness.core.safe_text import grouped, listed, workflow_command
-from harness.judge.accuracy import describe, is_low
+from harness.judge.budget_check import describe_accuracy, is_low
 from harness.nightly.history.case_state import NO_ROW, CaseState, Standing
 from harness.nightly.history.compare import (
     Comparison,
@@ -76,7 +76,7 @@ def filters() -> dict[str, Callable[..., Any]]:
         "command": reproducing,
         "lines": lines_of,
         "trends": trends_of,
-        "accuracy": describe,
+        "accuracy": describe_accuracy,
         "low": is_low,
         "key": lambda state: state.name.lower(),
     }
