@@ -33,15 +33,6 @@ def npu() -> None:
     """
 
 
-_number = click.option(
-    "-d",
-    "--delegate",
-    default=0,
-    show_default=True,
-    help="Which delegate of a .pte, in the order in which they run.",
-)
-
-
 _delegate_option = click.option(
     "-d",
     "--delegate",
