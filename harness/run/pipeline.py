@@ -39,7 +39,7 @@ from harness.firmware.source import (
 )
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
-from harness.run.comparison import FinishedRun, RunComparison
+from harness.run.comparison import FinishedRun, compared
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record, now
@@ -156,20 +156,6 @@ class _Runner:
         return self.source.build(replace(self.request, program=pte), progress)
 
 
-@dataclass(frozen=True)
-class _PreparedCase:
-    """A case, the ways to run it, and its program or the error that prevents a run."""
-
-    case: Case
-    runners: Sequence[_Runner]
-    program: Program | HarnessError
-
-    def start(
-        self, pool: ThreadPoolExecutor, options: RunOptions, progress: Progress
-    ) -> list[Future[FinishedRun | RunRecord]]:
-        return [pool.submit(_run_one, self, each, options, progress) for each in self.runners]
-
-
 def run_cases(
     cases: Sequence[Case], options: RunOptions, progress: Progress = silent
 ) -> list[RunRecord]:
@@ -199,11 +185,11 @@ def run_cases(
         if options.may_export_with_checkout and checkout is not None:
             source = options.firmware.sources[0]
             programs = export_to_fit(programs, boards, checkout, source, exporting, progress)
-        prepared = [
-            _PreparedCase(case, runners[case.target], missing[case.target] or programs[case])
-            for case in cases
-        ]
-        pending = [case.start(pool, options, progress) for case in prepared]
+        pending = []
+        for case in cases:
+            program = missing[case.target] or programs[case]
+            ways = ((case, program, each, options, progress) for each in runners[case.target])
+            pending.append([pool.submit(_run_one, *way) for way in ways])
         finished = [[run.result() for run in runs] for runs in pending]
         if any(len(runs) > 1 for runs in finished):
             progress("comparing the two runs")
@@ -246,11 +232,14 @@ def _validate(cases: Sequence[Case], options: RunOptions) -> None:
 
 
 def _run_one(
-    prepared: _PreparedCase, runner: _Runner, options: RunOptions, progress: Progress
+    case: Case,
+    program: Program | HarnessError,
+    runner: _Runner,
+    options: RunOptions,
+    progress: Progress,
 ) -> FinishedRun | RunRecord:
     """Return the run, or the record of what prevented it."""
-    case, program, source = prepared.case, prepared.program, runner.source
-    chosen = runner.chosen
+    chosen, source = runner.chosen, runner.source
     try:
         if isinstance(program, HarnessError):
             raise program
@@ -270,7 +259,7 @@ def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
     """Return the records of a case's runs. Two that finished are compared with each other."""
     finished = [run for run in runs if isinstance(run, FinishedRun)]
     if len(finished) == 2:
-        return [finished[0].record, RunComparison(*finished).record()]
+        return [finished[0].record, compared(*finished)]
     return [run.record if isinstance(run, FinishedRun) else run for run in runs]
 
 

@@ -37,7 +37,7 @@ def try_remedies(
 ) -> RunnerLacks:
     """Return the error, with a hint of what helps this case."""
     progress(f"{case.id}: trying what helps a runner without {', '.join(error.operators)}")
-    helps = [*_tried(error, case, target, source, options, progress)]
+    helps = [*_tried(case, target, source, options, progress)]
     theirs = _of_executorch()
     lacking = [name for name in error.operators if name not in theirs]
     if not helps and lacking:
@@ -62,7 +62,6 @@ def _of_executorch() -> frozenset[str]:
 
 
 def _tried(
-    error: RunnerLacks,
     case: Case,
     target: Target,
     source: FirmwareSource,

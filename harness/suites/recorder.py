@@ -32,9 +32,9 @@ from harness.system.files import read_json
 REQUEST = "request.json"  # in the workspace: the request of ``session``
 KEPT = "kept"  # in the workspace: the simulations of failed tests
 _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
-_PROPERTY = "hil-consoles"
+_CONSOLES = "hil-consoles"
 _COMPARED = "hil-compared"
-TESTER = "executorch.backends.test.harness.tester"
+_TESTER = "executorch.backends.test.harness.tester"
 _WRAPPED = "RuntimeError: Test failure."  # the shared suite's, raised from the error itself
 _CONSOLE_BYTES = 16384  # at most, of a reported console: half from each end
 
@@ -70,16 +70,61 @@ def _request(config: pytest.Config) -> dict[str, Any]:
     return dict(read_json(Path(config.getoption("--hil-workspace"), REQUEST)))
 
 
-class _Worker:
+class PhaseRecorder:
+    """Gives ``record`` the fields of each phase of a test, and of a file that is not collected."""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self.record(_phase_fields(report, "collect", 0.0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.record(_phase_fields(report, str(report.when), report.duration))
+
+    def record(self, fields: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class EvidenceRecorder(PhaseRecorder):
+    """Adds to a test's report what it simulated and compared; another process may read it there.
+
+    ``simulated``: the folder of the current test; ``compared``: its outputs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.simulated = folder
+        self.compared: list[ComparedOutput] = []
+
+    def pytest_collection_finish(self) -> None:
+        observe_comparisons(sys.modules.get(_TESTER), self.compared)
+
+    def start(self, item: pytest.Item, folder: Path, number: int) -> None:
+        """Gives the stand-in a folder for a test, in ``folder``."""
+        name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
+        self.simulated = folder / f"{name}.{number}"
+        os.environ[RECORD] = str(self.simulated)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
+        outcome: Any = yield
+        if call.when == "call":
+            properties, logs = outcome.get_result().user_properties, self.simulated.glob("*.log")
+            properties.append(
+                (_CONSOLES, [encoded_console(path.read_bytes()) for path in sorted(logs)])
+            )
+            if self.compared:
+                largest = max(output.difference for output in self.compared)
+                constant = all(output.constant for output in self.compared)
+                properties.append((_COMPARED, (largest, constant)))
+
+
+class _Worker(EvidenceRecorder):
     def __init__(self, config: pytest.Config) -> None:
         self._workspace = Path(config.getoption("--hil-workspace"))
-        self._kept = self._workspace / KEPT
+        super().__init__(self._workspace / KEPT)
+        self._config = config
         self._store = ExportStore(Path(_request(config)["store"]))
         self._numbers = itertools.count()
-        self._simulated = self._kept  # folder of the current test
         self._phases: list[dict[str, Any]] = []  # of the current test
         self._uncollected: list[dict[str, Any]] = []
-        self._compared: list[ComparedOutput] = []  # by the current test
 
     def pytest_collection(self) -> None:
         """Before a test of the suite imports torchvision."""
@@ -88,15 +133,13 @@ class _Worker:
 
             torchvision_schemas()
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.outcome != "passed":
-            self._uncollected.append(phase_fields(report, "collect", 0.0))
+    def record(self, fields: dict[str, Any]) -> None:
+        (self._uncollected if fields["when"] == "collect" else self._phases).append(fields)
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        config = session.config
-        keyword = config.getoption("keyword")
-        self._store.save_collection(keyword, config.stash[_COLLECTED], self._uncollected)
-        observe_comparisons(sys.modules.get(TESTER), self._compared)
+    def pytest_collection_finish(self) -> None:
+        keyword = self._config.getoption("keyword")
+        self._store.save_collection(keyword, self._config.stash[_COLLECTED], self._uncollected)
+        super().pytest_collection_finish()
         # torch's modules live to the end, and a full garbage collection walks through them: without
         # freezing, it takes a third of a suite's time.
         gc.collect()
@@ -105,35 +148,14 @@ class _Worker:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
-        self._simulated = self._kept / f"{name}.{next(self._numbers)}"
         self._phases.clear()
-        self._compared.clear()
-        os.environ[RECORD] = str(self._simulated)
+        self.compared.clear()
+        self.start(item, self._workspace / KEPT, next(self._numbers))
         yield
         del os.environ[RECORD]
         if all(phase["outcome"] != "failed" for phase in self._phases):
-            self._store.save_recording(self._simulated, self._workspace, item.nodeid, self._phases)
-            shutil.rmtree(self._simulated, ignore_errors=True)
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
-        outcome: Any = yield
-        if call.when == "call":
-            add_evidence(outcome.get_result(), self._simulated, self._compared)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._phases.append(phase_fields(report, str(report.when), report.duration))
-
-
-def add_evidence(report: Any, simulated: Path, compared: Sequence[ComparedOutput]) -> None:
-    """Attaches the consoles below ``simulated``, and what was compared, to a test's report, from
-    which ``phase_fields`` reads them, maybe in another process."""
-    consoles = [encoded_console(path.read_bytes()) for path in sorted(simulated.glob("*.log"))]
-    report.user_properties.append((_PROPERTY, consoles))
-    if compared:
-        largest = max(one.difference for one in compared)
-        report.user_properties.append((_COMPARED, (largest, all(c.constant for c in compared))))
+            self._store.save_recording(self.simulated, self._workspace, item.nodeid, self._phases)
+            shutil.rmtree(self.simulated, ignore_errors=True)
 
 
 class ComparedOutput(NamedTuple):
@@ -179,26 +201,19 @@ def _compared(output: Any, reference: Any) -> ComparedOutput:
     return ComparedOutput(0.0, constant=alike)
 
 
-class _Controller:
+class _Controller(PhaseRecorder):
     def __init__(self, config: pytest.Config) -> None:
         self._events = os.fdopen(_request(config)["events"], "w", encoding="utf-8")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        self._write({"collected": ids})
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.outcome != "passed":
-            self._write(phase_fields(report, "collect", 0.0))
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._write(phase_fields(report, str(report.when), report.duration))
+        self.record({"collected": ids})
 
     def pytest_unconfigure(self) -> None:
         self._events.close()
 
-    def _write(self, event: dict[str, Any]) -> None:
-        self._events.write(dumps(event) + "\n")
+    def record(self, fields: dict[str, Any]) -> None:
+        self._events.write(dumps(fields) + "\n")
         self._events.flush()
 
 
@@ -210,7 +225,7 @@ def encoded_console(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def phase_fields(
+def _phase_fields(
     report: pytest.TestReport | pytest.CollectReport, when: str, seconds: float
 ) -> dict[str, Any]:
     """The fields of a ``results.Phase`` as JSON types."""
@@ -223,7 +238,7 @@ def phase_fields(
         "message": _message(report),
         "xfail": getattr(report, "wasxfail", None),
         "seconds": seconds,
-        "consoles": properties.get(_PROPERTY, []),
+        "consoles": properties.get(_CONSOLES, []),
         "difference": difference,
         "constant": constant,
     }

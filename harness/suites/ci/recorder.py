@@ -9,21 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.suites.recorder import (
-    TESTER,
-    ComparedOutput,
-    add_evidence,
-    observe_comparisons,
-    phase_fields,
-)
+from harness.suites.recorder import EvidenceRecorder
 from harness.suites.standin.record import RECORD
 
 TESTS = "HIL_CI_TESTS"
@@ -33,42 +25,24 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Recorder(writes=not hasattr(config, "workerinput")))
 
 
-class _Recorder:
+class _Recorder(EvidenceRecorder):
     """``writes``: in pytest-xdist's controller, which gets all reports, or without it."""
 
     def __init__(self, *, writes: bool) -> None:
         self._writes = writes
-        self._base = self._simulated = Path(os.environ[RECORD])
-        self._compared: list[ComparedOutput] = []
-
-    def pytest_collection_finish(self) -> None:
-        observe_comparisons(sys.modules.get(TESTER), self._compared)
+        self._base = Path(os.environ[RECORD])
+        super().__init__(self._base)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
-        self._simulated = self._base / "tests" / f"{name}.{os.getpid()}"
-        os.environ[RECORD] = str(self._simulated)
+        self.start(item, self._base / "tests", os.getpid())
         yield
         os.environ[RECORD] = str(self._base)
 
     def pytest_runtest_setup(self) -> None:
-        self._compared.clear()  # a test that is run again counts as its last run
+        self.compared.clear()  # a test that is run again counts as its last run
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
-        outcome: Any = yield
-        if call.when == "call":
-            add_evidence(outcome.get_result(), self._simulated, self._compared)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.outcome != "passed":
-            self._write(phase_fields(report, "collect", 0.0))
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._write(phase_fields(report, str(report.when), report.duration))
-
-    def _write(self, fields: dict[str, Any]) -> None:
+    def record(self, fields: dict[str, Any]) -> None:
         if self._writes:
             with open(os.environ[TESTS], "a", encoding="utf-8") as file:
                 file.write(json.dumps(fields) + "\n")
