@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.progress import progress_shown
-from harness.cli.verb import FILE, Answer, echo, verb
+from harness.cli.verb import FILE, Answer, echo, progress_shown, verb
 from harness.core.verdict import exit_code
 from harness.run.fvp_check import check_fvps
 from harness.system.files import disk_errors, write_whole

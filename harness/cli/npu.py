@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, progress_shown, verb
 from harness.config.npu import defects
 from harness.core.errors import InfraError, MalformedFile, ToolMissing, UsageError
 from harness.core.safe_text import counted

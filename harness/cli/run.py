@@ -20,8 +20,7 @@ from harness.cli.options import (
     simulator_option,
     tolerance_option,
 )
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, progress_shown, terminal, verb
 from harness.config.case import Case
 from harness.config.loading import target_files
 from harness.config.models import known_models

@@ -14,8 +14,7 @@ import click
 
 from harness.cli.history import history_option, opened
 from harness.cli.options import exporter_option, firmware_options
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, progress_shown, terminal, verb
 from harness.core.errors import UsageError
 from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode, Verdict

@@ -19,7 +19,7 @@ import json
 import re
 import shlex
 import tarfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -62,6 +62,7 @@ from harness.system.files import (
     read_json,
     read_regular,
     regular,
+    whole_folder,
     write_whole,
 )
 from harness.system.paths import data_root, state_dir
@@ -260,33 +261,23 @@ def unpack(bundle: Path, into: Path, max_bytes: int = MAX_BYTES) -> dict[str, st
 
     Memory stays flat whatever is in it. Raises BadBundle, and then leaves no file; DiskError."""
     files: dict[str, str] = {}
-    try:
-        with regular(bundle) as (file, _):
-            members = _members(_Plain(file, max_bytes))
-            listed = _listed(bundle, members)
-            for name, pieces in members:
-                if name not in listed:
-                    raise BadBundle(bundle, f"{name!r} is not what {MANIFEST} lists")
-                files[name] = ""
-                with disk_errors("unpacking the bundle"):
-                    files[name] = _write(into / name, pieces)
-    except (OSError, zstandard.ZstdError, tarfile.TarError, ValueError, EOFError) as error:
-        _remove(into, files)
-        raise BadBundle(bundle, f"it cannot be read ({error})") from error
-    except BaseException:
-        _remove(into, files)
-        raise
-    if differing := sorted(name for name in listed if listed[name] != files.get(name)):
-        _remove(into, files)
-        raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
-    if _ELF in files:
-        (into / _ELF).chmod(0o755)  # a native one is started
+    with disk_errors("unpacking the bundle"), whole_folder(into) as folder:
+        try:
+            with regular(bundle) as (file, _):
+                members = _members(_Plain(file, max_bytes))
+                listed = _listed(bundle, members)
+                for name, pieces in members:
+                    if name not in listed:
+                        raise BadBundle(bundle, f"{name!r} is not what {MANIFEST} lists")
+                    with disk_errors("unpacking the bundle"):
+                        files[name] = _write(folder / name, pieces)
+        except (OSError, zstandard.ZstdError, tarfile.TarError, ValueError, EOFError) as error:
+            raise BadBundle(bundle, f"it cannot be read ({error})") from error
+        if differing := sorted(name for name in listed if listed[name] != files.get(name)):
+            raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
+        if _ELF in files:
+            (folder / _ELF).chmod(0o755)  # a native one is started
     return files
-
-
-def _remove(into: Path, names: Iterable[str]) -> None:
-    for name in names:
-        (into / name).unlink(missing_ok=True)
 
 
 def _write(file: Path, pieces: Iterator[bytes]) -> str:

@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -28,7 +28,7 @@ from harness.firmware.zephyr.workspace import require_workspace
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
-from harness.suites.ci.workspace import CiWorkspace, lay_workspace, place_of
+from harness.suites.ci.workspace import lay_workspace, place_of
 from harness.suites.standin.record import RECORD
 from harness.system import artifact_cache, paths
 from harness.system.files import disk_errors, write_whole
@@ -134,9 +134,9 @@ def _run(
     waiting = f"{job.name}: waiting for another job in its copy of the checkout"
     place = place_of(checkout, job.listed.overlay)
     with artifact_cache.locked(place, on_wait=lambda: progress(waiting)):
-        workspace = lay_workspace(checkout, options.exporter, place, job.listed.zephyr)
+        root, environ = lay_workspace(checkout, options.exporter, place, job.listed.zephyr)
         started = time.monotonic()
-        ended = _script(job, folder, workspace, progress)
+        ended = _script(job, folder, root, environ, progress)
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")
     reasons = doubts(calls, tests, folder / "record", simulates=job.listed.simulates)
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
@@ -167,7 +167,9 @@ def _run(
     )
 
 
-def _script(job: CiJob, folder: Path, workspace: CiWorkspace, progress: Progress) -> Ended:
+def _script(
+    job: CiJob, folder: Path, root: Path, environ: Mapping[str, str], progress: Progress
+) -> Ended:
     def watch(data: bytes) -> None:
         if step := _STEP.findall(data):
             progress(f"{job.name} {step[-1].decode().strip('[]')}")
@@ -180,8 +182,8 @@ def _script(job: CiJob, folder: Path, workspace: CiWorkspace, progress: Progress
     }
     return run(
         ["bash", str(folder / "job.sh")],
-        cwd=workspace.root,
-        environment={**workspace.environment, **own},
+        cwd=root,
+        environment={**environ, **own},
         console=folder / "job.log",
         bounds=_BOUNDS,
         watch=Watch(watch),

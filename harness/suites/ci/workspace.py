@@ -17,7 +17,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.loading import load_target
@@ -73,16 +72,6 @@ PROVIDED = (
 )
 
 
-@dataclass(frozen=True)
-class CiWorkspace:
-    """``root``: the copy of the checkout, a job's current directory; ``commands``: the folder in
-    front of PATH."""
-
-    root: Path
-    commands: Path
-    environment: Mapping[str, str]
-
-
 def place_of(checkout: Checkout, overlay: str) -> Path:
     """The folder of a workspace. It has to be locked by who lays it out and works in it."""
     tree = paths.cache_dir("executorch-ci") / key_of([str(checkout.root)])[:12]
@@ -93,9 +82,10 @@ def place_of(checkout: Checkout, overlay: str) -> Path:
 
 def lay_workspace(
     checkout: Checkout, exporter: CheckoutExporter, place: Path, zephyr: str | None = None
-) -> CiWorkspace:
-    """Makes or renews the copy. ``zephyr``: a target whose workspace is used, and has to be there.
-    Raises DiskError, GitFailed, ToolMissing."""
+) -> tuple[Path, dict[str, str]]:
+    """Makes or renews the copy, a job's current directory; returns it and a job's environment.
+    ``zephyr``: a target whose workspace is used, and has to be there. Raises DiskError,
+    GitFailed, ToolMissing."""
     root, commands = place / "executorch", place / "bin"
     west = None if zephyr is None else _workspace_of(zephyr)
     with disk_errors("copying the checkout"):
@@ -112,7 +102,7 @@ def lay_workspace(
     if west is not None:
         _lay_zephyr(root)
         environment |= west.environment
-    return CiWorkspace(root, commands, environment)
+    return root, environment
 
 
 def _workspace_of(target: str) -> Workspace:

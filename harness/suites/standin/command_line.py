@@ -83,8 +83,8 @@ def _parser(name: str, cpu: str) -> _Parser:
     parameters: Any = {**several, "dest": "parameters"}
     add("APPLICATION", nargs="*", type=elf, help="the program to run")
     add("-a", "--application", metavar="[INST=]ELF", type=elf, **several)
-    text = "set a parameter; -l lists them"
-    add("-C", "--parameter", metavar="NAME=VALUE", type=_assignments, help=text, **parameters)
+    text, one = "set a parameter; -l lists them", lambda word: [_assignment(word)]
+    add("-C", "--parameter", metavar="NAME=VALUE", type=one, help=text, **parameters)
     text = "a file of NAME=VALUE lines"
     add("-f", "--config-file", metavar="FILE", type=_config_file, help=text, **parameters)
     text = "raw bytes into memory"
@@ -109,10 +109,6 @@ def _for_core(value: str, cpu: str) -> str:
     if not fnmatchcase(cpu, instance):
         raise StandinError(f"there is no core '{instance}' in this model; it has {cpu}")
     return file
-
-
-def _assignments(text: str) -> list[tuple[str, str]]:
-    return [_assignment(text)]
 
 
 def _assignment(text: str) -> tuple[str, str]:
