@@ -17,7 +17,6 @@ from harness.core.safe_text import plain
 from harness.report.safe_console import say
 from harness.report.templates import filled
 from harness.suites.ci.results import JobResult, JobVerdict
-from harness.suites.ci.workspace import PROVIDED
 from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, worst_first
 from harness.system import toolchain
 from harness.system.files import disk_errors, write_whole
@@ -153,7 +152,6 @@ def write_jobs_page(path: Path, results: Sequence[JobResult]) -> None:
         "commit": results[0].commit,
         "tools": ", ".join(f"{name} {toolchain.require(name).version}" for name in tools),
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
-        "provided": PROVIDED,
     }
     with disk_errors("writing the report"):
         write_whole(path, filled(Path(__file__).with_name("executorch_ci.md"), values, {}))

@@ -74,6 +74,7 @@ MAX_BYTES = 1 << 30  # that a bundle may unpack to
 MAX_TEXT = 4 << 20  # of a JSON file: what Python makes of one takes up to 30 times as much
 MAX_MEMBERS = 10_000  # a run of 2,000 input sets with two inputs and two outputs each
 _ELF = f"{FIRMWARE}/{RUNNER}"
+_ALONE = Path(__file__).with_name("repro.sh.in")  # the script of what needs the simulator alone
 _FOLDER = rf"(?:{FIRMWARE}|{EXPECTED}(?:/set\d+)?|{WORK})/"
 _NAME = re.compile(rf"(?:{_FOLDER})?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}")
 _TEXT = re.compile(rf"{RECORD}|{REPRO}|.*/[^/]+\.(?:json|map)")
@@ -211,21 +212,6 @@ def _folders(record: dict[str, Any], target: Target) -> tuple[bytes, ...]:
     return tuple(sorted(own, key=lambda folder: (-len(folder), folder)))
 
 
-_ALONE = """\
-# This script needs the simulator alone, and runs the program with your rights, outside a sandbox:
-# unpack the bundle (tar --zstd -xf), then sh repro.sh
-set -eu
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-work=$(mktemp -d)
-cp "$here"/work/{pte} "$here"/work/s*i*.bin "$work"
-cd "$work"
-{command} || echo "repro.sh: it ended with status $?"
-for output in "$here"/work/s*-*.bin; do
-  cmp "$output" "$(basename "$output")" && echo "$(basename "$output"): the same"
-done
-"""
-
-
 def _script(title: str, target: Target, firmware: Firmware, record: dict[str, Any]) -> str:
     """``repro.sh`` for /bin/sh: the simulator alone, or why that is not enough."""
     lacking = ""
@@ -243,7 +229,9 @@ def _script(title: str, target: Target, firmware: Firmware, record: dict[str, An
     simulator, *words = record["simulator"]["argv"]
     elf, pte = str(firmware.elf), program_name(Path(record["program"]["pte"]))
     argv = (f'"$here"/{_ELF}' if word == elf else shlex.quote(word) for word in words)
-    return script + _ALONE.format(pte=pte, command=" ".join([Path(simulator).name, *argv]))
+    return script + _ALONE.read_text().format(
+        pte=pte, command=" ".join([Path(simulator).name, *argv])
+    )
 
 
 def _archived(members: dict[str, bytes]) -> bytes:

@@ -38,14 +38,7 @@ from harness.system.locks import in_use
 _MANIFEST = ".copied"
 _ZEPHYR = "zephyr_dev_root"  # of test_zephyr.sh
 _FVP_FOLDERS = ("FVP-corstone300", "FVP-corstone320")
-_CMAKE = """\
-#!/bin/sh
-# cmake of executorch-hil: adds definitions to every configure, and nothing to anything else.
-case "$1" in --build|--install|--open|-E|-P|--version|--help*) exec {cmake} "$@" ;; esac
-case "$*" in *ethos-u85*) set -- "$@" {regions} ;; esac
-case "$*" in *WEST_PYTHON*) set -- "$@" {zephyr} ;; esac
-exec {cmake} "$@" {definitions}
-"""
+_CMAKE = Path(__file__).with_name("cmake.sh.in")  # in front of the installed cmake
 # Read by every Python of a job: torchvision does not import next to a torch for the CPU alone.
 _SITE = """\
 import sys
@@ -60,16 +53,6 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 """
-PROVIDED = (
-    "Arm's FVPs: the stand-in (QEMU mps3-an547 and a functional model of the NPU)",
-    "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
-    "Zephyr and its SDK: the workspace and compiler of ZEPHYR_BASE; another devicetree overlay "
-    "links for QEMU's memory instead of a Corstone-320's",
-    "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
-    "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
-    "torchvision's operators: their schemas alone, next to a torch for the CPU",
-    "portable kernels that a runner does not register are not compiled",
-)
 
 
 def place_of(checkout: Checkout, overlay: str) -> Path:
@@ -168,7 +151,7 @@ def _write_cmake(path: Path, checkout: Checkout, root: Path, west: Workspace | N
         **({"FLATC_EXECUTABLE": str(flatc)} if flatc else {}),
     }
     path.write_text(
-        _CMAKE.format(
+        _CMAKE.read_text().format(
             cmake=shlex.quote(str(toolchain.require("cmake").path)),
             regions=shlex.quote(f"-DHIL_REGIONS={QEMU_REGIONS}"),
             zephyr=_joined(sample_options(west, root, root / SDK) if west else {}),
