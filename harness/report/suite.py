@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -36,42 +36,10 @@ def print_report(console: Console, report: SuiteReport) -> None:
             say(console, f"  {operator} ({len(tests)})")
     for complaint in report.complaints:
         say(console, complaint, "red")
-    for line in _last_lines(report):
-        say(console, line)
-
-
-def _last_lines(report: SuiteReport) -> Iterator[str]:
-    counts = ", ".join(f"{count} {result}" for result, count in report.summary.items())
-    if report.note:
-        yield report.note
-    count = len(report.tests)
-    if report.on_target < count:
-        yield f"{report.on_target} of {count} tests run something on the target"
-    if report.simulated_again:
-        yield f"{report.simulated_again} tests simulated programs that an earlier run exported"
-    if report.not_repeated:
-        yield (
-            f"{report.not_repeated} tests simulate nothing and were not repeated: nothing that "
-            "exports has changed since they ran"
-        )
-    exact, observed = report.exact
-    if observed:
-        yield f"{exact} of {observed} tests that passed are bit for bit the reference"
-    elif report.on_target:
-        yield "exactness was not observed: no test compared outputs with ExecuTorch's Tester"
-    if constant := report.constant:
-        named = ", ".join(constant[:3]) + ", ..." * (len(constant) > 3)
-        yield (
-            "passed with outputs of one value throughout, which prove nothing "
-            f"({len(constant)}): {named}"
-        )
     beyond = sum(test.cause.startswith(NPU_MODEL) for test in report.tests)
-    if beyond:
-        yield f"beyond the NPU model: {beyond} of {count} tests ({100 * beyond / count:.1f} %)"
-    whose = "" if report.firmware == "bundled" else f" [{report.firmware}]"
-    if report.exporter != "wheel":
-        yield f"the suite and its exporter: {report.exporter}"
-    yield f"{report.suite}{whose} on {report.simulator}: {counts} in {report.seconds:.0f} s"
+    template = Path(__file__).with_name("suite.txt")
+    for line in filled(template, {"report": report, "beyond": beyond}, {}).splitlines():
+        say(console, line)
 
 
 def _table(report: SuiteReport) -> Table:
