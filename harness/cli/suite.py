@@ -21,7 +21,6 @@ from harness.core.verdict import ExitCode, Verdict
 from harness.export.checkout import find_exporter, selected_exporter
 from harness.export.exporter import ExporterChoice
 from harness.firmware.choice import FirmwareChoice
-from harness.firmware.source import FirmwareSource
 from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.nightly.suite import parse_shard
 from harness.report.suite import (
@@ -144,8 +143,9 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
         for source in firmware.sources:
             report = run_suite(name, replace(options, source=source), progress)
             for write, path in ((write_json, words["report"]), (write_junit, words["junit"])):
-                if path is not None:
-                    write(report, _beside(path, source) if reports else path)
+                if path is not None:  # of a second run out.executorch.json
+                    second = path.with_name(f"{path.stem}.{source}{path.suffix}")
+                    write(report, second if reports else path)
             reports.append(report)
     if sample is not None:
         echo(f"a sample of {sample} tests, seed {words['seed']}")
@@ -154,11 +154,6 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     answers = [report.as_json() for report in reports]
     code = max(report.exit_code for report in reports)
     return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
-
-
-def _beside(path: Path, source: FirmwareSource) -> Path:
-    """For the second of two runs: ``out.json`` to ``out.executorch.json``."""
-    return path.with_name(f"{path.stem}.{source}{path.suffix}")
 
 
 def _run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:

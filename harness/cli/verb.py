@@ -100,23 +100,14 @@ def failure_of(error: Exception) -> HarnessError:
     return as_harness_error(error)
 
 
-def _error_object(error: HarnessError) -> dict[str, Any]:
-    cause = {"kind": error.kind, "text": error.message, "line": None, "facts": error.facts}
-    return {
-        "verdict": error.verdict,
-        "cause": cause,
-        "hint": error.hint,
-        "metrics": {},
-        "run_dir": None,
-    }
-
-
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     """Print message and hint on standard error, or as JSON; return how to end."""
     shown = failure_of(error)
     if as_json:
+        cause = {"kind": shown.kind, "text": shown.message, "line": None, "facts": shown.facts}
+        answer = {"verdict": shown.verdict, "cause": cause, "hint": shown.hint}
         with suppress(OSError):
-            _print_json(_error_object(shown))
+            _print_json({**answer, "metrics": {}, "run_dir": None})
             return shown.exit_code
     click.secho(plain(f"hil: error: {shown.message}"), err=True, fg="red")
     if shown.hint:

@@ -50,7 +50,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for _, target in selected:
         # one of a file that is in no folder of them
         register_marker(config, target.marker, target.name)
-    metafunc.parametrize(CASE, [*map(_parameter, selected)], indirect=True)
+    parameters = [
+        pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
+        for case, target in selected
+    ]
+    metafunc.parametrize(CASE, parameters, indirect=True)
     sources = firmware_choice(config).sources
     only_bundled = all(str(source) == "bundled" for source in sources)  # then ids do not say it
     if SOURCE in metafunc.fixturenames and not only_bundled:
@@ -66,11 +70,6 @@ def _collect_error_at(definition: pytest.Item) -> Iterator[None]:
         place = f"{file}:{(line or 0) + 1}: {definition.name}"
         hint = f"; {error.hint}" if error.hint else ""
         raise pytest.Collector.CollectError(f"{place}: {error.message}{hint}") from error
-
-
-def _parameter(chosen: tuple[Case, Target]) -> Any:
-    case, target = chosen
-    return pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
 
 
 def _keywords_of(marker: pytest.Mark | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -326,20 +326,16 @@ def read_outputs(program: Program, work: Path) -> Outputs:
                 misshapen.append(f"{file.name} has {size} bytes, expected {spec.nbytes}")
         digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
     named = ByDesign(program.by_design, tuple(by_design))
+    # wherever the guest left them
+    written = {name for _, _, names in os.walk(work) for name in names if is_output(name)}
     return Outputs(
         tuple(diffs),
         tuple(missing),
         tuple(misshapen),
         tuple(digests),
         named if by_design else None,
-        tuple(sorted(set(_written(work)) - declared)),
+        tuple(sorted(written - declared)),
     )
-
-
-def _written(work: Path) -> Iterator[str]:
-    """Yield the names that outputs have, wherever the guest left them."""
-    for _, _, names in os.walk(work):
-        yield from (name for name in names if is_output(name))
 
 
 def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff, TensorDiff | None]:

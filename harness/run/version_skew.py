@@ -136,8 +136,9 @@ class VersionSkew(ExportError):
         self, exporter: str, firmware: FirmwareSource, root: Path, what: str, text: str
     ) -> None:
         self.exporter, self.firmware = exporter, firmware.name
-        written_for = firmware.arguments() and pinned_release()
-        self.version, self.what = written_for or _version(root), what
+        release = pinned_release() if firmware.arguments() else ""
+        release = release or text_of(root / "version.txt").strip()  # only a checkout has the file
+        self.version, self.what = release or exporter_versions()[_WHEEL], what
         whose = "the checkout" if firmware.needs_checkout else firmware.runner
         message = f"exported by {exporter}, {whose} is {self.version}: {what} {text}"
         super().__init__(message, hint=firmware.schema_hint, path=root)
@@ -147,11 +148,6 @@ def pinned_release() -> str:
     """Return the release of ExecuTorch that this version of the harness is written for."""
     wanted = map(_PIN.match, metadata.requires("executorch-hil") or ())
     return next(match[1] for match in wanted if match is not None)
-
-
-def _version(root: Path) -> str:
-    """Return the version of the ExecuTorch in ``root``; only a checkout has the file."""
-    return text_of(root / "version.txt").strip() or exporter_versions()[_WHEEL]
 
 
 def require_fit(

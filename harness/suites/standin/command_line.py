@@ -78,7 +78,7 @@ def _parser(name: str, cpu: str) -> _Parser:
     """Takes the options of public scripts and of the models' own help."""
     parser = _Parser(name, allow_abbrev=False)
     add = parser.add_argument
-    elf, data = partial(_application, cpu=cpu), partial(_loaded_data, cpu=cpu)
+    elf, data = lambda word: Path(_for_core(word, cpu)), partial(_loaded_data, cpu=cpu)
     several: Any = {"action": "append", "default": []}
     parameters: Any = {**several, "dest": "parameters"}
     add("APPLICATION", nargs="*", type=elf, help="the program to run")
@@ -95,10 +95,6 @@ def _parser(name: str, cpu: str) -> _Parser:
     for *names, text in _FLAGS:
         add(*names, dest=names[-1], action="store_true", help=text)
     return parser
-
-
-def _application(value: str, cpu: str) -> Path:
-    return Path(_for_core(value, cpu))
 
 
 def _for_core(value: str, cpu: str) -> str:

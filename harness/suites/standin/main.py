@@ -111,15 +111,13 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Fv
     recorder = StandinRecorder(Path(record_in), cwd) if record_in else None
     console = _Console(recorder)
     launch = _launch(model, request, settings, application)
-    process = None
+    process, timed = None, "--stat" in request.flags
     try:
         with (
             uarts_of(model, settings, console.write) as uarts,
             _companion(model, settings, application.calls, cwd) as (runner, beside),
             closing(
-                ModelWatch(
-                    launch, (*uarts, *beside), console.write, request.limits, timed=_timed(request)
-                )
+                ModelWatch(launch, (*uarts, *beside), console.write, request.limits, timed=timed)
             ) as watch,
             suppress(KeyboardInterrupt),  # as with the models, an interrupt stops the simulation
         ):
@@ -138,7 +136,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Fv
         exceeded = _exceeded(process, watch)
         line = _STOPPING.format(_LIMITED[exceeded]) if exceeded else _STOPPED
         console.write(line.encode())
-    if "--stat" in request.flags and process is not None:
+    if timed and process is not None:
         simulated, wall = watch.simulated_seconds, process.ended.wall_seconds
         console.write(_statistics(model, simulated, wall).encode())
     if recorder is not None:
@@ -158,11 +156,6 @@ def _companion(
     if calls.doorbell or calls.functions:
         npu = ModelledNpu(model.npu_product, settings.macs, machine.DDR, machine.DDR_BYTES)
     return served(npu, calls, heap or HeapInfo(), cwd)
-
-
-def _timed(request: Request) -> bool:
-    """Whether simulated time is asked for."""
-    return bool({"--simlimit", "--cyclelimit", "--stat"} & {*request.limits, *request.flags})
 
 
 def _place(application: Application, address: int) -> str:
