@@ -27,7 +27,7 @@ from harness.export.program import Program
 from harness.firmware.checkout import Checkout
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.names import source_names
-from harness.firmware.operators import RunnerLacks, equipped, require_possible
+from harness.firmware.operators import equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
@@ -39,11 +39,11 @@ from harness.firmware.source import (
 )
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
+from harness.run import remedies
 from harness.run.comparison import FinishedRun, compared
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record, now
-from harness.run.remedies import try_remedies
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.simulation import simulate
@@ -244,7 +244,8 @@ def _run_one(
         if isinstance(program, HarnessError):
             raise program
         if options.pte is None:
-            _require_possible(case, source, chosen.target, program, options, progress)
+            exporting = ExportOptions(None, isolate=options.isolate_export)
+            remedies.require_possible(case, chosen.target, source, program, exporting, progress)
             require_sound_plan(program.pte_path, program.layers, EXECUTORCH_ALIGNMENT)
         else:
             require_possible(source, chosen.target, options.pte)
@@ -261,24 +262,6 @@ def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
     if len(finished) == 2:
         return [finished[0].record, compared(*finished)]
     return [run.record if isinstance(run, FinishedRun) else run for run in runs]
-
-
-def _require_possible(
-    case: Case,
-    source: FirmwareSource,
-    target: Target,
-    program: Program,
-    options: RunOptions,
-    progress: Progress,
-) -> None:
-    """Raise what ``require_possible`` does, with what was tried to help."""
-    try:
-        require_possible(source, target, program.pte_path, program.origins)
-    except RunnerLacks as error:
-        if program.exporter is not None:  # only the wheel's exporter is tried
-            raise
-        exporting = ExportOptions(None, isolate=options.isolate_export)
-        raise try_remedies(error, case, target, source, exporting, progress) from None
 
 
 def run_case(

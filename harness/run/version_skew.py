@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -91,25 +91,17 @@ def redeclared(writer: Path, reader: Path) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class Misfit:
-    """``operator``: its full name. ``text``: what does not fit, as a predicate."""
-
-    operator: str
-    text: str
-
-
-def first_misfit(pte: Path, written: Signatures, read: Signatures) -> Misfit | None:
-    """Return the first call of a program that a firmware would refuse or misread.
+def first_misfit(pte: Path, written: Signatures, read: Signatures) -> tuple[str, str] | None:
+    """Return the operator that a firmware would refuse or misread first, and how, as a predicate.
 
     ``written``: the exporter's declarations, nothing when unknown. ``read``: those of the
     firmware's version."""
     for operator, given in arguments_in(pte):
         if (types := read.get(operator)) is None:
             if operator in written:
-                return Misfit(operator, "is not declared there")
+                return operator, "is not declared there"
         elif (text := _difference(types, given[:-1])) is not None:
-            return Misfit(operator, text)
+            return operator, text
     return None
 
 
@@ -166,7 +158,7 @@ def require_fit(
         writer = executorch_package() if facts is None else Path(facts.path)
         exporter = f"the {exporter_label(facts, program.versions.get(_WHEEL, ''))}"
         if (own := firmware.arguments()) and (misfit := first_misfit(pte, {}, own)) is not None:
-            raise VersionSkew(exporter, firmware, reader, misfit.operator, misfit.text)
+            raise VersionSkew(exporter, firmware, reader, *misfit)
         if writer == reader:
             return ()
         schemas = conform(read_schema(writer / PTE), read_schema(reader / PTE))
@@ -175,7 +167,7 @@ def require_fit(
             raise VersionSkew(exporter, firmware, reader, found.where, text)
         written, grown = declared(writer), schemas.grown
     if (misfit := first_misfit(pte, written, declared(reader))) is not None:
-        raise VersionSkew(exporter, firmware, reader, misfit.operator, misfit.text)
+        raise VersionSkew(exporter, firmware, reader, *misfit)
     only = "; ".join(grown)
     harmless = (
         "the exporter's schema (writer) and the firmware's (reader) differ where it does no harm"
