@@ -21,7 +21,6 @@ _IMPORT = re.compile(r"^ *from (harness[\w.]*) import (\([^)]*\)|.*)$", re.MULTI
 # Modules that are loaded by name, and the folder of the tests that go through them.
 LOADED_BY_NAME: Mapping[str, str] = {
     "harness.__main__": "tests/scripts",
-    "harness.cli.fvp": "tests/cli",
     "harness.cli.reproduce": "tests/cli",
     "harness.export.child.localise": "tests/export",
     "harness.export.child.main": "tests/export",

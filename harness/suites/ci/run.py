@@ -25,7 +25,7 @@ from harness.core.errors import HarnessError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.checkout import Checkout
 from harness.firmware.zephyr.workspace import require_workspace
-from harness.suites.ci import recorder
+from harness.suites import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
 from harness.suites.ci.workspace import lay_workspace, place_of
@@ -176,7 +176,7 @@ def _script(
 
     own = {
         RECORD: str(folder / "record"),
-        recorder.TESTS: str(folder / "tests.jsonl"),
+        recorder.JOB_TESTS: str(folder / "tests.jsonl"),
         # what a file of tests lacks, torchaudio for example, does not keep the others from running
         "PYTEST_ADDOPTS": f"-p {recorder.__name__} --continue-on-collection-errors",
     }
