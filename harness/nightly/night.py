@@ -193,7 +193,6 @@ def _left(
     options: RunOptions,
     revision: str,
 ) -> Iterator[Task]:
-    """Yield the tasks of a job that are still to run, as the night planned it."""
     job = replace(job, planned=tuple(mine[planned.case] for planned in job.planned))
     whole = Task(replace(night, plan=()), job, options, 1, revision)
     tried = {p.case: last[p.case] for p in job.planned if p.case in last}

@@ -73,7 +73,6 @@ def _collect_error_at(definition: pytest.Item) -> Iterator[None]:
 
 
 def _keywords_of(marker: pytest.Mark | None) -> dict[str, Any]:
-    """Raise UsageError for a marker that says nothing sensible."""
     if marker is None:
         return {}
     if marker.args:

@@ -74,7 +74,6 @@ class Proposal:
         return "\n".join([change, *self._of_run(), f"{self.path} {done}"])
 
     def _of_run(self) -> list[str]:
-        """Return the facts that a reviewer must know about the run of these outputs and figures."""
         if self.record is None:
             return []
         change = _program_change(self.record)

@@ -150,7 +150,6 @@ def sha256(data: bytes) -> str:
 
 
 def _firmware(run_dir: Path, record: RunRecord) -> Firmware:
-    """Return the firmware of a run that has all that a bundle needs. Raises RunIncomplete."""
     if record.program is None or record.firmware is None or record.expectation is None:
         raise RunIncomplete(run_dir, "it ended before its program ran")
     firmware = read_firmware(Path(record.firmware.elf).parent)
@@ -473,7 +472,6 @@ def read_bundle(
 
 
 def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
-    """Return the target that is known here under the name of the bundle's. Raises UsageError."""
     try:
         known = load_target(there.case.board)
         differing = _differing(fields, target_fields(known))

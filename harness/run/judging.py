@@ -261,7 +261,6 @@ def _explained(
 
 
 def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:
-    """How the board or the build differs from the real thing."""
     if firmware.source.linked_for_simulator:
         return (*chosen.differences, *transcript.stands_in)
     of_board = chosen.target.differences(chosen.name, moved=False)

@@ -214,7 +214,6 @@ def _runners(
 
 
 def _missing(runners: Sequence[_Runner], options: RunOptions) -> HarnessError | None:
-    """Return the first tool that the runs of a target need and that is not there."""
     try:
         for runner in runners:
             runner.require(options)

@@ -62,7 +62,6 @@ def _untried(lacking: Sequence[str]) -> str:
 
 
 def _of_executorch() -> frozenset[str]:
-    """Return the operators of the libraries that ExecuTorch's runners may link."""
     texts = ((executorch_package() / name).read_text("utf-8") for name in _LISTS)
     names = [name for text in texts for name in _LISTED.findall(text)]
     return frozenset(name if "::" in name else f"aten::{name}" for name in names)

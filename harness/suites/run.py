@@ -118,8 +118,6 @@ def skew_note(options: SuiteOptions) -> str:
 
 
 def _run_tests(workspace: SuiteWorkspace, options: SuiteOptions, progress: Progress) -> list[Phase]:
-    """Repeats the simulations of stored tests, runs the rest with pytest, and stores their
-    exports."""
     # Tests that draw random inputs export something else every time.
     use_store = options.use_store and os.environ.get("TEST_SEED") != "RANDOM"
     key = export_key(workspace.suite, options.exporter)

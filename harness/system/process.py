@@ -322,7 +322,6 @@ def tree_processes(pid: int, proc: Path = Path("/proc")) -> Iterator[int]:
 
 
 def _tree(pid: int, proc: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """``pid`` and every living descendant, with their fields."""
     found: dict[int, list[bytes]] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for name in os.listdir(proc):

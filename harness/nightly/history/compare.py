@@ -163,7 +163,6 @@ class Comparison:
 
 
 def _end(case: Standing) -> Verdict | None:
-    """Return what counts of a case, or None."""
     if case.state in (CaseState.QUARANTINED, CaseState.GONE):
         return None
     if case.state is CaseState.LOST:
@@ -277,7 +276,6 @@ def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup |
 
 
 def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
-    """Return the operator that the cause itself names."""
     found = _largest(left, lambda one: [name] if (name := _named(_row(one))) else [])
     return found and FailureGroup(f"operator {found[0]}", "each failure names it", found[1])
 

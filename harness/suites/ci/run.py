@@ -94,7 +94,6 @@ def _kept(store: Path, job: CiJob) -> JobResult | None:
 
 
 def _prevented(job: CiJob, *, downloads: bool = False) -> tuple[str, ...]:
-    """Why a job cannot run on this machine."""
     reasons = [job.listed.cannot] if job.listed.cannot else []
     if job.listed.downloads and not downloads:
         reasons.append(f"{job.listed.downloads}: --downloads runs it all the same")

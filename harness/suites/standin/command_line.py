@@ -75,7 +75,6 @@ def parse(argv: Sequence[str], name: str, cpu: str) -> Request:
 
 
 def _parser(name: str, cpu: str) -> _Parser:
-    """Takes the options of public scripts and of the models' own help."""
     parser = _Parser(name, allow_abbrev=False)
     add = parser.add_argument
     elf, data = lambda word: Path(_for_core(word, cpu)), partial(_loaded_data, cpu=cpu)

@@ -166,7 +166,6 @@ def _place(application: Application, address: int) -> str:
 
 
 def _remove_stale(cwd: Path) -> None:
-    """Removes the FIFOs of a run that was killed."""
     for path in (cwd / REQUEST_FIFO, cwd / ANSWER_FIFO):
         if path.is_fifo():
             path.unlink()
