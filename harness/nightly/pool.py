@@ -25,7 +25,7 @@ from harness.nightly.store import Store, entries_of
 from harness.nightly.suite import NightJob
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record, now
-from harness.system.tied_process import die_with_parent
+from harness.system.call import die_with_parent
 from harness.system.unexpected import as_harness_error
 
 

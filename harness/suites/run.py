@@ -41,11 +41,11 @@ from harness.suites.suites import (
     unknown_tests,
 )
 from harness.system import toolchain
+from harness.system.call import TiedProcess
 from harness.system.cancellation import cancelling
 from harness.system.files import disk_errors, sha256_of
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
-from harness.system.tied_process import TiedProcess
 
 WORKERS = 2
 

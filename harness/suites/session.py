@@ -29,10 +29,9 @@ from harness.suites.standin.main import RUNNERS_VARIABLE
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 from harness.system import paths
-from harness.system.call import CallFailed, call
+from harness.system.call import CallFailed, TiedProcess, call
 from harness.system.files import disk_errors, write_whole
 from harness.system.progress import Progress
-from harness.system.tied_process import TiedProcess
 
 _START_SECONDS = 60
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py

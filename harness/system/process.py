@@ -18,9 +18,9 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.core.verdict import Word
+from harness.system.call import TiedProcess
 from harness.system.cancellation import raise_if_cancelled
 from harness.system.quota import Excess
-from harness.system.tied_process import TiedProcess
 
 
 class Stop(Word):
