@@ -40,19 +40,7 @@ _ZEPHYR = "zephyr_dev_root"  # of test_zephyr.sh
 _FVP_FOLDERS = ("FVP-corstone300", "FVP-corstone320")
 _CMAKE = Path(__file__).with_name("cmake.sh.in")  # in front of the installed cmake
 # Read by every Python of a job: torchvision does not import next to a torch for the CPU alone.
-_SITE = """\
-import sys
-
-class Finder:
-    def find_spec(self, name, path, target=None):
-        if name == "torchvision":
-            sys.meta_path.remove(self)
-            from harness.export.child.source import torchvision_schemas
-            self.kept = torchvision_schemas()
-            sys.modules[__name__].finder = self
-
-sys.meta_path.insert(0, Finder())
-"""
+_SITE = Path(__file__).with_name("sitecustomize.txt")
 
 
 def place_of(checkout: Checkout, overlay: str) -> Path:
@@ -78,7 +66,7 @@ def lay_workspace(
         write_whole(root / SDK.parent / "setup_path.sh", "# written by executorch-hil\n")
         for folder in (commands, place / "site"):
             folder.mkdir(exist_ok=True)
-        write_whole(place / "site" / "sitecustomize.py", _SITE)
+        write_whole(place / "site" / "sitecustomize.py", _SITE.read_bytes())
         _write_cmake(commands / "cmake", checkout, root, west)
     install(commands)
     environment = _environment(root, commands, exporter)
