@@ -10,11 +10,12 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from queue import SimpleQueue
 
 from harness.config.case import Case
 from harness.core.errors import HarnessError, InfraError, UsageError
@@ -205,21 +206,30 @@ def _left(
 
 def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Row]:
     """Yield each row once it is in the history or the outbox."""
+    running: dict[Future[tuple[Row, ...]], Task] = {}
+    done: SimpleQueue[Future[tuple[Row, ...]]] = SimpleQueue()
     threads = ThreadPoolExecutor(pool.room)
+
+    def start(task: Task) -> None:
+        future = threads.submit(pool.run, task)
+        running[future] = task
+        future.add_done_callback(done.put)
+
     try:
-        running = {threads.submit(pool.run, task): task for task in tasks}
+        for task in tasks:
+            start(task)
         while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task = running.pop(future)
-                try:
-                    rows = future.result()
-                except NotDone as error:
-                    rows = lost(task, error)
-                recorder.append(rows)
-                if again := [row.case for row in rows if not row.settled]:
-                    task = task.again(again)
-                    running[threads.submit(pool.run, task)] = task
-                yield from rows
+            future = done.get()
+            task = running.pop(future)
+            try:
+                rows = future.result()
+            except NotDone as error:
+                rows = lost(task, error)
+            recorder.append(rows)
+            again = [row.case for row in rows if not row.settled]
+            if again:
+                start(task.again(again))
+            yield from rows
     finally:
         threads.shutdown(wait=False, cancel_futures=True)  # closing the pool ends what still runs
 
