@@ -64,11 +64,7 @@ class Issues:
 
     def opened(self) -> Iterator[dict[str, Any]]:
         """Those with the label that are open."""
-        for page in count(1):
-            found = self._call("GET", f"?labels={LABEL}&state=open&per_page=100&page={page}")
-            yield from found
-            if len(found) < _AT_ONCE:
-                return
+        return self._pages(f"?labels={LABEL}&state=open&")
 
     def open(self, title: str, body: str) -> None:
         self._call("POST", "", {"title": title, "body": body, "labels": [LABEL]})
@@ -81,16 +77,19 @@ class Issues:
 
     def comment_once(self, number: int, marker: str, body: str) -> str:
         """Update the comment that begins with ``marker``, else posts it: "updated", "posted"."""
-        for page in count(1):
-            found = self._call("GET", f"/{number}/comments?per_page={_AT_ONCE}&page={page}")
-            for each in found:
-                if str(each["body"]).startswith(marker):
-                    self._call("PATCH", f"/comments/{each['id']}", {"body": f"{marker}\n{body}"})
-                    return "updated"
-            if len(found) < _AT_ONCE:
-                break
+        for each in self._pages(f"/{number}/comments?"):
+            if str(each["body"]).startswith(marker):
+                self._call("PATCH", f"/comments/{each['id']}", {"body": f"{marker}\n{body}"})
+                return "updated"
         self.comment(number, f"{marker}\n{body}")
         return "posted"
+
+    def _pages(self, path: str) -> Iterator[dict[str, Any]]:
+        for page in count(1):
+            found = self._call("GET", f"{path}per_page={_AT_ONCE}&page={page}")
+            yield from found
+            if len(found) < _AT_ONCE:
+                return
 
     def _call(self, method: str, path: str, fields: Mapping[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
