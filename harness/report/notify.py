@@ -11,7 +11,6 @@ open issues that have the label. API: https://docs.github.com/rest/issues/issues
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import urllib.error
@@ -32,6 +31,7 @@ from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
 from harness.report.history import reproducing
 from harness.report.templates import filled
+from harness.system.artifact_cache import key_of
 
 LABEL = "hil-night"
 # The digests of suite and branch, of the case, and of its cause.
@@ -189,8 +189,7 @@ def job_url(environ: Mapping[str, str]) -> str:
 
 def _digest(comparison: Comparison, *words: str) -> str:
     """Digest of a suite on a branch, of one of its cases, or of a cause of that case."""
-    words = (comparison.night.suite, comparison.night.origin.branch, *words)
-    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
+    return key_of([comparison.night.suite, comparison.night.origin.branch, *words])[:16]
 
 
 def _body(

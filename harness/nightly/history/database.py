@@ -59,7 +59,7 @@ def open_history(url: str | None = None) -> History:
     Raises UnknownDatabase, HistoryUnreachable, DiskError, and UsageError for a history of
     another version of the harness."""
     engine = _engine(history_url(url))
-    shown = shown_url(engine)
+    shown = shown_url(engine.url)
     with raises_unreachable(shown):
         try:
             _make_tables(engine, shown)
@@ -79,8 +79,7 @@ def _engine(text: str) -> sa.Engine:
     if name == "sqlite":
         return _sqlite(url)
     if name != "postgresql":
-        shown = url.set(query={}).render_as_string(hide_password=True)
-        raise UnknownDatabase(shown, f"{name} is neither sqlite nor postgresql")
+        raise UnknownDatabase(shown_url(url), f"{name} is neither sqlite nor postgresql")
     return sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_pre_ping=True,
@@ -91,8 +90,7 @@ def _engine(text: str) -> sa.Engine:
 def _sqlite(url: sa.URL) -> sa.Engine:
     file = url.database or ""  # what SQLite makes of "", ":memory:" and "file:..." may keep nothing
     if url.host or not file or file == ":memory:" or file.startswith("file:"):
-        shown = url.set(query={}).render_as_string(hide_password=True)
-        raise UnknownDatabase(shown, "it names no file, so nothing would be kept")
+        raise UnknownDatabase(shown_url(url), "it names no file, so nothing would be kept")
     with disk_errors("making the folder of the history"):
         place = Path(file).absolute()
         place.parent.mkdir(parents=True, exist_ok=True)
