@@ -32,7 +32,7 @@ from harness.log.events import Observation
 from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns
 from harness.run.directory import SealBroken, kept_expectations, load_record
-from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
+from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host, now
 from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Ending, Transcript
@@ -63,9 +63,7 @@ class RunPlan:
         return CutRuns(self.chosen, self.firmware, self.program, self.pte, input_set)
 
 
-def record_run(
-    plan: RunPlan, transcript: Transcript, time: str, known: RunRecord | None = None
-) -> RunRecord:
+def record_run(plan: RunPlan, transcript: Transcript, known: RunRecord | None = None) -> RunRecord:
     """Return the record of the run, judged; it is not saved yet.
 
     ``known``: the record of the same run on another machine; with the same outputs the same is to
@@ -76,7 +74,7 @@ def record_run(
         differences = known.simulator.differences
     unjudged = RunRecord(
         case=plan.case,
-        time=time,
+        time=now(),
         judgement=Judgement(Verdict.NO_VERDICT),
         static_metrics=plan.static,
         run_dir=str(transcript.run_dir),

@@ -43,7 +43,7 @@ from harness.run import remedies
 from harness.run.comparison import FinishedRun, compared
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
-from harness.run.record import RunRecord, failed_record, now
+from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.simulation import simulate
@@ -53,7 +53,6 @@ from harness.system.cancellation import cancelling
 from harness.system.paths import hil_command
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
-from harness.system.unexpected import as_harness_error
 
 
 @dataclass(frozen=True)
@@ -252,7 +251,7 @@ def _run_one(
         firmware = runner.firmware(options.pte or program.pte_path, progress)
         return _run(case, chosen, program, firmware, options, progress)
     except Exception as error:  # the boundary of a case: the others go on
-        return failed_record(case, now(), as_harness_error(error), source.name)
+        return failed_record(case, error, source.name)
 
 
 def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
@@ -348,7 +347,7 @@ def run_planned(
     keep_expectations(program, run_dir)
     sets = [[program.directory / name for name in s.inputs] for s in program.sets]
     transcript = simulate(plan.chosen, plan.firmware, plan.pte, sets, run_dir=run_dir, **how)
-    record = record_run(plan, transcript, now(), known)
+    record = record_run(plan, transcript, known)
     save_record(record)
     return record
 
