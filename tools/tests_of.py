@@ -21,7 +21,6 @@ _IMPORT = re.compile(r"^ *from (harness[\w.]*) import (\([^)]*\)|.*)$", re.MULTI
 # Modules that are loaded by name, and the folder of the tests that go through them.
 LOADED_BY_NAME: Mapping[str, str] = {
     "harness.__main__": "tests/scripts",
-    "harness.cli.fvp": "tests/cli",
     "harness.cli.reproduce": "tests/cli",
     "harness.export.child.localise": "tests/export",
     "harness.export.child.main": "tests/export",
@@ -34,11 +33,7 @@ def modules() -> Mapping[str, Path]:
     """The modules of ``harness`` by name, with their files, without empty packages."""
     root = project_root()
     files = (f.relative_to(root) for f in (root / "harness").rglob("*.py"))
-    return {
-        ".".join(f.with_suffix("").parts): f
-        for f in sorted(files)
-        if f.name != "__init__.py" and "migrations" not in f.parts
-    }
+    return {".".join(f.with_suffix("").parts): f for f in sorted(files) if f.name != "__init__.py"}
 
 
 @cache

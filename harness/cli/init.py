@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 # Files of the repository in `examples`, which also has references.
-from harness.cli.progress import progress_shown
-from harness.cli.verb import PATH, Answer, echo, verb
+from harness.cli.verb import PATH, Answer, echo, progress_shown, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.init import UPSTREAM, InitPlan, plan_init

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import firmware_options, limit_factor_option
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, progress_shown, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.export.estimates import NpuCost
 from harness.firmware.choice import FirmwareChoice

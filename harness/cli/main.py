@@ -57,7 +57,7 @@ _SECTIONS = {
         "zephyr": Verb("init", "zephyr", "make a Zephyr workspace for the zephyr-* targets"),
         "targets": Verb("tools", "targets", "list the targets, or all that is known of one"),
         "models": Verb("tools", "models", "list the models that come with the harness"),
-        "fvp": Verb("fvp", "fvp", "check the installed FVPs, and write one file to send"),
+        "fvp": Verb("run", "fvp", "check the installed FVPs, and write one file to send"),
         "doctor": Verb("tools", "doctor", "show what can run here, and how to get what is missing"),
         "prune": Verb("tools", "prune", "make .hil smaller"),
     },

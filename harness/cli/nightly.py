@@ -22,8 +22,17 @@ from harness.cli.history import (
     show_night,
 )
 from harness.cli.options import executorch_option, limit_factor_option, part_option
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING, FILE, FOLDER, PATH, Answer, echo, print_failure, verb
+from harness.cli.verb import (
+    EXISTING,
+    FILE,
+    FOLDER,
+    PATH,
+    Answer,
+    echo,
+    print_failure,
+    progress_shown,
+    verb,
+)
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, exit_code
 from harness.firmware.choice import FirmwareChoice, choose, named_root

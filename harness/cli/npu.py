@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, progress_shown, verb
 from harness.config.npu import defects
 from harness.core.errors import InfraError, MalformedFile, ToolMissing, UsageError
 from harness.core.safe_text import counted
@@ -30,15 +29,6 @@ def npu() -> None:
 
     FILE is a .pte with Ethos-U delegates or a bare Vela stream; MODEL a name or a .py file.
     """
-
-
-_number = click.option(
-    "-d",
-    "--delegate",
-    default=0,
-    show_default=True,
-    help="Which delegate of a .pte, in the order in which they run.",
-)
 
 
 _delegate_option = click.option(

@@ -14,8 +14,7 @@ from harness.cli.options import (
     simulator_option,
     tolerance_option,
 )
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING, FILE, PATH, Answer, echo, progress_shown, terminal, verb
 from harness.config.case import Case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict

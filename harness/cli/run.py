@@ -1,7 +1,8 @@
-"""``hil run`` and ``exec``: options and help; the work is done elsewhere."""
+"""``hil run``, ``exec`` and ``fvp``: options and help; the work is done elsewhere."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -20,12 +21,12 @@ from harness.cli.options import (
     simulator_option,
     tolerance_option,
 )
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, FILE, PATH, Answer, echo, progress_shown, terminal, verb
 from harness.config.case import Case
 from harness.config.loading import target_files
 from harness.config.models import known_models
 from harness.core.errors import HarnessError, UsageError
+from harness.core.verdict import exit_code as code_of
 from harness.firmware.source import Arithmetic
 from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
 from harness.report.terminal import (
@@ -35,9 +36,11 @@ from harness.report.terminal import (
     representative,
 )
 from harness.run.execution import Execution, execute
+from harness.run.fvp_check import check_fvps
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.prune import prune_when_due
 from harness.run.record import exit_code
+from harness.system.files import disk_errors, write_whole
 
 
 def complete_target(
@@ -214,3 +217,42 @@ def _print_execution(execution: Execution, *, several: bool) -> None:
         echo(f"hil: evidence: {execution.run_dir}", err=True)
     for path in execution.outputs:
         echo(path)
+
+
+@click.group()
+def fvp() -> None:
+    """Try the FVPs that are installed here.
+
+    \b
+    Examples:
+      hil fvp check
+      hil fvp check FVP_Corstone_SSE-320 -o fvp.json
+    """
+
+
+@fvp.command()
+@click.argument("name", required=False)
+@click.option("-o", "--output", type=FILE, default=Path("fvp-check.json"), show_default=True)
+@verb
+def check(name: str | None, output: Path) -> Answer:
+    """Ask each FVP, or NAME, for its version and parameters, and run three small models on it.
+
+    Writes one file: versions, parameter names, consoles, exit states and times. Paths and the name
+    of this machine are replaced. No FVP was available to this project: please send the file
+    (docs/how-to/fvp.md).
+    """
+    with progress_shown() as progress:
+        file = check_fvps(name, progress)
+    with disk_errors("writing the file"):
+        write_whole(output, json.dumps(asdict(file), indent=1) + "\n")
+    for each in file.fvps:
+        whose = " (stand-in)" if each.stand_in else ""
+        echo(f"{each.name}{whose}: {len(each.parameters)} parameters")
+        for run in each.runs:
+            seconds = "" if run.ending is None else f" in {run.ending.seconds:.1f} s"
+            why = f": {run.cause}: {run.text}" if run.cause else ""
+            again = "" if run.replay()[0] is run.verdict else " (the file alone shows less)"
+            echo(f"  {run.target}/{run.model}: {run.verdict}{seconds}{why}{again}")
+    echo(f"wrote {output}")
+    verdicts = (run.verdict for each in file.fvps for run in each.runs)
+    return {"file": str(output), **asdict(file)}, code_of(verdicts)

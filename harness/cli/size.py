@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from harness.cli.options import allow_new_option, firmware_options
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING, FILE, Answer, echo, tell_ci, terminal, verb
+from harness.cli.verb import EXISTING, FILE, Answer, echo, progress_shown, tell_ci, terminal, verb
 from harness.config.case import RUNNER, parse_case
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode

@@ -1,31 +1,48 @@
-"""``hil suite`` and ``hil standin``: options and help."""
+"""``hil suite``, ExecuTorch's suites and CI jobs, and ``hil standin``."""
 
 from __future__ import annotations
 
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.cli.executorch_ci import NAME as CI_JOBS
-from harness.cli.executorch_ci import run_ci_jobs
-from harness.cli.history import history_option
+from harness.cli.history import history_option, opened
 from harness.cli.options import exporter_option, firmware_options
-from harness.cli.progress import progress_shown
-from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, terminal, verb
+from harness.cli.verb import EXISTING_FILE, PATH, Answer, echo, progress_shown, terminal, verb
 from harness.core.errors import UsageError
-from harness.core.verdict import ExitCode
-from harness.export.checkout import selected_exporter
+from harness.core.judgement import Cause
+from harness.core.verdict import ExitCode, Verdict
+from harness.export.checkout import find_exporter, selected_exporter
 from harness.export.exporter import ExporterChoice
 from harness.firmware.choice import FirmwareChoice
-from harness.firmware.source import FirmwareSource
+from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.nightly.suite import parse_shard
-from harness.report.suite import print_report, write_json, write_junit
+from harness.report.suite import (
+    print_jobs,
+    print_report,
+    write_jobs_page,
+    write_json,
+    write_junit,
+)
+from harness.run.record import exact_harness_revision, host, now
+from harness.suites.ci.jobs import read_jobs
+from harness.suites.ci.results import JobResult, JobVerdict
+from harness.suites.ci.run import CiOptions, kept_results, run_jobs
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.standin.install import install
 from harness.suites.suites import SUITES
+from harness.system.artifact_cache import key_of
+from harness.system.files import disk_errors, write_whole
+
+CI_JOBS = "executorch-ci"
+_OF_TESTS = ("elf", "keyword", "sample", "junit")
 
 
 @click.command()
@@ -101,7 +118,7 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     """
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
-        return run_ci_jobs(firmware, words)
+        return _run_ci_jobs(firmware, words)
     if any(words[option] for option in ("only", "listed", "resume", "downloads", "url")):
         raise UsageError(
             f"--only, --list, --resume, --downloads and --history are for {CI_JOBS}",
@@ -126,8 +143,9 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
         for source in firmware.sources:
             report = run_suite(name, replace(options, source=source), progress)
             for write, path in ((write_json, words["report"]), (write_junit, words["junit"])):
-                if path is not None:
-                    write(report, _beside(path, source) if reports else path)
+                if path is not None:  # of a second run out.executorch.json
+                    second = path.with_name(f"{path.stem}.{source}{path.suffix}")
+                    write(report, second if reports else path)
             reports.append(report)
     if sample is not None:
         echo(f"a sample of {sample} tests, seed {words['seed']}")
@@ -138,9 +156,89 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
 
 
-def _beside(path: Path, source: FirmwareSource) -> Path:
-    """For the second of two runs: ``out.json`` to ``out.executorch.json``."""
-    return path.with_name(f"{path.stem}.{source}{path.suffix}")
+def _run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
+    """Run ExecuTorch's CI jobs. ``words``: the options of ``hil suite``."""
+    if any(words[option] for option in _OF_TESTS):
+        raise UsageError(
+            f"-k, --sample, --elf and --junit are for suites of tests, not for {CI_JOBS}",
+            hint="--only selects jobs by a part of their names",
+        )
+    checkout = firmware.checkout()
+    if checkout is None:
+        raise UsageError(
+            f"{CI_JOBS} runs a checkout's jobs, and none is named", hint="--executorch DIR"
+        )
+    jobs = read_jobs(checkout.root)
+    chosen = jobs.select(words["only"])
+    for text in jobs.differences:
+        echo(f"note: {text}")
+    code = ExitCode.PASSED
+    if words["listed"]:
+        results = kept_results(chosen, checkout)
+    else:
+        shard = parse_shard(words["shard"])
+        chosen = chosen[shard.number - 1 :: shard.count]
+        options = CiOptions(
+            checkout, find_exporter(checkout.root), words["resume"], words["downloads"]
+        )
+        with progress_shown() as progress:
+            results = tuple(run_jobs(chosen, jobs.environment, options, progress))
+        verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}
+        code = ExitCode.PASSED if verdicts == {JobVerdict.PASSED} else ExitCode.FAILED
+        if results and (words["url"] or "HIL_HISTORY" in os.environ):
+            keep_jobs(words["url"], results)
+    print_jobs(terminal(), results)
+    commands = {job.name: job.commands for job in chosen}
+    answer = {
+        "jobs": [{**result.as_json(), "commands": commands[result.name]} for result in results],
+        "aside": dict(jobs.aside),
+        "differences": list(jobs.differences),
+    }
+    if (report := words["report"]) is not None and report.suffix == ".md":
+        write_jobs_page(report, results)
+    elif report is not None:
+        with disk_errors("writing the report"):
+            write_whole(report, json.dumps(answer, indent=1) + "\n")
+    return answer, code
+
+
+def keep_jobs(url: str | None, results: Sequence[JobResult]) -> None:
+    """Keep the results in a history: a night with a row for each job. Raises as ``opened``."""
+    names = [result.name for result in results]
+    id, origin = f"{CI_JOBS}-{uuid.uuid4().hex[:12]}", Origin(commit=results[0].commit)
+    made = (exact_harness_revision(), host())
+    night = Night(
+        id, CI_JOBS, key_of(names), now(), *made, tuple(map(Planned, names)), origin=origin
+    )
+    with opened(url) as history:
+        history.begin(night)
+        history.append([_row_of_job(night, result) for result in results])
+
+
+def _row_of_job(night: Night, result: JobResult) -> Row:
+    text, verdict = "; ".join(result.reasons)[:800], _verdict_of_job(result)
+    case = (night.id, result.name, night.began, CI_JOBS, result.name, "executorch", verdict)
+    return Row(
+        *case,
+        verdict_text=str(verdict),
+        cause=Cause(str(result.verdict), text) if text else None,
+        seconds={"total": result.seconds},
+        identity=Identity(sources=result.commit, harness=night.harness, host=night.host),
+        run_dir=result.log or None,
+        suite=CI_JOBS,
+        origin=night.origin,
+    )
+
+
+def _verdict_of_job(result: JobResult) -> Verdict:
+    """Return a failed job's verdict from its simulation or its tests; else it built nothing."""
+    if result.verdict is JobVerdict.PASSED:
+        return Verdict.PASS
+    if result.verdict is not JobVerdict.FAILED:
+        skipped = result.verdict is JobVerdict.NOT_RUN
+        return Verdict.SKIPPED if skipped else Verdict.NO_VERDICT
+    of_tests = Verdict.MISMATCH if result.tests.get("failed") else Verdict.BUILD_ERROR
+    return next((Verdict[c.verdict] for c in result.calls if not c.proven), of_tests)
 
 
 @click.group()

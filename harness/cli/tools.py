@@ -19,7 +19,7 @@ from harness.config.models import known_models, unavailable
 from harness.config.target import Target
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
-from harness.report.safe_console import columns
+from harness.report.safe_console import Terminal, columns
 from harness.run.prune import CacheBounds, bounds, size_on_disk
 from harness.run.prune import prune as bring_within
 from harness.sim.board import what_board_lacks
@@ -56,16 +56,17 @@ def models() -> Answer:
     """List the models, and why some that ExecuTorch names are not among them."""
     available = [{"name": m.name, "description": m.description} for m in known_models().values()]
     others = [{"name": name, "reason": why} for name, why in unavailable().items()]
-    table = columns("model", "what it is")
-    for model in available:
-        table.add_row(model["name"], model["description"])
-    terminal().print(table)
+    _print_models(available, "what it is")
     terminal().print("\nnamed by ExecuTorch, not available here:", style="dim")
-    table = columns("model", "why not")
-    for other in others:
-        table.add_row(other["name"], other["reason"])
-    terminal().print(table)
+    _print_models(others, "why not")
     return {"models": available, "unavailable": others}, ExitCode.PASSED
+
+
+def _print_models(rows: Sequence[Mapping[str, str]], head: str) -> None:
+    table = columns("model", head)
+    for row in rows:
+        table.add_row(*row.values())
+    terminal().print(table)
 
 
 @click.command()
@@ -125,14 +126,19 @@ def _print_targets(rows: list[dict[str, Any]]) -> None:
     console = terminal(highlight=False)
     cells = [(r["name"], r["marker"], _simulators(r), r["description"]) for r in rows]
     cells.insert(0, ("target", "marker", "simulators (*)", "what it is"))
-    widths = [max(len(row[column]) for row in cells) + 2 for column in range(3)]
-    for number, row in enumerate(cells):
-        line = "".join(f"{text:{width}}" for text, width in zip(row, (*widths, 0), strict=True))
-        console.print(line, style="" if number else "bold", no_wrap=True, overflow="ellipsis")
+    _print_table(console, cells, no_wrap=True, overflow="ellipsis")
     console.print(
         "* = installed. `hil targets TARGET` lists memory modes, and what QEMU lacks of the board.",
         style="dim",
     )
+
+
+def _print_table(console: Terminal, rows: Sequence[Sequence[str]], **wrapping: Any) -> None:
+    """Print four columns, the first row as their heads."""
+    widths = [max(len(row[column]) for row in rows) + 2 for column in range(3)]
+    for number, row in enumerate(rows):
+        line = "".join(f"{text:{width}}" for text, width in zip(row, (*widths, 0), strict=True))
+        console.print(line, style="" if number else "bold", **wrapping)
 
 
 def _simulators(row: Mapping[str, Any]) -> str:
@@ -177,10 +183,7 @@ def _print_tools(tools: Sequence[Inspected]) -> None:
     console = terminal(highlight=False)
     rows = [("tool", "for", "version", "where")]
     rows += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
-    widths = [max(len(row[column]) for row in rows) + 2 for column in range(3)]
-    for number, row in enumerate(rows):
-        line = "".join(f"{text:{width}}" for text, width in zip(row, (*widths, 0), strict=True))
-        console.print(line, style="bold" if number == 0 else "", soft_wrap=True)
+    _print_table(console, rows, soft_wrap=True)
     absent: dict[tuple[bool, str, str], list[str]] = {}
     for tool in tools:
         if tool.path is None:

@@ -1,4 +1,7 @@
-"""What verbs have in common: ``--json``, what is printed without it, errors with exit codes."""
+"""What verbs have in common: ``--json``, what is printed without it, progress, errors, exit codes.
+
+Progress goes to stderr: a status line at a terminal, a line for each long step elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -21,9 +26,12 @@ from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
 from harness.system.cancellation import is_cancelled
 from harness.system.paths import hil_command
+from harness.system.progress import COUNT, Progress, silent, timed
 from harness.system.unexpected import as_harness_error, traceback_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from harness.report.safe_console import Terminal
 
 # In every answer of --json. Within a version a field keeps its name, type and meaning; fields may
@@ -93,23 +101,14 @@ def failure_of(error: Exception) -> HarnessError:
     return as_harness_error(error)
 
 
-def _error_object(error: HarnessError) -> dict[str, Any]:
-    cause = {"kind": error.kind, "text": error.message, "line": None, "facts": error.facts}
-    return {
-        "verdict": error.verdict,
-        "cause": cause,
-        "hint": error.hint,
-        "metrics": {},
-        "run_dir": None,
-    }
-
-
 def print_failure(error: Exception, *, as_json: bool) -> ExitCode:
     """Print message and hint on standard error, or as JSON; return how to end."""
     shown = failure_of(error)
     if as_json:
+        cause = {"kind": shown.kind, "text": shown.message, "line": None, "facts": shown.facts}
+        answer = {"verdict": shown.verdict, "cause": cause, "hint": shown.hint}
         with suppress(OSError):
-            _print_json(_error_object(shown))
+            _print_json({**answer, "metrics": {}, "run_dir": None})
             return shown.exit_code
     click.secho(plain(f"hil: error: {shown.message}"), err=True, fg="red")
     if shown.hint:
@@ -183,3 +182,91 @@ def terminal(**options: Any) -> Terminal:
 def tell_ci(command: str) -> None:
     """Print a workflow command of the harness, whose texts are escaped already."""
     click.echo(command, err=wants_json())
+
+
+LONG_S = 5.0  # a log has a line for a step that takes longer
+_DONE = ("exported", "simulated", "built")  # ends of a subject, at which nobody waits for it
+
+
+@contextmanager
+def progress_shown() -> Iterator[Progress]:
+    """Return a Progress for the length of a command; with ``--json`` it shows nothing."""
+    if wants_json():
+        yield silent
+    elif sys.stderr.isatty():
+        with status_line(terminal(stderr=True)) as say, timed(say) as progress:
+            yield progress
+    else:
+        with _long_steps() as say, timed(say) as progress:
+            yield progress
+
+
+@contextmanager
+def status_line(
+    console: Console, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Progress]:
+    """Return ``suite 30/120 0:00:12 0:00:40 left``: the step, its time, and the time left."""
+    from rich import progress as rich_progress
+
+    columns = (
+        rich_progress.SpinnerColumn(),
+        rich_progress.TextColumn("{task.description}", markup=False),
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.fields[left]}"),
+    )
+    with rich_progress.Progress(*columns, console=console, transient=True, get_time=clock) as line:
+        task = line.add_task("starting", total=None, left="")
+        step = ""
+
+        def say(message: str) -> None:
+            nonlocal step
+            name, count = COUNT.sub("", message), COUNT.search(message)
+            if name != step:
+                step = name
+                line.reset(task)
+                line.tasks[0].total = None  # reset() cannot set it to None
+            if count:
+                line.update(task, completed=int(count[1]), total=int(count[2]))
+            line.update(task, description=plain(message), left="left" if count else "")
+
+        yield say
+
+
+@contextmanager
+def _long_steps() -> Iterator[Progress]:
+    """Print one line per step that lasts. Thread-safe.
+
+    Messages that differ only in a count such as 3/45 are one step, and a step lasts until the next
+    of its subject."""
+    shown: set[str] = set()
+    waiting: dict[str, tuple[str, threading.Timer]] = {}  # by subject
+    lock = threading.Lock()
+
+    def say(message: str) -> None:
+        step = COUNT.sub("", message)
+        subject = step.partition(": ")[0]
+        with lock:
+            last, timer = waiting.get(subject, ("", None))
+            if step == last or step in shown:
+                return
+            if timer is not None:
+                timer.cancel()
+            if step.endswith(_DONE):
+                return
+            timer = threading.Timer(LONG_S, show, (step,))
+            timer.daemon = True
+            waiting[subject] = step, timer
+        timer.start()
+
+    def show(step: str) -> None:
+        with lock:
+            shown.add(step)
+        print(f"hil: {plain(step)}", file=sys.stderr, flush=True)
+
+    try:
+        yield say
+    finally:
+        for _, timer in waiting.values():
+            timer.cancel()
+            timer.join()  # it may be printing

@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any
 from harness.core.errors import ExportError, HarnessError, InfraError
 from harness.export.failures import ExporterUnusable, ImportFailed
 from harness.export.wire import Answers, Stopped, value_of
+from harness.system.call import TiedProcess
 from harness.system.cancellation import is_cancelled, raise_if_cancelled
 from harness.system.confine import ENVIRONMENT, ResourceLimits, confined
 from harness.system.paths import data_root, import_root
 from harness.system.process import tree_processes
 from harness.system.quota import Account, Quota
 from harness.system.settings import settings
-from harness.system.tied_process import TiedProcess
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter

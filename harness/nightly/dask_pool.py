@@ -133,7 +133,6 @@ class DaskPool:
 
 
 def _fvps_of(job: NightJob) -> Iterator[str]:
-    """Yield the executable of the FVP that the target has, if any."""
     with suppress(UsageError):  # its case reports that
         fvp = load_target(job.case.target).simulators.fvp
         if fvp is not None and job.simulator in (AUTO, SimulatorName.FVP):

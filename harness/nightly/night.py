@@ -176,8 +176,10 @@ def run_night(
         last = last_tries(recorder.history.rows([night.id]))
         times = usual_seconds(recorder.history)
         jobs = longest_first([j for j in suite.jobs if j.planned[0].case in mine], times)
-        revision = exact_harness_revision()
-        tasks = [t for job in jobs for t in _left(job, mine, last, night, options, revision)]
+        plain, revision = replace(night, plan=()), exact_harness_revision()
+        jobs = [replace(j, planned=tuple(mine[each.case] for each in j.planned)) for j in jobs]
+        wholes = [Task(plain, job, options, 0, revision) for job in jobs]
+        tasks = [task for whole in wholes for task in _left(whole, last)]
         done = sum(last[name].settled for name in mine if name in last)
         for row in _drive(tasks, pool, recorder):
             done += row.settled
@@ -185,24 +187,13 @@ def run_night(
         recorder.append([], last=True)
 
 
-def _left(
-    job: NightJob,
-    mine: dict[str, Planned],
-    last: dict[str, Row],
-    night: Night,
-    options: RunOptions,
-    revision: str,
-) -> Iterator[Task]:
-    """Yield the tasks of a job that are still to run, as the night planned it."""
-    job = replace(job, planned=tuple(mine[planned.case] for planned in job.planned))
-    whole = Task(replace(night, plan=()), job, options, 1, revision)
-    tried = {p.case: last[p.case] for p in job.planned if p.case in last}
-    fresh = [p.case for p in job.planned if p.case not in tried]
-    if fresh:
-        yield replace(whole.again(fresh), attempt=1)
-    for name, row in tried.items():
+def _left(whole: Task, last: Mapping[str, Row]) -> Iterator[Task]:
+    names = [planned.case for planned in whole.job.planned]
+    if fresh := [name for name in names if name not in last]:
+        yield whole.again(fresh)
+    for row in (last[name] for name in names if name in last):
         if not row.settled:
-            yield replace(whole.again([name]), attempt=row.attempt + 1)
+            yield replace(whole, attempt=row.attempt).again([row.case])
 
 
 def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Row]:

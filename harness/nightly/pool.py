@@ -24,9 +24,8 @@ from harness.nightly.history.rows import row_of
 from harness.nightly.store import Store, entries_of
 from harness.nightly.suite import NightJob
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.record import RunRecord, failed_record, now
-from harness.system.tied_process import die_with_parent
-from harness.system.unexpected import as_harness_error
+from harness.run.record import RunRecord, failed_record
+from harness.system.call import die_with_parent
 
 
 @dataclass(frozen=True)
@@ -83,9 +82,7 @@ def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
 
 
 def failed(job: NightJob, error: BaseException) -> list[RunRecord]:
-    time = now()
-    failure = as_harness_error(error)
-    return [failed_record(job.case, time, failure, source) for source in job.sources]
+    return [failed_record(job.case, error, source) for source in job.sources]
 
 
 def _rows(task: Task, records: Sequence[RunRecord], seconds: float) -> tuple[Row, ...]:

@@ -177,8 +177,9 @@ def load_suite(file: Path, today: date) -> NightSuite:
             jobs += _jobs_of(contents, group, file.absolute().parent)
         except HarnessError as error:
             raise place.error(error.message, hint=error.hint) from error
-        for name in _twice(jobs):
-            raise place.error(f"{name} is in the suite twice")
+        for name, times in Counter(p.case for job in jobs for p in job.planned).most_common(1):
+            if times > 1:
+                raise place.error(f"{name} is in the suite twice")
     return _without(file.stem, contents, jobs, document, today)
 
 
@@ -223,11 +224,6 @@ def _modes(name: str, wanted: str | Sequence[str]) -> list[str]:
 
 def _planned(case: Case, sources: Sequence[str], owner: str = "") -> tuple[Planned, ...]:
     return tuple(Planned(case_name(case, source), owner=owner) for source in sources)
-
-
-def _twice(jobs: Sequence[NightJob]) -> list[str]:
-    counts = Counter(planned.case for job in jobs for planned in job.planned)
-    return [case for case, count in counts.items() if count > 1]
 
 
 def _without(

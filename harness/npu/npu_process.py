@@ -25,7 +25,7 @@ from typing import Any
 
 from harness.core.errors import InfraError
 from harness.npu.doorbell import Outcome, Result, SharedMemory
-from harness.system.tied_process import TiedProcess
+from harness.system.call import TiedProcess
 
 _ROOT = Path(__file__).parents[2]
 _MEMORY = 6 << 30  # bytes of the child's own: a program decides how much it asks for

@@ -135,13 +135,13 @@ def option_value(config: pytest.Config, name: str) -> Any:
 
 
 @contextmanager
-def _usage_errors() -> Iterator[None]:
-    """Turn a user's mistake into an error that ends the session before it begins."""
+def mistakes_are(kind: type[Exception], place: str = "") -> Iterator[None]:
+    """Turn a user's mistake into ``kind``, an error of pytest's."""
     try:
         yield
     except HarnessError as error:
         hint = f"; {error.hint}" if error.hint else ""
-        raise pytest.UsageError(error.message + hint) from error
+        raise kind(f"{place}{error.message}{hint}") from error
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -155,7 +155,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "hil_expect(*verdicts): the verdicts, such as MISMATCH, that the `hil_run` of a test may "
         "have; without it only PASS",
     )
-    with _usage_errors():
+    with mistakes_are(pytest.UsageError):  # ends the session before it begins
         file = _pin_settings_file(config)
         # whether the session says before its first test that it is for us
         named = any(config.getoption(option.flag) is not None for option in OPTIONS)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.config.case import Case
-from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.plugin.options import activate, firmware_choice, npu_case_selection, register_marker
+from harness.core.errors import Unknown, UsageError
+from harness.plugin.options import (
+    activate,
+    firmware_choice,
+    mistakes_are,
+    npu_case_selection,
+    register_marker,
+)
 from harness.plugin.verdicts import expected_verdicts
 
 if TYPE_CHECKING:
@@ -42,7 +46,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if CASE not in metafunc.fixturenames:
         return
     config, definition = metafunc.config, metafunc.definition
-    with _collect_error_at(definition):
+    file, line, _ = definition.location
+    place = f"{file}:{(line or 0) + 1}: {definition.name}: "
+    with mistakes_are(pytest.Collector.CollectError, place):
         activate(config)
         expected_verdicts(definition)
         keywords = _keywords_of(definition.get_closest_marker("hil_cases"))
@@ -50,31 +56,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for _, target in selected:
         # one of a file that is in no folder of them
         register_marker(config, target.marker, target.name)
-    metafunc.parametrize(CASE, [*map(_parameter, selected)], indirect=True)
+    parameters = [
+        pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
+        for case, target in selected
+    ]
+    metafunc.parametrize(CASE, parameters, indirect=True)
     sources = firmware_choice(config).sources
     only_bundled = all(str(source) == "bundled" for source in sources)  # then ids do not say it
     if SOURCE in metafunc.fixturenames and not only_bundled:
         metafunc.parametrize(SOURCE, sources, ids=str, indirect=True)
 
 
-@contextmanager
-def _collect_error_at(definition: pytest.Item) -> Iterator[None]:
-    try:
-        yield
-    except HarnessError as error:
-        file, line, _ = definition.location
-        place = f"{file}:{(line or 0) + 1}: {definition.name}"
-        hint = f"; {error.hint}" if error.hint else ""
-        raise pytest.Collector.CollectError(f"{place}: {error.message}{hint}") from error
-
-
-def _parameter(chosen: tuple[Case, Target]) -> Any:
-    case, target = chosen
-    return pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
-
-
 def _keywords_of(marker: pytest.Mark | None) -> dict[str, Any]:
-    """Raise UsageError for a marker that says nothing sensible."""
     if marker is None:
         return {}
     if marker.args:

@@ -11,7 +11,6 @@ open issues that have the label. API: https://docs.github.com/rest/issues/issues
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import urllib.error
@@ -32,6 +31,7 @@ from harness.nightly.history.compare import Comparison
 from harness.nightly.suite import FollowUp
 from harness.report.history import reproducing
 from harness.report.templates import filled
+from harness.system.artifact_cache import key_of
 
 LABEL = "hil-night"
 # The digests of suite and branch, of the case, and of its cause.
@@ -64,11 +64,7 @@ class Issues:
 
     def opened(self) -> Iterator[dict[str, Any]]:
         """Those with the label that are open."""
-        for page in count(1):
-            found = self._call("GET", f"?labels={LABEL}&state=open&per_page=100&page={page}")
-            yield from found
-            if len(found) < _AT_ONCE:
-                return
+        return self._pages(f"?labels={LABEL}&state=open&")
 
     def open(self, title: str, body: str) -> None:
         self._call("POST", "", {"title": title, "body": body, "labels": [LABEL]})
@@ -81,16 +77,19 @@ class Issues:
 
     def comment_once(self, number: int, marker: str, body: str) -> str:
         """Update the comment that begins with ``marker``, else posts it: "updated", "posted"."""
-        for page in count(1):
-            found = self._call("GET", f"/{number}/comments?per_page={_AT_ONCE}&page={page}")
-            for each in found:
-                if str(each["body"]).startswith(marker):
-                    self._call("PATCH", f"/comments/{each['id']}", {"body": f"{marker}\n{body}"})
-                    return "updated"
-            if len(found) < _AT_ONCE:
-                break
+        for each in self._pages(f"/{number}/comments?"):
+            if str(each["body"]).startswith(marker):
+                self._call("PATCH", f"/comments/{each['id']}", {"body": f"{marker}\n{body}"})
+                return "updated"
         self.comment(number, f"{marker}\n{body}")
         return "posted"
+
+    def _pages(self, path: str) -> Iterator[dict[str, Any]]:
+        for page in count(1):
+            found = self._call("GET", f"{path}per_page={_AT_ONCE}&page={page}")
+            yield from found
+            if len(found) < _AT_ONCE:
+                return
 
     def _call(self, method: str, path: str, fields: Mapping[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
@@ -190,8 +189,7 @@ def job_url(environ: Mapping[str, str]) -> str:
 
 def _digest(comparison: Comparison, *words: str) -> str:
     """Digest of a suite on a branch, of one of its cases, or of a cause of that case."""
-    words = (comparison.night.suite, comparison.night.origin.branch, *words)
-    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
+    return key_of([comparison.night.suite, comparison.night.origin.branch, *words])[:16]
 
 
 def _body(

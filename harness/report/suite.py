@@ -1,10 +1,11 @@
-"""The report of a suite as a table for people, and as JSON and JUnit for programs."""
+"""Reports of ExecuTorch's suites and CI jobs: tables for people, JSON, JUnit and a page."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +16,9 @@ from rich.text import Text
 from harness.core.safe_text import plain
 from harness.report.safe_console import say
 from harness.report.templates import filled
+from harness.suites.ci.results import JobResult, JobVerdict
 from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, worst_first
+from harness.system import toolchain
 from harness.system.files import disk_errors, write_whole
 
 _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}
@@ -33,42 +36,10 @@ def print_report(console: Console, report: SuiteReport) -> None:
             say(console, f"  {operator} ({len(tests)})")
     for complaint in report.complaints:
         say(console, complaint, "red")
-    for line in _last_lines(report):
-        say(console, line)
-
-
-def _last_lines(report: SuiteReport) -> Iterator[str]:
-    counts = ", ".join(f"{count} {result}" for result, count in report.summary.items())
-    if report.note:
-        yield report.note
-    count = len(report.tests)
-    if report.on_target < count:
-        yield f"{report.on_target} of {count} tests run something on the target"
-    if report.simulated_again:
-        yield f"{report.simulated_again} tests simulated programs that an earlier run exported"
-    if report.not_repeated:
-        yield (
-            f"{report.not_repeated} tests simulate nothing and were not repeated: nothing that "
-            "exports has changed since they ran"
-        )
-    exact, observed = report.exact
-    if observed:
-        yield f"{exact} of {observed} tests that passed are bit for bit the reference"
-    elif report.on_target:
-        yield "exactness was not observed: no test compared outputs with ExecuTorch's Tester"
-    if constant := report.constant:
-        named = ", ".join(constant[:3]) + ", ..." * (len(constant) > 3)
-        yield (
-            "passed with outputs of one value throughout, which prove nothing "
-            f"({len(constant)}): {named}"
-        )
     beyond = sum(test.cause.startswith(NPU_MODEL) for test in report.tests)
-    if beyond:
-        yield f"beyond the NPU model: {beyond} of {count} tests ({100 * beyond / count:.1f} %)"
-    whose = "" if report.firmware == "bundled" else f" [{report.firmware}]"
-    if report.exporter != "wheel":
-        yield f"the suite and its exporter: {report.exporter}"
-    yield f"{report.suite}{whose} on {report.simulator}: {counts} in {report.seconds:.0f} s"
+    template = Path(__file__).with_name("suite.txt")
+    for line in filled(template, {"report": report, "beyond": beyond}, {}).splitlines():
+        say(console, line)
 
 
 def _table(report: SuiteReport) -> Table:
@@ -104,3 +75,51 @@ def write_junit(report: SuiteReport, path: Path) -> None:
     """One ``testcase`` per test; expected failures and what is not installed are ``skipped``."""
     template = Path(__file__).with_name("suite.xml")
     _write(path, filled(template, {"report": report}, {}))
+
+
+_OF_JOBS = {JobVerdict.PASSED: "green", JobVerdict.UNPROVEN: "yellow", JobVerdict.FAILED: "red"}
+
+
+def print_jobs(console: Console, results: Sequence[JobResult]) -> None:
+    table = Table("job", "verdict", "script", "calls", "tests", "exactness", "s", box=None)
+    table.columns[0].overflow = table.columns[5].overflow = "fold"
+    for result in results:
+        if colour := _OF_JOBS.get(result.verdict):
+            verdict = f"[{colour}]{result.verdict}[/]"
+            table.add_row(escape(result.name), verdict, *map(escape, _cells(result)))
+    if table.rows:
+        console.print(table)
+    for result in results:
+        for reason in result.reasons:
+            say(console, plain(f"{result.name} ({result.place}): {reason}"))
+    counts = Counter(result.verdict for result in results)
+    say(console, ", ".join(f"{counts[verdict]} {verdict}" for verdict in counts))
+
+
+def _cells(result: JobResult) -> tuple[str, ...]:
+    """Script, calls, tests, exactness and seconds; nothing of a job that did not run."""
+    if result.verdict is JobVerdict.NOT_RUN:
+        return ("", "", "", "", "")
+    proven = sum(call.proven for call in result.calls)
+    return (
+        "?" if result.status is None else f"exit {result.status}",
+        f"{proven} of {len(result.calls)}" if result.calls else "",
+        ", ".join(f"{count} {word}" for word, count in sorted(result.tests.items())),
+        result.exactness,
+        f"{result.seconds:.0f}",
+    )
+
+
+def write_jobs_page(path: Path, results: Sequence[JobResult]) -> None:
+    """Write the page of CI jobs. Raises DiskError, ToolMissing."""
+    tools = ("qemu-system-arm", "arm-none-eabi-gcc")
+    remarks = {result.name: "; ".join(result.reasons or result.notes) for result in results}
+    values = {
+        "rows": [(result, _cells(result), remarks[result.name]) for result in results],
+        "ran": sum(result.verdict is not JobVerdict.NOT_RUN for result in results),
+        "commit": results[0].commit,
+        "tools": ", ".join(f"{name} {toolchain.require(name).version}" for name in tools),
+        "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
+    }
+    with disk_errors("writing the report"):
+        write_whole(path, filled(Path(__file__).with_name("executorch_ci.md"), values, {}))

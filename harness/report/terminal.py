@@ -111,16 +111,11 @@ def _print_table(console: Console, title: str, records: Sequence[RunRecord]) -> 
         agreement = [_oracle_distances(record).get(other, "-") for other in others]
         accuracy = [_decibels(record) for _ in decibels]
         figures = [str(record.metrics.get(name, "-")) for name in _FIGURE_COLUMNS.values()]
-        figures += [_kilocycles(record) for _ in npu]
+        cycles = record.metrics.get(NPU_FIGURE)
+        figures += ["-" if cycles is None else f"{cycles / 1000:,.1f}" for _ in npu]
         name, verdict = record.case.shown_name, styled_verdict(record)
         rows.append((name, verdict, lsb, *agreement, *accuracy, *figures))
     console.print(fitted(console, ("model", "verdict", *(f">{head}" for head in heads)), rows))
-
-
-def _kilocycles(record: RunRecord) -> str:
-    """Return an estimate of Vela's, for all delegates."""
-    cycles = record.metrics.get(NPU_FIGURE)
-    return "-" if cycles is None else f"{cycles / 1000:,.1f}"
 
 
 def _decibels(record: RunRecord) -> Text:

@@ -67,16 +67,12 @@ class Proposal:
         if not self.change:
             return f"{self.case.id}: nothing changes, {self.path} already says this"
         done = "written: review and commit it" if self.written else "not written (--dry-run)"
-        change = self._of_new() if self.is_new else self.change
+        figures = (f"  {name} {number:,}" for name, number in self.figures.items())
+        new = "\n".join([f"{self.case.id}: new reference", *figures])  # the rest is in the file
+        change = new if self.is_new else self.change
         return "\n".join([change, *self._of_run(), f"{self.path} {done}"])
 
-    def _of_new(self) -> str:
-        """Return the figures: a reviewer reads the rest in the file."""
-        figures = (f"  {name} {number:,}" for name, number in self.figures.items())
-        return "\n".join([f"{self.case.id}: new reference", *figures])
-
     def _of_run(self) -> list[str]:
-        """Return the facts that a reviewer must know about the run of these outputs and figures."""
         if self.record is None:
             return []
         change = _program_change(self.record)

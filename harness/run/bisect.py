@@ -21,7 +21,7 @@ from harness.core.verdict import Verdict, Word
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.source import Firmware
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.record import RunRecord, failed_record, now
+from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import firmware_of
 from harness.system.git import GitFailed, Worktree, borrowed, git, top_of
 from harness.system.progress import Progress, silent
@@ -121,7 +121,7 @@ class BisectStep:
         try:
             (record,) = run_cases([self.case], self.options)
         except HarnessError as error:  # the revision's: the case was validated before
-            return failed_record(self.case, now(), error, self.options.firmware.sources[0].name)
+            return failed_record(self.case, error, self.options.firmware.sources[0].name)
         return record
 
 

@@ -19,7 +19,7 @@ import json
 import re
 import shlex
 import tarfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -62,6 +62,7 @@ from harness.system.files import (
     read_json,
     read_regular,
     regular,
+    whole_folder,
     write_whole,
 )
 from harness.system.paths import data_root, state_dir
@@ -73,6 +74,7 @@ MAX_BYTES = 1 << 30  # that a bundle may unpack to
 MAX_TEXT = 4 << 20  # of a JSON file: what Python makes of one takes up to 30 times as much
 MAX_MEMBERS = 10_000  # a run of 2,000 input sets with two inputs and two outputs each
 _ELF = f"{FIRMWARE}/{RUNNER}"
+_ALONE = Path(__file__).with_name("repro.sh.in")  # the script of what needs the simulator alone
 _FOLDER = rf"(?:{FIRMWARE}|{EXPECTED}(?:/set\d+)?|{WORK})/"
 _NAME = re.compile(rf"(?:{_FOLDER})?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}")
 _TEXT = re.compile(rf"{RECORD}|{REPRO}|.*/[^/]+\.(?:json|map)")
@@ -148,7 +150,6 @@ def sha256(data: bytes) -> str:
 
 
 def _firmware(run_dir: Path, record: RunRecord) -> Firmware:
-    """Return the firmware of a run that has all that a bundle needs. Raises RunIncomplete."""
     if record.program is None or record.firmware is None or record.expectation is None:
         raise RunIncomplete(run_dir, "it ended before its program ran")
     firmware = read_firmware(Path(record.firmware.elf).parent)
@@ -210,21 +211,6 @@ def _folders(record: dict[str, Any], target: Target) -> tuple[bytes, ...]:
     return tuple(sorted(own, key=lambda folder: (-len(folder), folder)))
 
 
-_ALONE = """\
-# This script needs the simulator alone, and runs the program with your rights, outside a sandbox:
-# unpack the bundle (tar --zstd -xf), then sh repro.sh
-set -eu
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-work=$(mktemp -d)
-cp "$here"/work/{pte} "$here"/work/s*i*.bin "$work"
-cd "$work"
-{command} || echo "repro.sh: it ended with status $?"
-for output in "$here"/work/s*-*.bin; do
-  cmp "$output" "$(basename "$output")" && echo "$(basename "$output"): the same"
-done
-"""
-
-
 def _script(title: str, target: Target, firmware: Firmware, record: dict[str, Any]) -> str:
     """``repro.sh`` for /bin/sh: the simulator alone, or why that is not enough."""
     lacking = ""
@@ -242,7 +228,9 @@ def _script(title: str, target: Target, firmware: Firmware, record: dict[str, An
     simulator, *words = record["simulator"]["argv"]
     elf, pte = str(firmware.elf), program_name(Path(record["program"]["pte"]))
     argv = (f'"$here"/{_ELF}' if word == elf else shlex.quote(word) for word in words)
-    return script + _ALONE.format(pte=pte, command=" ".join([Path(simulator).name, *argv]))
+    return script + _ALONE.read_text().format(
+        pte=pte, command=" ".join([Path(simulator).name, *argv])
+    )
 
 
 def _archived(members: dict[str, bytes]) -> bytes:
@@ -260,33 +248,23 @@ def unpack(bundle: Path, into: Path, max_bytes: int = MAX_BYTES) -> dict[str, st
 
     Memory stays flat whatever is in it. Raises BadBundle, and then leaves no file; DiskError."""
     files: dict[str, str] = {}
-    try:
-        with regular(bundle) as (file, _):
-            members = _members(_Plain(file, max_bytes))
-            listed = _listed(bundle, members)
-            for name, pieces in members:
-                if name not in listed:
-                    raise BadBundle(bundle, f"{name!r} is not what {MANIFEST} lists")
-                files[name] = ""
-                with disk_errors("unpacking the bundle"):
-                    files[name] = _write(into / name, pieces)
-    except (OSError, zstandard.ZstdError, tarfile.TarError, ValueError, EOFError) as error:
-        _remove(into, files)
-        raise BadBundle(bundle, f"it cannot be read ({error})") from error
-    except BaseException:
-        _remove(into, files)
-        raise
-    if differing := sorted(name for name in listed if listed[name] != files.get(name)):
-        _remove(into, files)
-        raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
-    if _ELF in files:
-        (into / _ELF).chmod(0o755)  # a native one is started
+    with disk_errors("unpacking the bundle"), whole_folder(into) as folder:
+        try:
+            with regular(bundle) as (file, _):
+                members = _members(_Plain(file, max_bytes))
+                listed = _listed(bundle, members)
+                for name, pieces in members:
+                    if name not in listed:
+                        raise BadBundle(bundle, f"{name!r} is not what {MANIFEST} lists")
+                    with disk_errors("unpacking the bundle"):
+                        files[name] = _write(folder / name, pieces)
+        except (OSError, zstandard.ZstdError, tarfile.TarError, ValueError, EOFError) as error:
+            raise BadBundle(bundle, f"it cannot be read ({error})") from error
+        if differing := sorted(name for name in listed if listed[name] != files.get(name)):
+            raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
+        if _ELF in files:
+            (folder / _ELF).chmod(0o755)  # a native one is started
     return files
-
-
-def _remove(into: Path, names: Iterable[str]) -> None:
-    for name in names:
-        (into / name).unlink(missing_ok=True)
 
 
 def _write(file: Path, pieces: Iterator[bytes]) -> str:
@@ -494,7 +472,6 @@ def read_bundle(
 
 
 def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
-    """Return the target that is known here under the name of the bundle's. Raises UsageError."""
     try:
         known = load_target(there.case.board)
         differing = _differing(fields, target_fields(known))

@@ -37,58 +37,54 @@ class FinishedRun:
         return None if found is None or found[1] != nbytes else found[0]
 
 
-@dataclass(frozen=True)
-class RunComparison:
-    """Two runs of one case."""
+def compared(own: FinishedRun, other: FinishedRun) -> RunRecord:
+    """Return the second record with the differences, saved; unchanged without outputs."""
+    tensors = _tensors(own, other)
+    if not tensors:
+        return other.record
+    names = own.plan.chosen.name, other.plan.chosen.name
+    several = names[0] is not names[1]
+    differential = Differential(
+        tensors=tensors,
+        between=names if several else (own.record.source, other.record.source),
+        first=_first_difference(own, other, tensors),
+        by_design=other.record.by_design,
+        figures=_side_by_side(own.record.metrics, other.record.metrics),
+        # a board's are cycles
+        operators={} if several else _side_by_side(_ticks(own.record), _ticks(other.record)),
+    )
+    record = replace(other.record, differential=differential)
+    save_record(record)
+    return record
 
-    own: FinishedRun
-    other: FinishedRun
 
-    def record(self) -> RunRecord:
-        """Return the second record with the differences, saved; unchanged without outputs."""
-        own, other = self.own.record, self.other.record
-        tensors = self._tensors()
-        if not tensors:
-            return other
-        names = self.own.plan.chosen.name, self.other.plan.chosen.name
-        several = names[0] is not names[1]
-        differential = Differential(
-            tensors=tensors,
-            between=names if several else (own.source, other.source),
-            first=self._first(tensors),
-            by_design=other.by_design,
-            figures=_side_by_side(own.metrics, other.metrics),
-            # a board's are cycles
-            operators={} if several else _side_by_side(_ticks(own), _ticks(other)),
-        )
-        compared = replace(other, differential=differential)
-        save_record(compared)
-        return compared
+def _tensors(own: FinishedRun, other: FinishedRun) -> tuple[TensorDiff, ...]:
+    found, program = [], own.plan.program
+    for k in range(len(program.sets)):
+        for n, spec in enumerate(program.outputs):
+            name = output_name(output_base(k), n)
+            ours, theirs = (run.output(name, spec.nbytes) for run in (own, other))
+            if ours is not None and theirs is not None:  # else it is judged already
+                found.append(compare(spec, k, theirs, ours))
+    return tuple(found)
 
-    def _tensors(self) -> tuple[TensorDiff, ...]:
-        found, program = [], self.own.plan.program
-        for k in range(len(program.sets)):
-            for n, spec in enumerate(program.outputs):
-                name = output_name(output_base(k), n)
-                own, other = (run.output(name, spec.nbytes) for run in (self.own, self.other))
-                if own is not None and other is not None:  # else it is judged already
-                    found.append(compare(spec, k, other, own))
-        return tuple(found)
 
-    def _first(self, tensors: tuple[TensorDiff, ...]) -> FirstDifference | None:
-        wrong = next((diff for diff in tensors if not diff.exact), None)
-        if wrong is None:
-            return None
-        one, two = (run.plan.cut(wrong.input_set) for run in (self.own, self.other))
+def _first_difference(
+    own: FinishedRun, other: FinishedRun, tensors: tuple[TensorDiff, ...]
+) -> FirstDifference | None:
+    wrong = next((diff for diff in tensors if not diff.exact), None)
+    if wrong is None:
+        return None
+    one, two = (run.plan.cut(wrong.input_set) for run in (own, other))
 
-        def differs(step: Instruction) -> bool | None:
-            ours, theirs = one.results(step), two.results(step)
-            return None if ours is None or theirs is None else ours != theirs
+    def differs(step: Instruction) -> bool | None:
+        ours, theirs = one.results(step), two.results(step)
+        return None if ours is None or theirs is None else ours != theirs
 
-        try:
-            return first_difference(one.cuttable, differs)
-        except (MalformedFile, OSError):  # the runners read it, and it cannot be cut
-            return None
+    try:
+        return first_difference(one.cuttable, differs)
+    except (MalformedFile, OSError):  # the runners read it, and it cannot be cut
+        return None
 
 
 def _side_by_side(

@@ -89,7 +89,6 @@ def execute(
 
 
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:
-    """Move the runner's outputs to where the user wants them."""
     collected = []
     with disk_errors("writing the outputs"):
         for number, file in enumerate(written_outputs(work, 0)):

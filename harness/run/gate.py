@@ -229,14 +229,11 @@ def gate_cases(
 
     A subject that cannot be measured fails; with ``strict`` a new one fails too, except for those
     that ``allow_new`` names (``is_allowed``)."""
-    gates = [
-        unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
-        for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
-    ]
-    return [
-        replace(gate, refuses_new=strict and not is_allowed(case, allow_new))
-        for case, gate in zip(subjects, gates, strict=True)
-    ]
+    gates = []
+    for case, found in zip(subjects, measure_cases(subjects, progress), strict=True):
+        gate = unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
+        gates.append(replace(gate, refuses_new=strict and not is_allowed(case, allow_new)))
+    return gates
 
 
 def unmeasured(case: Case, error: HarnessError) -> Gate:
@@ -269,16 +266,14 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
         reasons[NPU_FIGURE] = npu_growth(before_cost, measured.npu_cost)
     # A firmware has no outputs of its own, so the accepted ones are not lost with it.
     before_run = reference.accuracy if reference and measured.stage == "program" else ()
-    lost = check_accuracy(measured.accuracy, before_run, budgets)
-    case, toolchain = measured.case.id, measured.toolchain
     return Gate(
-        case,
-        toolchain,
+        measured.case.id,
+        measured.toolchain,
         findings,
         reasons,
         found,
         measured=measured,
-        accuracy=lost,
+        accuracy=check_accuracy(measured.accuracy, before_run, budgets),
         undelegated=check_delegation(measured.delegation, budgets),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from harness.log.events import Observation
 from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns
 from harness.run.directory import SealBroken, kept_expectations, load_record
-from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host
+from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, harness_revision, host, now
 from harness.sim.run_files import CONSOLE, WORK, is_output, output_base, output_name, read_output
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Ending, Transcript
@@ -63,9 +63,7 @@ class RunPlan:
         return CutRuns(self.chosen, self.firmware, self.program, self.pte, input_set)
 
 
-def record_run(
-    plan: RunPlan, transcript: Transcript, time: str, known: RunRecord | None = None
-) -> RunRecord:
+def record_run(plan: RunPlan, transcript: Transcript, known: RunRecord | None = None) -> RunRecord:
     """Return the record of the run, judged; it is not saved yet.
 
     ``known``: the record of the same run on another machine; with the same outputs the same is to
@@ -76,7 +74,7 @@ def record_run(
         differences = known.simulator.differences
     unjudged = RunRecord(
         case=plan.case,
-        time=time,
+        time=now(),
         judgement=Judgement(Verdict.NO_VERDICT),
         static_metrics=plan.static,
         run_dir=str(transcript.run_dir),
@@ -261,7 +259,6 @@ def _explained(
 
 
 def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:
-    """How the board or the build differs from the real thing."""
     if firmware.source.linked_for_simulator:
         return (*chosen.differences, *transcript.stands_in)
     of_board = chosen.target.differences(chosen.name, moved=False)
@@ -326,20 +323,16 @@ def read_outputs(program: Program, work: Path) -> Outputs:
                 misshapen.append(f"{file.name} has {size} bytes, expected {spec.nbytes}")
         digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
     named = ByDesign(program.by_design, tuple(by_design))
+    # wherever the guest left them
+    written = {name for _, _, names in os.walk(work) for name in names if is_output(name)}
     return Outputs(
         tuple(diffs),
         tuple(missing),
         tuple(misshapen),
         tuple(digests),
         named if by_design else None,
-        tuple(sorted(set(_written(work)) - declared)),
+        tuple(sorted(written - declared)),
     )
-
-
-def _written(work: Path) -> Iterator[str]:
-    """Yield the names that outputs have, wherever the guest left them."""
-    for _, _, names in os.walk(work):
-        yield from (name for name in names if is_output(name))
 
 
 def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff, TensorDiff | None]:

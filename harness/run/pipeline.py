@@ -27,7 +27,7 @@ from harness.export.program import Program
 from harness.firmware.checkout import Checkout
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.names import source_names
-from harness.firmware.operators import RunnerLacks, equipped, require_possible
+from harness.firmware.operators import equipped, require_possible
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
@@ -39,11 +39,11 @@ from harness.firmware.source import (
 )
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
-from harness.run.comparison import FinishedRun, RunComparison
+from harness.run import remedies
+from harness.run.comparison import FinishedRun, compared
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
-from harness.run.record import RunRecord, failed_record, now
-from harness.run.remedies import try_remedies
+from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import export_cases
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.simulation import simulate
@@ -53,7 +53,6 @@ from harness.system.cancellation import cancelling
 from harness.system.paths import hil_command
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
-from harness.system.unexpected import as_harness_error
 
 
 @dataclass(frozen=True)
@@ -156,20 +155,6 @@ class _Runner:
         return self.source.build(replace(self.request, program=pte), progress)
 
 
-@dataclass(frozen=True)
-class _PreparedCase:
-    """A case, the ways to run it, and its program or the error that prevents a run."""
-
-    case: Case
-    runners: Sequence[_Runner]
-    program: Program | HarnessError
-
-    def start(
-        self, pool: ThreadPoolExecutor, options: RunOptions, progress: Progress
-    ) -> list[Future[FinishedRun | RunRecord]]:
-        return [pool.submit(_run_one, self, each, options, progress) for each in self.runners]
-
-
 def run_cases(
     cases: Sequence[Case], options: RunOptions, progress: Progress = silent
 ) -> list[RunRecord]:
@@ -199,11 +184,11 @@ def run_cases(
         if options.may_export_with_checkout and checkout is not None:
             source = options.firmware.sources[0]
             programs = export_to_fit(programs, boards, checkout, source, exporting, progress)
-        prepared = [
-            _PreparedCase(case, runners[case.target], missing[case.target] or programs[case])
-            for case in cases
-        ]
-        pending = [case.start(pool, options, progress) for case in prepared]
+        pending = []
+        for case in cases:
+            program = missing[case.target] or programs[case]
+            ways = ((case, program, each, options, progress) for each in runners[case.target])
+            pending.append([pool.submit(_run_one, *way) for way in ways])
         finished = [[run.result() for run in runs] for runs in pending]
         if any(len(runs) > 1 for runs in finished):
             progress("comparing the two runs")
@@ -228,7 +213,6 @@ def _runners(
 
 
 def _missing(runners: Sequence[_Runner], options: RunOptions) -> HarnessError | None:
-    """Return the first tool that the runs of a target need and that is not there."""
     try:
         for runner in runners:
             runner.require(options)
@@ -246,16 +230,20 @@ def _validate(cases: Sequence[Case], options: RunOptions) -> None:
 
 
 def _run_one(
-    prepared: _PreparedCase, runner: _Runner, options: RunOptions, progress: Progress
+    case: Case,
+    program: Program | HarnessError,
+    runner: _Runner,
+    options: RunOptions,
+    progress: Progress,
 ) -> FinishedRun | RunRecord:
     """Return the run, or the record of what prevented it."""
-    case, program, source = prepared.case, prepared.program, runner.source
-    chosen = runner.chosen
+    chosen, source = runner.chosen, runner.source
     try:
         if isinstance(program, HarnessError):
             raise program
         if options.pte is None:
-            _require_possible(case, source, chosen.target, program, options, progress)
+            exporting = ExportOptions(None, isolate=options.isolate_export)
+            remedies.require_possible(case, chosen.target, source, program, exporting, progress)
             require_sound_plan(program.pte_path, program.layers, EXECUTORCH_ALIGNMENT)
         else:
             require_possible(source, chosen.target, options.pte)
@@ -263,33 +251,15 @@ def _run_one(
         firmware = runner.firmware(options.pte or program.pte_path, progress)
         return _run(case, chosen, program, firmware, options, progress)
     except Exception as error:  # the boundary of a case: the others go on
-        return failed_record(case, now(), as_harness_error(error), source.name)
+        return failed_record(case, error, source.name)
 
 
 def _records(runs: Sequence[FinishedRun | RunRecord]) -> list[RunRecord]:
     """Return the records of a case's runs. Two that finished are compared with each other."""
     finished = [run for run in runs if isinstance(run, FinishedRun)]
     if len(finished) == 2:
-        return [finished[0].record, RunComparison(*finished).record()]
+        return [finished[0].record, compared(*finished)]
     return [run.record if isinstance(run, FinishedRun) else run for run in runs]
-
-
-def _require_possible(
-    case: Case,
-    source: FirmwareSource,
-    target: Target,
-    program: Program,
-    options: RunOptions,
-    progress: Progress,
-) -> None:
-    """Raise what ``require_possible`` does, with what was tried to help."""
-    try:
-        require_possible(source, target, program.pte_path, program.origins)
-    except RunnerLacks as error:
-        if program.exporter is not None:  # only the wheel's exporter is tried
-            raise
-        exporting = ExportOptions(None, isolate=options.isolate_export)
-        raise try_remedies(error, case, target, source, exporting, progress) from None
 
 
 def run_case(
@@ -377,7 +347,7 @@ def run_planned(
     keep_expectations(program, run_dir)
     sets = [[program.directory / name for name in s.inputs] for s in program.sets]
     transcript = simulate(plan.chosen, plan.firmware, plan.pte, sets, run_dir=run_dir, **how)
-    record = record_run(plan, transcript, now(), known)
+    record = record_run(plan, transcript, known)
     save_record(record)
     return record
 

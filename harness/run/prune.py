@@ -94,8 +94,9 @@ def prune(within: CacheBounds, *, dry_run: bool = False) -> Pruned:
         trash = state_dir() / _TRASH
         trash.mkdir(parents=True, exist_ok=True)
         gone = [entry for entry in victims if _moved_to_trash(entry, trash)]
-        undeleted = tuple(_delete_all(trash))
+        left = [(path, remove(path)) for path in trash.iterdir()]  # a killed process's, too
     kept = tuple(entry for entry in victims if entry not in gone)
+    undeleted = tuple((path, said.splitlines()[0]) for path, said in left if said)
     return Pruned(tuple(gone), kept, _cached(found) - _cached(gone), undeleted)
 
 
@@ -175,10 +176,3 @@ def _moved_to_trash(entry: PrunableEntry, trash: Path) -> bool:
         path.rename(trash / uuid.uuid4().hex)
         return True
     return False
-
-
-def _delete_all(trash: Path) -> Iterator[tuple[Path, str]]:
-    """Also of what a killed process left. Yields what stays, with what the system says of it."""
-    for path in trash.iterdir():
-        if said := remove(path):
-            yield path, said.splitlines()[0]

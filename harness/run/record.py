@@ -30,6 +30,7 @@ from harness.sim.transcript import Ending, SimulatorFacts
 from harness.system.git import git, is_work_tree
 from harness.system.git import revision as git_revision
 from harness.system.paths import import_root
+from harness.system.unexpected import as_harness_error
 
 SCHEMA = 2
 _SHOWN = 12  # characters of a commit
@@ -313,18 +314,15 @@ def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
     return sums
 
 
-def failed_record(
-    case: Case,
-    time: str,
-    error: HarnessError,
-    source: str = BUNDLED,
-) -> RunRecord:
+def failed_record(case: Case, error: BaseException, source: str = BUNDLED) -> RunRecord:
     """Return the record of a case that an error ended before its program ran."""
-    joint = " " if error.message.endswith(".") else "; "
-    text = error.message if error.hint is None else f"{error.message}{joint}{error.hint}"
-    cause = Cause(error.kind, text, None, dict(error.facts) or None)
-    wrong = error.exit_code is ExitCode.USAGE
-    return RunRecord(case, time, Judgement(error.verdict, cause), source=source, wrong_use=wrong)
+    failure = as_harness_error(error)
+    joint = " " if failure.message.endswith(".") else "; "
+    text = failure.message if failure.hint is None else f"{failure.message}{joint}{failure.hint}"
+    cause = Cause(failure.kind, text, None, dict(failure.facts) or None)
+    wrong = failure.exit_code is ExitCode.USAGE
+    judgement = Judgement(failure.verdict, cause)
+    return RunRecord(case, now(), judgement, source=source, wrong_use=wrong)
 
 
 def exit_code(records: Iterable[RunRecord]) -> ExitCode:

@@ -7,7 +7,7 @@ ExecuTorch's own libraries lack, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.config.case import Case
@@ -16,7 +16,9 @@ from harness.config.target import Target
 from harness.core.errors import HarnessError
 from harness.export import batch
 from harness.export.batch import ExportOptions
+from harness.export.program import Program
 from harness.export.request import ExportRequest
+from harness.firmware import operators
 from harness.firmware.operators import RunnerLacks
 from harness.firmware.source import FirmwareSource
 from harness.run.subjects import request_of
@@ -27,42 +29,45 @@ _LISTS = ("kernels/portable/functions.yaml", "kernels/quantized/quantized.yaml")
 _LISTED = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 
 
-def try_remedies(
-    error: RunnerLacks,
+def require_possible(
     case: Case,
     target: Target,
     source: FirmwareSource,
+    program: Program,
     options: ExportOptions,
     progress: Progress,
-) -> RunnerLacks:
-    """Return the error, with a hint of what helps this case."""
-    progress(f"{case.id}: trying what helps a runner without {', '.join(error.operators)}")
-    helps = [*_tried(error, case, target, source, options, progress)]
+) -> None:
+    """Raise as the function of ``firmware.operators``; a RunnerLacks has a hint of what helps."""
+    try:
+        operators.require_possible(source, target, program.pte_path, program.origins)
+    except RunnerLacks as error:
+        if program.exporter is None:  # only the wheel's exporter is tried
+            progress(f"{case.id}: trying what helps a runner without {', '.join(error.operators)}")
+            helps = [*_tried(case, target, source, options, progress)]
+            error.hint = "; ".join(helps or [_untried(error.operators)])
+        raise
+
+
+def _untried(lacking: Sequence[str]) -> str:
     theirs = _of_executorch()
-    lacking = [name for name in error.operators if name not in theirs]
-    if not helps and lacking:
-        helps.append(
-            f"ExecuTorch's own kernel libraries have no {', '.join(lacking)} either: write the "
+    if nowhere := [name for name in lacking if name not in theirs]:
+        return (
+            f"ExecuTorch's own kernel libraries have no {', '.join(nowhere)} either: write the "
             "layer in another way"
         )
-    elif not helps:
-        helps.append(
-            "untried: ExecuTorch's portable library has a kernel, which its own runner may be "
-            "built with: --firmware executorch --executorch DIR"
-        )
-    error.hint = "; ".join(helps)
-    return error
+    return (
+        "untried: ExecuTorch's portable library has a kernel, which its own runner may be "
+        "built with: --firmware executorch --executorch DIR"
+    )
 
 
 def _of_executorch() -> frozenset[str]:
-    """Return the operators of the libraries that ExecuTorch's runners may link."""
     texts = ((executorch_package() / name).read_text("utf-8") for name in _LISTS)
     names = [name for text in texts for name in _LISTED.findall(text)]
     return frozenset(name if "::" in name else f"aten::{name}" for name in names)
 
 
 def _tried(
-    error: RunnerLacks,
     case: Case,
     target: Target,
     source: FirmwareSource,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -90,25 +90,17 @@ def redeclared(writer: Path, reader: Path) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class Misfit:
-    """``operator``: its full name. ``text``: what does not fit, as a predicate."""
-
-    operator: str
-    text: str
-
-
-def first_misfit(pte: Path, written: Signatures, read: Signatures) -> Misfit | None:
-    """Return the first call of a program that a firmware would refuse or misread.
+def first_misfit(pte: Path, written: Signatures, read: Signatures) -> tuple[str, str] | None:
+    """Return the operator that a firmware would refuse or misread first, and how, as a predicate.
 
     ``written``: the exporter's declarations, nothing when unknown. ``read``: those of the
     firmware's version."""
     for operator, given in arguments_in(pte):
         if (types := read.get(operator)) is None:
             if operator in written:
-                return Misfit(operator, "is not declared there")
+                return operator, "is not declared there"
         elif (text := _difference(types, given[:-1])) is not None:
-            return Misfit(operator, text)
+            return operator, text
     return None
 
 
@@ -135,8 +127,9 @@ class VersionSkew(ExportError):
         self, exporter: str, firmware: FirmwareSource, root: Path, what: str, text: str
     ) -> None:
         self.exporter, self.firmware = exporter, firmware.name
-        written_for = firmware.arguments() and pinned_release()
-        self.version, self.what = written_for or _version(root), what
+        release = pinned_release() if firmware.arguments() else ""
+        release = release or text_of(root / "version.txt").strip()  # only a checkout has the file
+        self.version, self.what = release or exporter_versions()[_WHEEL], what
         whose = "the checkout" if firmware.needs_checkout else firmware.runner
         message = f"exported by {exporter}, {whose} is {self.version}: {what} {text}"
         super().__init__(message, hint=firmware.schema_hint, path=root)
@@ -146,11 +139,6 @@ def pinned_release() -> str:
     """Return the release of ExecuTorch that this version of the harness is written for."""
     wanted = map(_PIN.match, metadata.requires("executorch-hil") or ())
     return next(match[1] for match in wanted if match is not None)
-
-
-def _version(root: Path) -> str:
-    """Return the version of the ExecuTorch in ``root``; only a checkout has the file."""
-    return text_of(root / "version.txt").strip() or exporter_versions()[_WHEEL]
 
 
 def require_fit(
@@ -169,7 +157,7 @@ def require_fit(
         writer = executorch_package() if facts is None else Path(facts.path)
         exporter = f"the {exporter_label(facts, program.versions.get(_WHEEL, ''))}"
         if (own := firmware.arguments()) and (misfit := first_misfit(pte, {}, own)) is not None:
-            raise VersionSkew(exporter, firmware, reader, misfit.operator, misfit.text)
+            raise VersionSkew(exporter, firmware, reader, *misfit)
         if writer == reader:
             return ()
         schemas = conform(read_schema(writer / PTE), read_schema(reader / PTE))
@@ -178,7 +166,7 @@ def require_fit(
             raise VersionSkew(exporter, firmware, reader, found.where, text)
         written, grown = declared(writer), schemas.grown
     if (misfit := first_misfit(pte, written, declared(reader))) is not None:
-        raise VersionSkew(exporter, firmware, reader, misfit.operator, misfit.text)
+        raise VersionSkew(exporter, firmware, reader, *misfit)
     only = "; ".join(grown)
     harmless = (
         "the exporter's schema (writer) and the firmware's (reader) differ where it does no harm"

@@ -1,9 +1,13 @@
-"""The pytest plugin in the processes of a suite: selects tests, reports phases, records exports.
+"""The pytest plugin in the processes of a suite and of a CI job: reports phases of tests.
 
-The process that starts the workers (pytest-xdist's controller) writes one JSON line per phase of
-a test to the descriptor ``events`` of ``session``'s request. A worker gives every test a folder for
-the stand-in's files, and attaches the consoles to the test's report. The folder of a failed test
-stays as evidence; that of any other becomes a recording (``store``).
+In a suite it also selects tests and records exports. The process that starts the workers
+(pytest-xdist's controller) writes one JSON line per phase of a test to the descriptor ``events`` of
+``session``'s request. A worker gives every test a folder for the stand-in's files, and attaches the
+consoles to the test's report. The folder of a failed test stays as evidence; that of any other
+becomes a recording (``store``).
+
+In a CI job's own pytest ``$HIL_CI_TESTS`` names the file that gets the JSON lines, and
+``$HIL_STANDIN_RECORD`` the folder of the job's simulations, in which a test has one of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import wraps
 from importlib.util import find_spec
 from json import dumps
@@ -29,12 +33,12 @@ from harness.suites.standin.record import RECORD
 from harness.suites.store import ExportStore
 from harness.system.files import read_json
 
+JOB_TESTS = "HIL_CI_TESTS"
 REQUEST = "request.json"  # in the workspace: the request of ``session``
 KEPT = "kept"  # in the workspace: the simulations of failed tests
-_COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
-_PROPERTY = "hil-consoles"
+_CONSOLES = "hil-consoles"
 _COMPARED = "hil-compared"
-TESTER = "executorch.backends.test.harness.tester"
+_TESTER = "executorch.backends.test.harness.tester"
 _WRAPPED = "RuntimeError: Test failure."  # the shared suite's, raised from the error itself
 _CONSOLE_BYTES = 16384  # at most, of a reported console: half from each end
 
@@ -45,41 +49,74 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
-    config.pluginmanager.register(_Worker(config) if is_worker else _Controller(config))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """After ``-k``: the tests of the suite, of the shard and of the sample that are not done yet.
-    Every worker must compute the same list."""
-    request = _request(config)
-    by_id = {
-        item.nodeid: item
-        for item in items
-        if request["only"] in item.nodeid.rpartition("::")[2].partition("[")[0]
-    }
-    config.stash[_COLLECTED] = list(by_id)
-    selected, done = Selection(**request["selection"]).choose(list(by_id)), set(request["done"])
-    chosen = [test for test in selected if test not in done]
-    if deselected := [item for item in items if item.nodeid not in set(chosen)]:
-        config.hook.pytest_deselected(items=deselected)
-    items[:] = [by_id[test] for test in chosen]
+    recorder: _PhaseRecorder
+    if config.getoption("--hil-workspace") is None:
+        recorder = _OfJob(writes=not is_worker)
+    else:
+        recorder = _Worker(config) if is_worker else _Controller(config)
+    config.pluginmanager.register(recorder)
 
 
 def _request(config: pytest.Config) -> dict[str, Any]:
     return dict(read_json(Path(config.getoption("--hil-workspace"), REQUEST)))
 
 
-class _Worker:
+class _PhaseRecorder:
+    """Gives ``record`` the fields of each phase of a test, and of a file that is not collected."""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self.record(_phase_fields(report, "collect", 0.0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.record(_phase_fields(report, str(report.when), report.duration))
+
+    def record(self, fields: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class _EvidenceRecorder(_PhaseRecorder):
+    """Adds to a test's report what it simulated and compared; another process may read it there.
+
+    ``simulated``: the folder of the current test; ``compared``: its outputs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.simulated = folder
+        self.compared: list[ComparedOutput] = []
+
+    def pytest_collection_finish(self) -> None:
+        observe_comparisons(sys.modules.get(_TESTER), self.compared)
+
+    def start(self, item: pytest.Item, folder: Path, number: int) -> None:
+        """Gives the stand-in a folder for a test, in ``folder``."""
+        name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
+        self.simulated = folder / f"{name}.{number}"
+        os.environ[RECORD] = str(self.simulated)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
+        outcome: Any = yield
+        if call.when == "call":
+            properties, logs = outcome.get_result().user_properties, self.simulated.glob("*.log")
+            properties.append(
+                (_CONSOLES, [encoded_console(path.read_bytes()) for path in sorted(logs)])
+            )
+            if self.compared:
+                largest = max(output.difference for output in self.compared)
+                constant = all(output.constant for output in self.compared)
+                properties.append((_COMPARED, (largest, constant)))
+
+
+class _Worker(_EvidenceRecorder):
     def __init__(self, config: pytest.Config) -> None:
         self._workspace = Path(config.getoption("--hil-workspace"))
-        self._kept = self._workspace / KEPT
+        super().__init__(self._workspace / KEPT)
+        self._config = config
         self._store = ExportStore(Path(_request(config)["store"]))
         self._numbers = itertools.count()
-        self._simulated = self._kept  # folder of the current test
+        self._collected: list[str] = []  # the suite's tests that match
         self._phases: list[dict[str, Any]] = []  # of the current test
         self._uncollected: list[dict[str, Any]] = []
-        self._compared: list[ComparedOutput] = []  # by the current test
 
     def pytest_collection(self) -> None:
         """Before a test of the suite imports torchvision."""
@@ -88,15 +125,30 @@ class _Worker:
 
             torchvision_schemas()
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.outcome != "passed":
-            self._uncollected.append(phase_fields(report, "collect", 0.0))
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """After ``-k``: the tests of the suite, of the shard and of the sample that are not done
+        yet. Every worker must compute the same list."""
+        request = _request(self._config)
+        by_id = {
+            item.nodeid: item
+            for item in items
+            if request["only"] in item.nodeid.rpartition("::")[2].partition("[")[0]
+        }
+        self._collected = list(by_id)
+        selected = Selection(**request["selection"]).choose(self._collected)
+        chosen = [test for test in selected if test not in set(request["done"])]
+        if deselected := [item for item in items if item.nodeid not in set(chosen)]:
+            self._config.hook.pytest_deselected(items=deselected)
+        items[:] = [by_id[test] for test in chosen]
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        config = session.config
-        keyword = config.getoption("keyword")
-        self._store.save_collection(keyword, config.stash[_COLLECTED], self._uncollected)
-        observe_comparisons(sys.modules.get(TESTER), self._compared)
+    def record(self, fields: dict[str, Any]) -> None:
+        (self._uncollected if fields["when"] == "collect" else self._phases).append(fields)
+
+    def pytest_collection_finish(self) -> None:
+        keyword = self._config.getoption("keyword")
+        self._store.save_collection(keyword, self._collected, self._uncollected)
+        super().pytest_collection_finish()
         # torch's modules live to the end, and a full garbage collection walks through them: without
         # freezing, it takes a third of a suite's time.
         gc.collect()
@@ -105,35 +157,39 @@ class _Worker:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
-        self._simulated = self._kept / f"{name}.{next(self._numbers)}"
         self._phases.clear()
-        self._compared.clear()
-        os.environ[RECORD] = str(self._simulated)
+        self.compared.clear()
+        self.start(item, self._workspace / KEPT, next(self._numbers))
         yield
         del os.environ[RECORD]
         if all(phase["outcome"] != "failed" for phase in self._phases):
-            self._store.save_recording(self._simulated, self._workspace, item.nodeid, self._phases)
-            shutil.rmtree(self._simulated, ignore_errors=True)
+            self._store.save_recording(self.simulated, self._workspace, item.nodeid, self._phases)
+            shutil.rmtree(self.simulated, ignore_errors=True)
+
+
+class _OfJob(_EvidenceRecorder):
+    """Selects nothing and changes no outcome.
+
+    ``writes``: in pytest-xdist's controller, which gets all reports, or without it."""
+
+    def __init__(self, *, writes: bool) -> None:
+        self._writes = writes
+        self._base = Path(os.environ[RECORD])
+        super().__init__(self._base)
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
-        outcome: Any = yield
-        if call.when == "call":
-            add_evidence(outcome.get_result(), self._simulated, self._compared)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.start(item, self._base / "tests", os.getpid())
+        yield
+        os.environ[RECORD] = str(self._base)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._phases.append(phase_fields(report, str(report.when), report.duration))
+    def pytest_runtest_setup(self) -> None:
+        self.compared.clear()  # a test that is run again counts as its last run
 
-
-def add_evidence(report: Any, simulated: Path, compared: Sequence[ComparedOutput]) -> None:
-    """Attaches the consoles below ``simulated``, and what was compared, to a test's report, from
-    which ``phase_fields`` reads them, maybe in another process."""
-    consoles = [encoded_console(path.read_bytes()) for path in sorted(simulated.glob("*.log"))]
-    report.user_properties.append((_PROPERTY, consoles))
-    if compared:
-        largest = max(one.difference for one in compared)
-        report.user_properties.append((_COMPARED, (largest, all(c.constant for c in compared))))
+    def record(self, fields: dict[str, Any]) -> None:
+        if self._writes:
+            with open(os.environ[JOB_TESTS], "a", encoding="utf-8") as file:
+                file.write(dumps(fields) + "\n")
 
 
 class ComparedOutput(NamedTuple):
@@ -179,26 +235,19 @@ def _compared(output: Any, reference: Any) -> ComparedOutput:
     return ComparedOutput(0.0, constant=alike)
 
 
-class _Controller:
+class _Controller(_PhaseRecorder):
     def __init__(self, config: pytest.Config) -> None:
         self._events = os.fdopen(_request(config)["events"], "w", encoding="utf-8")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        self._write({"collected": ids})
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.outcome != "passed":
-            self._write(phase_fields(report, "collect", 0.0))
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._write(phase_fields(report, str(report.when), report.duration))
+        self.record({"collected": ids})
 
     def pytest_unconfigure(self) -> None:
         self._events.close()
 
-    def _write(self, event: dict[str, Any]) -> None:
-        self._events.write(dumps(event) + "\n")
+    def record(self, fields: dict[str, Any]) -> None:
+        self._events.write(dumps(fields) + "\n")
         self._events.flush()
 
 
@@ -210,7 +259,7 @@ def encoded_console(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def phase_fields(
+def _phase_fields(
     report: pytest.TestReport | pytest.CollectReport, when: str, seconds: float
 ) -> dict[str, Any]:
     """The fields of a ``results.Phase`` as JSON types."""
@@ -223,7 +272,7 @@ def phase_fields(
         "message": _message(report),
         "xfail": getattr(report, "wasxfail", None),
         "seconds": seconds,
-        "consoles": properties.get(_PROPERTY, []),
+        "consoles": properties.get(_CONSOLES, []),
         "difference": difference,
         "constant": constant,
     }

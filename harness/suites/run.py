@@ -41,11 +41,11 @@ from harness.suites.suites import (
     unknown_tests,
 )
 from harness.system import toolchain
+from harness.system.call import TiedProcess
 from harness.system.cancellation import cancelling
 from harness.system.files import disk_errors, sha256_of
 from harness.system.paths import executorch_package
 from harness.system.progress import Progress
-from harness.system.tied_process import TiedProcess
 
 WORKERS = 2
 
@@ -118,8 +118,6 @@ def skew_note(options: SuiteOptions) -> str:
 
 
 def _run_tests(workspace: SuiteWorkspace, options: SuiteOptions, progress: Progress) -> list[Phase]:
-    """Repeats the simulations of stored tests, runs the rest with pytest, and stores their
-    exports."""
     # Tests that draw random inputs export something else every time.
     use_store = options.use_store and os.environ.get("TEST_SEED") != "RANDOM"
     key = export_key(workspace.suite, options.exporter)

@@ -29,10 +29,9 @@ from harness.suites.standin.main import RUNNERS_VARIABLE
 from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 from harness.system import paths
-from harness.system.call import CallFailed, call
+from harness.system.call import CallFailed, TiedProcess, call
 from harness.system.files import disk_errors, write_whole
 from harness.system.progress import Progress
-from harness.system.tied_process import TiedProcess
 
 _START_SECONDS = 60
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
@@ -192,17 +191,14 @@ def run_session(
     if not collected:
         raise _failed("no worker collected the tests", workspace)
     if not done and not collected[0]:
-        reasons = [_not_collected(phase) for phase in phases if phase["when"] == "collect"]
+        failed = [phase for phase in phases if phase["when"] == "collect"]  # files
+        last = [each["message"].splitlines()[-1].removeprefix("E").strip() for each in failed]
+        reasons = [f"{each['test']}: {why}" for each, why in zip(failed, last, strict=True)]
         hint = "; ".join(["look at -k, --shard, --sample", *reasons])
         raise UsageError("no test of the suite was selected", hint=hint)
     if lost := sorted({*collected[0]} - {phase["test"] for phase in phases}):
         raise _failed(f"{counted(len(lost), 'test')} never ran, for example {lost[0]}", workspace)
     return phases
-
-
-def _not_collected(phase: dict[str, Any]) -> str:
-    """The name of a test file that cannot be imported, and the exception."""
-    return f"{phase['test']}: {phase['message'].splitlines()[-1].removeprefix('E').strip()}"
 
 
 def _argv(workspace: SuiteWorkspace, keyword: str | None, workers: int) -> list[str]:

@@ -299,23 +299,21 @@ def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[
         )
 
     with locked(folder, on_wait=busy):
-        _prepare(top, folder, progress)
+        with disk_errors(f"preparing the worktree of {top}"):
+            _prepare(top, folder, progress)
         yield Worktree(folder)
 
 
 def _prepare(top: Path, folder: Path, progress: Progress) -> None:
     if not _belongs(folder, top):
         progress(f"making a worktree of {top}")
-        with disk_errors(f"preparing the worktree of {top}"):
-            if folder.exists():
-                shutil.rmtree(folder)
+        if folder.exists():
+            shutil.rmtree(folder)
         # --force twice: also where git remembers one that was deleted, or killed while it was made
         add = ("worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach")
         git(top, *_ALONE, *add, str(folder))
-    ours = _git_dir(folder, "--git-dir")
-    with disk_errors(f"preparing the worktree of {top}"):
-        # of a git that was killed: nobody else is here, we hold the lock
-        remove_locks(ours)
+    # of a git that was killed: nobody else is here, we hold the lock
+    remove_locks(_git_dir(folder, "--git-dir"))
 
 
 def _belongs(folder: Path, top: Path) -> bool:

@@ -16,9 +16,10 @@ from functools import cache
 
 from harness.system import paths
 
-PURPOSES = ("run", "linux", "executorch", "zephyr", "dev")
 INSTALLED_ON_FIRST_USE = ("linux", "executorch")
-_APT = ("debian", "ubuntu")
+_APT, _DNF = "apt-get install", "dnf install"
+# By system, in the order of the list's columns; in a sentence a name is capitalised.
+INSTALLERS: Mapping[str, str] = {"debian": _APT, "ubuntu": _APT, "fedora": _DNF}
 
 
 @dataclass(frozen=True)
@@ -30,30 +31,15 @@ class Package:
     names: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Installer:
-    """A family of systems. ``spoken``: its name in a sentence."""
-
-    system: str
-    spoken: str
-    command: str
-
-
-INSTALLERS = (
-    Installer("debian", "Debian", "apt-get install"),
-    Installer("ubuntu", "Ubuntu", "apt-get install"),
-    Installer("fedora", "Fedora", "dnf install"),
-)
-
-
 @cache
 def packages() -> Mapping[str, Package]:
     """By Debian's name."""
     lines = (paths.data_root() / "docker" / "packages.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
-    systems = [installer.system for installer in INSTALLERS]
     return {
-        names[0]: Package(purpose, {s: n for s, n in zip(systems, names, strict=True) if n != "-"})
+        names[0]: Package(
+            purpose, {s: n for s, n in zip(INSTALLERS, names, strict=True) if n != "-"}
+        )
         for purpose, *names in rows
     }
 
@@ -74,7 +60,10 @@ def install(debian: str) -> bool:
     script = root / "scripts" / "install-packages.sh"
     if purpose not in INSTALLED_ON_FIRST_USE or not script.is_file():
         return False
-    if os.environ.get("HIL_NO_SYSTEM_PACKAGES") == "1" or this_system() not in _APT:
+    if (
+        os.environ.get("HIL_NO_SYSTEM_PACKAGES") == "1"
+        or INSTALLERS.get(this_system() or "") != _APT
+    ):
         return False
     log = paths.state_dir() / "bootstrap.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -95,21 +84,20 @@ def how_to_get(*debian: str) -> str:
     """The command that installs these packages (Debian's names) on this system, or, on an unknown
     system, the commands for all known ones."""
     system = this_system()
-    known = [how for how in INSTALLERS if how.system == system]
-    if known:
-        none = f"{known[0].spoken} has no package for {', '.join(debian)}"
-        return _command(known[0], debian) or none
+    if system is not None:
+        none = f"{system.capitalize()} has no package for {', '.join(debian)}"
+        return _command(system, debian) or none
     lines: dict[str, list[str]] = {}
-    for installer in INSTALLERS:
-        if command := _command(installer, debian):
-            lines.setdefault(command, []).append(installer.spoken)
+    for each in INSTALLERS:
+        if command := _command(each, debian):
+            lines.setdefault(command, []).append(each.capitalize())
     return "; ".join(f"{' and '.join(names)}: {command}" for command, names in lines.items())
 
 
-def _command(installer: Installer, debian: tuple[str, ...]) -> str:
-    named = [packages()[name].names.get(installer.system) for name in debian]
+def _command(system: str, debian: tuple[str, ...]) -> str:
+    named = [packages()[name].names.get(system) for name in debian]
     there = [name for name in dict.fromkeys(named) if name is not None]
-    return " ".join((installer.command, *there)) if there else ""
+    return " ".join((INSTALLERS[system], *there)) if there else ""
 
 
 def this_system() -> str | None:
@@ -119,5 +107,4 @@ def this_system() -> str | None:
     except OSError:
         return None
     like = [*said["ID"].split(), *said.get("ID_LIKE", "").split()]
-    known = {installer.system for installer in INSTALLERS}
-    return next((name for name in like if name in known), None)
+    return next((name for name in like if name in INSTALLERS), None)

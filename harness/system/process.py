@@ -18,9 +18,9 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.core.verdict import Word
+from harness.system.call import TiedProcess
 from harness.system.cancellation import raise_if_cancelled
 from harness.system.quota import Excess
-from harness.system.tied_process import TiedProcess
 
 
 class Stop(Word):
@@ -322,7 +322,6 @@ def tree_processes(pid: int, proc: Path = Path("/proc")) -> Iterator[int]:
 
 
 def _tree(pid: int, proc: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """``pid`` and every living descendant, with their fields."""
     found: dict[int, list[bytes]] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for name in os.listdir(proc):

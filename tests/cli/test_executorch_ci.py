@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from harness.cli.executorch_ci import keep
 from harness.cli.main import main
+from harness.cli.suite import keep_jobs
 from harness.nightly.history.database import open_history
 from harness.suites.ci.results import FvpCall, JobResult, JobVerdict
 from tests.firmware.executorch.conftest import Source, pristine, small
@@ -108,7 +108,7 @@ def test_its_options_are_not_for_suites_of_tests() -> None:
 )
 def test_a_job_is_a_row_of_the_history(tmp_path: Path, result: JobResult, verdict: str) -> None:
     url = f"sqlite:///{tmp_path}/history.db"
-    keep(url, [result])
+    keep_jobs(url, [result])
     history = open_history(url)
     (night,) = history.nights(suite="executorch-ci")
     (row,) = history.rows([night.id])

@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 from rich.text import Text
 
-from harness.cli.progress import progress_shown, status_line
-from harness.cli.verb import JSON_VERSION, Answer, echo, terminal, verb
+from harness.cli.verb import JSON_VERSION, Answer, echo, progress_shown, status_line, terminal, verb
 from harness.core.verdict import ExitCode
 from harness.report.safe_console import Terminal
 
@@ -70,16 +69,16 @@ def test_a_log_has_each_long_step_once_and_no_short_one(
         return text
 
     with monkeypatch.context() as patch, progress_shown() as progress:
-        patch.setattr("harness.cli.progress.LONG_S", 3600.0)
+        patch.setattr("harness.cli.verb.LONG_S", 3600.0)
         progress("ds_cnn: exporting")
-        patch.setattr("harness.cli.progress.LONG_S", 0.0)
-        patch.setattr("harness.cli.progress.plain", printed)
+        patch.setattr("harness.cli.verb.LONG_S", 0.0)
+        patch.setattr("harness.cli.verb.plain", printed)
         for count in range(1, 4):
             progress(f"ds_cnn: suite {count}/3")
         assert printing.acquire(timeout=60)
         progress("ds_cnn: suite 3/3")
         progress("resnet8: exported")
-        patch.setattr("harness.cli.progress.LONG_S", 3600.0)
+        patch.setattr("harness.cli.verb.LONG_S", 3600.0)
         progress("ds_cnn: simulating")
     assert capsys.readouterr().err == "hil: ds_cnn: suite\n"
 
@@ -118,7 +117,7 @@ def test_a_terminal_and_a_log_say_what_a_phase_took_the_last_time(
     )
     monkeypatch.setenv("HIL_HOME", str(tmp_path))
     message = "ds_cnn for cortex-m55: exporting, quantise"
-    monkeypatch.setattr("harness.cli.progress.LONG_S", 0.0)
+    monkeypatch.setattr("harness.cli.verb.LONG_S", 0.0)
     printing = threading.Semaphore(0)
 
     def printed(text: str) -> str:
@@ -126,7 +125,7 @@ def test_a_terminal_and_a_log_say_what_a_phase_took_the_last_time(
         return text
 
     with monkeypatch.context() as patch, progress_shown() as progress:
-        patch.setattr("harness.cli.progress.plain", printed)
+        patch.setattr("harness.cli.verb.plain", printed)
         progress(message)
         assert printing.acquire(timeout=60)
     assert capsys.readouterr().err == f"hil: {message} (12 s last time)\n"

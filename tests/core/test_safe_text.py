@@ -172,7 +172,7 @@ def test_a_page_and_markdown_are_plain() -> None:
     assert "\\[x\\]" in said
 
 
-HOMES = {"cli/verb.py", "cli/progress.py", "report/safe_console.py"}
+HOMES = {"cli/verb.py", "report/safe_console.py"}
 
 
 def test_no_face_prints_on_its_own() -> None:

@@ -251,7 +251,7 @@ def test_a_lowering_that_differs_is_reported_whole() -> None:
         "`layout: explicit`",
     )
     console = Console(record=True, width=60)
-    print_records(console, [failed_record(record().case, "now", error)])
+    print_records(console, [failed_record(record().case, error)])
     shown = console.export_text()
     assert "computes add (layer stage.add, mine.py:12) otherwise than the quantised model" in shown
     assert "`layout: explicit` in the model's YAML file helps" in shown
@@ -261,8 +261,8 @@ def test_what_stops_a_build_is_printed_once() -> None:
     """A Kconfig failure is that of every model of the target."""
     console = Console(record=True, width=100)
     error = BuildError("CONFIG_EXECUTORCH was set to y and got n", hint="add the module")
-    records = [failed_record(Case("a-board", name), "now", error) for name in ("one", "two")]
-    print_records(console, [*records, failed_record(Case("a-board", "x"), "now", BuildError("y"))])
+    records = [failed_record(Case("a-board", name), error) for name in ("one", "two")]
+    print_records(console, [*records, failed_record(Case("a-board", "x"), BuildError("y"))])
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert sum("CONFIG_EXECUTORCH" in line for line in lines) == 1
     assert any(line.startswith("a-board/one, a-board/two: FAIL BUILD_ERROR") for line in lines)

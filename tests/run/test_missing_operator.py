@@ -13,10 +13,12 @@ from harness.config.loading import load_target
 from harness.config.target import Target
 from harness.core.judgement import Cause
 from harness.export.batch import ExportOptions
-from harness.firmware.operators import Needs, RunnerLacks
+from harness.export.program import Program
+from harness.firmware.operators import RunnerLacks
 from harness.firmware.sources.bundled import Bundled
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.remedies import try_remedies
+from harness.run.remedies import require_possible
+from harness.run.subjects import export_cases
 
 Lacking = Callable[[str, str], Cause]
 
@@ -140,10 +142,12 @@ def test_the_explicit_layout_is_tried(
     monkeypatch.setenv("HIL_HOME", shared_hil_home)
     (tmp_path / "net.py").write_text(SEQUENCE)
     source, target = WithoutConvolution(), load_target("corstone-300-m55")
-    error = RunnerLacks(tmp_path / "net.pte", Needs(("aten::convolution.out",)), source)
     case = Case("corstone-300-m55", str(tmp_path / "net.py"))
+    (program,) = export_cases([case], {case.target: target})
+    assert isinstance(program, Program)
     said: list[str] = []
-    hint = try_remedies(error, case, target, source, ExportOptions(), said.append).hint
-    assert hint is not None
-    assert hint.startswith("`layout: explicit` in the model's YAML file (tried:")
+    with pytest.raises(RunnerLacks) as caught:
+        require_possible(case, target, source, program, ExportOptions(), said.append)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("`layout: explicit` in the model's YAML file (tried:")
     assert said, "an export takes more than 2 s"

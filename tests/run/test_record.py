@@ -228,7 +228,7 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
             self.outputs = outputs
             super().__init__("the outputs are constant", hint="train it")
 
-    failed = failed_record(Case("host", "dead.py"), "now", Dead(1))
+    failed = failed_record(Case("host", "dead.py"), Dead(1))
     assert failed.verdict.name == "EXPORT_ERROR"
     assert failed.cause == Cause(
         "dead_model", "the outputs are constant; train it", None, {"outputs": 1}
@@ -237,7 +237,7 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
 
 def test_a_hint_behind_a_whole_sentence_is_one_of_its_own() -> None:
     error = UsageError("There is no file Kconfig.meter.", hint="Write the file.")
-    failed = failed_record(Case("host", "m.py"), "now", error)
+    failed = failed_record(Case("host", "m.py"), error)
     assert failed.cause is not None
     assert failed.cause.text == "There is no file Kconfig.meter. Write the file."
 
@@ -266,7 +266,7 @@ def test_exit_codes(verdicts: list[str], code: int) -> None:
 def test_what_the_user_got_wrong_is_not_the_products_failure(
     verdicts: list[str], code: int
 ) -> None:
-    wrong = failed_record(Case("host", "m.py"), "now", BadModel("m.py defines nothing"))
+    wrong = failed_record(Case("host", "m.py"), BadModel("m.py defines nothing"))
     assert wrong.exit_code == 2
     assert exit_code([wrong, *(record(verdict=v) for v in verdicts)]) == code
 

@@ -22,7 +22,7 @@ from harness.core.errors import HarnessError, InfraError
 from harness.export.failures import ImportFailed
 from harness.export.process import TEMPORARY
 from harness.export.wire import answer, error_fields
-from harness.system.tied_process import die_with_parent
+from harness.system.call import die_with_parent
 from harness.system.unexpected import as_harness_error
 
 PACKAGE = "executorch"

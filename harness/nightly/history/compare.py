@@ -163,7 +163,6 @@ class Comparison:
 
 
 def _end(case: Standing) -> Verdict | None:
-    """Return what counts of a case, or None."""
     if case.state in (CaseState.QUARANTINED, CaseState.GONE):
         return None
     if case.state is CaseState.LOST:
@@ -277,7 +276,6 @@ def _by_model(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup |
 
 
 def _by_named_operator(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
-    """Return the operator that the cause itself names."""
     found = _largest(left, lambda one: [name] if (name := _named(_row(one))) else [])
     return found and FailureGroup(f"operator {found[0]}", "each failure names it", found[1])
 
@@ -319,15 +317,14 @@ def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) ->
 
 def _by_change(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:
     """Return an input that changed between the last good run and the first bad one of several."""
-    if (found := _largest(left, _inputs, least=2)) is None:
+    found = _largest(
+        left, lambda one: [c for c in causes(one.changed) if c.what != "repository"], least=2
+    )
+    if found is None:
         return None
     change, those = found
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
     return FailureGroup(f"{change.name} changed", why, those)
-
-
-def _inputs(one: Standing) -> list[InputDifference]:
-    return [change for change in causes(one.changed) if change.what != "repository"]
 
 
 def _by_kind(left: Sequence[Standing], passed: Sequence[Row]) -> FailureGroup | None:

@@ -137,7 +137,6 @@ def _sources(record: RunRecord) -> str:
 
 
 def _expectation_digest(expectation: Expectation) -> str:
-    """Digest of the accepted runs and the budgets."""
     runs = (expectation.reference, expectation.truth)
     accepted = [run and asdict(replace(run, history=())) for run in runs]
     return _digest([*accepted, asdict(expectation.budgets)])

@@ -26,6 +26,9 @@ _Item = TypeVar("_Item", Night, Row)
 TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
 metadata = sa.MetaData()
 
+# Of the tables, in one row; Alembic's name, so that it can take over when they change.
+version = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32)))
+
 nights = sa.Table(
     "nights",
     metadata,
@@ -98,7 +101,7 @@ class History:
     @property
     def url(self) -> str:
         """Without its password."""
-        return shown_url(self._engine)
+        return shown_url(self._engine.url)
 
     def begin(self, night: Night) -> Night:
         """Keep a night, unless it has one of that id; returns the one that is kept."""
@@ -248,9 +251,9 @@ def _insert_of(dialect: str) -> Callable[[sa.Table], Any]:
     return into_sqlite
 
 
-def shown_url(engine: sa.Engine) -> str:
+def shown_url(url: sa.URL) -> str:
     """Without its password, and without the query, which may hold one."""
-    return engine.url.set(query={}).render_as_string(hide_password=True)
+    return url.set(query={}).render_as_string(hide_password=True)
 
 
 @contextmanager

@@ -199,7 +199,6 @@ def _names(cases: Sequence[Standing]) -> str:
 
 
 def _named_file(row: Row) -> tuple[str, object] | None:
-    """Return the file that a cause names, and its line if it says one."""
     facts = (row.cause.facts if row.cause else None) or {}
     return (facts["file"], facts.get("line")) if isinstance(facts.get("file"), str) else None
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -25,10 +25,10 @@ from harness.core.errors import HarnessError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.checkout import Checkout
 from harness.firmware.zephyr.workspace import require_workspace
-from harness.suites.ci import recorder
+from harness.suites import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
 from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
-from harness.suites.ci.workspace import CiWorkspace, lay_workspace, place_of
+from harness.suites.ci.workspace import lay_workspace, place_of
 from harness.suites.standin.record import RECORD
 from harness.system import artifact_cache, paths
 from harness.system.files import disk_errors, write_whole
@@ -94,7 +94,6 @@ def _kept(store: Path, job: CiJob) -> JobResult | None:
 
 
 def _prevented(job: CiJob, *, downloads: bool = False) -> tuple[str, ...]:
-    """Why a job cannot run on this machine."""
     reasons = [job.listed.cannot] if job.listed.cannot else []
     if job.listed.downloads and not downloads:
         reasons.append(f"{job.listed.downloads}: --downloads runs it all the same")
@@ -134,9 +133,9 @@ def _run(
     waiting = f"{job.name}: waiting for another job in its copy of the checkout"
     place = place_of(checkout, job.listed.overlay)
     with artifact_cache.locked(place, on_wait=lambda: progress(waiting)):
-        workspace = lay_workspace(checkout, options.exporter, place, job.listed.zephyr)
+        root, environ = lay_workspace(checkout, options.exporter, place, job.listed.zephyr)
         started = time.monotonic()
-        ended = _script(job, folder, workspace, progress)
+        ended = _script(job, folder, root, environ, progress)
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")
     reasons = doubts(calls, tests, folder / "record", simulates=job.listed.simulates)
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
@@ -167,21 +166,23 @@ def _run(
     )
 
 
-def _script(job: CiJob, folder: Path, workspace: CiWorkspace, progress: Progress) -> Ended:
+def _script(
+    job: CiJob, folder: Path, root: Path, environ: Mapping[str, str], progress: Progress
+) -> Ended:
     def watch(data: bytes) -> None:
         if step := _STEP.findall(data):
             progress(f"{job.name} {step[-1].decode().strip('[]')}")
 
     own = {
         RECORD: str(folder / "record"),
-        recorder.TESTS: str(folder / "tests.jsonl"),
+        recorder.JOB_TESTS: str(folder / "tests.jsonl"),
         # what a file of tests lacks, torchaudio for example, does not keep the others from running
         "PYTEST_ADDOPTS": f"-p {recorder.__name__} --continue-on-collection-errors",
     }
     return run(
         ["bash", str(folder / "job.sh")],
-        cwd=workspace.root,
-        environment={**workspace.environment, **own},
+        cwd=root,
+        environment={**environ, **own},
         console=folder / "job.log",
         bounds=_BOUNDS,
         watch=Watch(watch),

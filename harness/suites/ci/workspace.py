@@ -17,7 +17,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.loading import load_target
@@ -39,48 +38,9 @@ from harness.system.locks import in_use
 _MANIFEST = ".copied"
 _ZEPHYR = "zephyr_dev_root"  # of test_zephyr.sh
 _FVP_FOLDERS = ("FVP-corstone300", "FVP-corstone320")
-_CMAKE = """\
-#!/bin/sh
-# cmake of executorch-hil: adds definitions to every configure, and nothing to anything else.
-case "$1" in --build|--install|--open|-E|-P|--version|--help*) exec {cmake} "$@" ;; esac
-case "$*" in *ethos-u85*) set -- "$@" {regions} ;; esac
-case "$*" in *WEST_PYTHON*) set -- "$@" {zephyr} ;; esac
-exec {cmake} "$@" {definitions}
-"""
+_CMAKE = Path(__file__).with_name("cmake.sh.in")  # in front of the installed cmake
 # Read by every Python of a job: torchvision does not import next to a torch for the CPU alone.
-_SITE = """\
-import sys
-
-class Finder:
-    def find_spec(self, name, path, target=None):
-        if name == "torchvision":
-            sys.meta_path.remove(self)
-            from harness.export.child.source import torchvision_schemas
-            self.kept = torchvision_schemas()
-            sys.modules[__name__].finder = self
-
-sys.meta_path.insert(0, Finder())
-"""
-PROVIDED = (
-    "Arm's FVPs: the stand-in (QEMU mps3-an547 and a functional model of the NPU)",
-    "ethos-u-core-platform: the harness's own platform code (console, faults, start-up)",
-    "Zephyr and its SDK: the workspace and compiler of ZEPHYR_BASE; another devicetree overlay "
-    "links for QEMU's memory instead of a Corstone-320's",
-    "submodules and the Ethos-U SDK: the named parts; pthreadpool and cpuinfo are left out",
-    "the pinned torch and ExecuTorch's compiled parts: those of the installed wheels",
-    "torchvision's operators: their schemas alone, next to a torch for the CPU",
-    "portable kernels that a runner does not register are not compiled",
-)
-
-
-@dataclass(frozen=True)
-class CiWorkspace:
-    """``root``: the copy of the checkout, a job's current directory; ``commands``: the folder in
-    front of PATH."""
-
-    root: Path
-    commands: Path
-    environment: Mapping[str, str]
+_SITE = Path(__file__).with_name("sitecustomize.txt")
 
 
 def place_of(checkout: Checkout, overlay: str) -> Path:
@@ -93,9 +53,10 @@ def place_of(checkout: Checkout, overlay: str) -> Path:
 
 def lay_workspace(
     checkout: Checkout, exporter: CheckoutExporter, place: Path, zephyr: str | None = None
-) -> CiWorkspace:
-    """Makes or renews the copy. ``zephyr``: a target whose workspace is used, and has to be there.
-    Raises DiskError, GitFailed, ToolMissing."""
+) -> tuple[Path, dict[str, str]]:
+    """Makes or renews the copy, a job's current directory; returns it and a job's environment.
+    ``zephyr``: a target whose workspace is used, and has to be there. Raises DiskError,
+    GitFailed, ToolMissing."""
     root, commands = place / "executorch", place / "bin"
     west = None if zephyr is None else _workspace_of(zephyr)
     with disk_errors("copying the checkout"):
@@ -105,14 +66,14 @@ def lay_workspace(
         write_whole(root / SDK.parent / "setup_path.sh", "# written by executorch-hil\n")
         for folder in (commands, place / "site"):
             folder.mkdir(exist_ok=True)
-        write_whole(place / "site" / "sitecustomize.py", _SITE)
+        write_whole(place / "site" / "sitecustomize.py", _SITE.read_bytes())
         _write_cmake(commands / "cmake", checkout, root, west)
     install(commands)
     environment = _environment(root, commands, exporter)
     if west is not None:
         _lay_zephyr(root)
         environment |= west.environment
-    return CiWorkspace(root, commands, environment)
+    return root, environment
 
 
 def _workspace_of(target: str) -> Workspace:
@@ -178,7 +139,7 @@ def _write_cmake(path: Path, checkout: Checkout, root: Path, west: Workspace | N
         **({"FLATC_EXECUTABLE": str(flatc)} if flatc else {}),
     }
     path.write_text(
-        _CMAKE.format(
+        _CMAKE.read_text().format(
             cmake=shlex.quote(str(toolchain.require("cmake").path)),
             regions=shlex.quote(f"-DHIL_REGIONS={QEMU_REGIONS}"),
             zephyr=_joined(sample_options(west, root, root / SDK) if west else {}),

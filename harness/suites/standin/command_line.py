@@ -75,16 +75,15 @@ def parse(argv: Sequence[str], name: str, cpu: str) -> Request:
 
 
 def _parser(name: str, cpu: str) -> _Parser:
-    """Takes the options of public scripts and of the models' own help."""
     parser = _Parser(name, allow_abbrev=False)
     add = parser.add_argument
-    elf, data = partial(_application, cpu=cpu), partial(_loaded_data, cpu=cpu)
+    elf, data = lambda word: Path(_for_core(word, cpu)), partial(_loaded_data, cpu=cpu)
     several: Any = {"action": "append", "default": []}
     parameters: Any = {**several, "dest": "parameters"}
     add("APPLICATION", nargs="*", type=elf, help="the program to run")
     add("-a", "--application", metavar="[INST=]ELF", type=elf, **several)
-    text = "set a parameter; -l lists them"
-    add("-C", "--parameter", metavar="NAME=VALUE", type=_assignments, help=text, **parameters)
+    text, one = "set a parameter; -l lists them", lambda word: [_assignment(word)]
+    add("-C", "--parameter", metavar="NAME=VALUE", type=one, help=text, **parameters)
     text = "a file of NAME=VALUE lines"
     add("-f", "--config-file", metavar="FILE", type=_config_file, help=text, **parameters)
     text = "raw bytes into memory"
@@ -97,10 +96,6 @@ def _parser(name: str, cpu: str) -> _Parser:
     return parser
 
 
-def _application(value: str, cpu: str) -> Path:
-    return Path(_for_core(value, cpu))
-
-
 def _for_core(value: str, cpu: str) -> str:
     """The file in ``cpu0=FILE``, ``cpu0*=FILE`` or ``FILE``."""
     instance, equals, file = value.partition("=")
@@ -109,10 +104,6 @@ def _for_core(value: str, cpu: str) -> str:
     if not fnmatchcase(cpu, instance):
         raise StandinError(f"there is no core '{instance}' in this model; it has {cpu}")
     return file
-
-
-def _assignments(text: str) -> list[tuple[str, str]]:
-    return [_assignment(text)]
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -12,13 +12,7 @@ from harness.suites.standin.command_line import model_names
 from harness.system import paths
 from harness.system.files import disk_errors
 
-_SCRIPT = """\
-#!/bin/sh
-# {name}: {mark}, on top of QEMU. This is not an Arm model.
-: "${{HIL_HOME:={home}}}"
-export HIL_HOME
-exec {python} -I -c {code} "$@"
-"""
+_SCRIPT = Path(__file__).with_name("command.sh.in")
 _CODE = (
     "import sys; sys.path[:0] = {root!r},; from harness.suites.standin.main import main; "
     "sys.exit(main({name!r}, sys.argv[1:]))"
@@ -39,7 +33,7 @@ def install(directory: Path) -> tuple[Path, ...]:
                     path=path,
                 )
             path.write_text(
-                _SCRIPT.format(
+                _SCRIPT.read_text().format(
                     name=name,
                     mark=STANDIN_MARK,
                     home=shlex.quote(str(paths.state_dir())),

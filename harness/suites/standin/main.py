@@ -111,15 +111,13 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Fv
     recorder = StandinRecorder(Path(record_in), cwd) if record_in else None
     console = _Console(recorder)
     launch = _launch(model, request, settings, application)
-    process = None
+    process, timed = None, "--stat" in request.flags
     try:
         with (
             uarts_of(model, settings, console.write) as uarts,
             _companion(model, settings, application.calls, cwd) as (runner, beside),
             closing(
-                ModelWatch(
-                    launch, (*uarts, *beside), console.write, request.limits, timed=_timed(request)
-                )
+                ModelWatch(launch, (*uarts, *beside), console.write, request.limits, timed=timed)
             ) as watch,
             suppress(KeyboardInterrupt),  # as with the models, an interrupt stops the simulation
         ):
@@ -138,7 +136,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Fv
         exceeded = _exceeded(process, watch)
         line = _STOPPING.format(_LIMITED[exceeded]) if exceeded else _STOPPED
         console.write(line.encode())
-    if "--stat" in request.flags and process is not None:
+    if timed and process is not None:
         simulated, wall = watch.simulated_seconds, process.ended.wall_seconds
         console.write(_statistics(model, simulated, wall).encode())
     if recorder is not None:
@@ -160,11 +158,6 @@ def _companion(
     return served(npu, calls, heap or HeapInfo(), cwd)
 
 
-def _timed(request: Request) -> bool:
-    """Whether simulated time is asked for."""
-    return bool({"--simlimit", "--cyclelimit", "--stat"} & {*request.limits, *request.flags})
-
-
 def _place(application: Application, address: int) -> str:
     elf = application.elf
     functions = [s for s in elf.symbols if s.type == STT_FUNC and elf.address(s) <= address]
@@ -173,7 +166,6 @@ def _place(application: Application, address: int) -> str:
 
 
 def _remove_stale(cwd: Path) -> None:
-    """Removes the FIFOs of a run that was killed."""
     for path in (cwd / REQUEST_FIFO, cwd / ANSWER_FIFO):
         if path.is_fifo():
             path.unlink()

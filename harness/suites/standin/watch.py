@@ -128,8 +128,8 @@ class ModelWatch(GuestWatch):
     can never go on, at which a model would stand until a limit.
 
     ``limits``: the models' options with their values, in seconds or instructions. ``timed``:
-    whether simulated time is asked for.
-    ``exceeded``: the limit that ended it. ``simulated_seconds``: at the last poll, if ``timed``.
+    whether simulated time is asked for, also without a limit of it.
+    ``exceeded``: the limit that ended it. ``simulated_seconds``: at the last poll, if asked for.
     ``halted``: the address of the branch to itself that the core never leaves.
     """
 
@@ -144,8 +144,8 @@ class ModelWatch(GuestWatch):
     ) -> None:
         super().__init__(launch, companions, console)
         self._limits = limits
-        self._timed = timed
         self._may_stand = not set(_SIMULATED) & set(limits)  # these end it soon, at their time
+        self._timed = timed or not self._may_stand
         self._stood_at: int | None = None
         self._next_look = monotonic() + _LOOK_SECONDS
         self.halted: int | None = None

@@ -17,7 +17,7 @@ from labgrid.driver import Driver
 from labgrid.factory import target_factory
 from labgrid.protocol import PowerProtocol
 
-from harness.system.tied_process import TiedProcess
+from harness.system.call import TiedProcess
 
 TEXT = attr.validators.instance_of(str)
 

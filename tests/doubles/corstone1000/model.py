@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.config.fvp import models_file
 from harness.sim.companion import ModelledNpu
 from harness.sim.qemu_linux import served_npu
-from harness.system.tied_process import TiedProcess
+from harness.system.call import TiedProcess
 
 NAME, CONSOLE = "FVP_Corstone-1000-A320", "host_terminal_0"
 FIRST_PORT = 5000

@@ -90,7 +90,7 @@ def test_the_program_and_its_model_are_kept_to_tell_drift(tmp_path: Path) -> Non
 
 
 def test_a_case_that_ended_before_it_ran_has_a_row() -> None:
-    row = kept(failed_record(CASE, "2026", InfraError("no disk")))
+    row = kept(failed_record(CASE, InfraError("no disk")))
     assert (row.verdict, row.excerpt, row.run_dir) == (Verdict.INFRA, None, None)
     assert row.identity.target == target_digest(CASE.target) != ""
     assert (row.owner, row.quarantined, row.seconds) == ("me", "until …", {"total": 1.235})
@@ -128,5 +128,5 @@ def test_a_failed_export_knows_its_exporter() -> None:
     row = kept(RunRecord(CASE, "2026", Judgement(Verdict.EXPORT_ERROR, cause)))
     assert row.identity.exporter == f"wheel {row.versions['executorch']}"
     assert "torch" in row.versions
-    early = kept(failed_record(CASE, "2026", InfraError("no disk")))
+    early = kept(failed_record(CASE, InfraError("no disk")))
     assert (early.identity.exporter, early.versions) == ("", {})

@@ -91,7 +91,7 @@ def test_a_lowering_that_differs_is_shown_whole(tmp_path: Path) -> None:
         "ExecuTorch's passes (AtenToCortexMPass)",
         "",
     )
-    record = failed_record(parse_case(f"{M55}/ds_cnn"), "2026", error)
+    record = failed_record(parse_case(f"{M55}/ds_cnn"), error)
     assert record.cause is not None
     planned = Planned(record.case.id)
     of = row_of(record, night(1, []), planned, attempt=1, seconds=1.0, harness="h")
