@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.core.errors import UsageError
+from harness.system.files import read_regular
 
 FILL = "*fill*"
 _HEX = r"0x[0-9a-fA-F]+"
@@ -121,7 +122,7 @@ def _overlap(a: MapRegion, b: MapRegion) -> bool:
 def read_map(path: Path) -> LinkMap:
     """Read a map. Raises UsageError for a file that cannot be read or is not GNU ld's."""
     try:
-        text = path.read_text(errors="replace")
+        text = read_regular(path).decode(errors="replace").replace("\r\n", "\n")
     except OSError as error:
         raise UsageError(f"cannot read the linker map {path}: {error.strerror}") from error
     if not any(line.startswith(_SCRIPT) for line in text.splitlines()):

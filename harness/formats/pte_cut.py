@@ -17,6 +17,7 @@ from pathlib import Path
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import Table, Vector
 from harness.formats.pte import calls_of, operator_names, place_of, plans_of
+from harness.system.files import read_regular
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class CuttableProgram:
     """
 
     def __init__(self, path: Path, delegate_outputs: Sequence[int] = ()) -> None:
-        self._data = path.read_bytes()
+        self._data = read_regular(path)
         self._delegate_outputs = tuple(delegate_outputs)
         self._plan = _single(plans_of(self._data), "execution plan")
         self.values = self._plan.items("values")

@@ -29,6 +29,7 @@ from harness.judge.first_disagreement import (
     name_operator,
 )
 from harness.npu.model import Network
+from harness.system.files import read_regular
 
 # Delegate, input set -> its outputs in the runner; None: it did not come to them.
 Produced = Callable[[int, int], "Sequence[bytes] | None"]
@@ -132,7 +133,7 @@ def explain(
         wrong = name_operator(program, wrong, process, pte)
     blame = replace(blame, delegate=wrong.delegate, tensor=wrong.tensor)
     if blame.culprit is Culprit.COMPILER:
-        blob = (program.directory / program.delegates[wrong.delegate].blob).read_bytes()
+        blob = read_regular(program.directory / program.delegates[wrong.delegate].blob)
         if not wrong.trouble:
             same = _gives(program, Network(blob), wrong.delegate, wrong.set, produced)
             blame = replace(blame, same_bytes=same)
@@ -166,7 +167,7 @@ def _gives(
     actual, files = produced(number, input_set), program.delegates[number].sets[input_set]
     if actual is None:
         return None
-    inputs = [(program.directory / name).read_bytes() for name in files.inputs]
+    inputs = [read_regular(program.directory / name) for name in files.inputs]
     outputs = [bytes(output) for output in network.run(inputs, strict=False)[0]]
     if [len(output) for output in outputs] != [len(output) for output in actual]:
         return None  # the runner adjusted the layout

@@ -22,6 +22,7 @@ from harness.npu.errors import EthosUError
 from harness.npu.model import Network
 from harness.npu.registers import register_set
 from harness.npu.stream import RegisterState, walk
+from harness.system.files import read_regular
 
 # When no delegate disagrees.
 ELSEWHERE = (
@@ -111,8 +112,8 @@ def _blobs(program: Program, pte: Path | None) -> list[bytes]:
 
     As they lie in the file, if it has another number of them."""
     if pte is None:
-        return [(program.directory / d.blob).read_bytes() for d in program.delegates]
-    blobs = find_blobs(pte.read_bytes())
+        return [read_regular(program.directory / d.blob) for d in program.delegates]
+    blobs = find_blobs(read_regular(pte))
     if len(blobs) != len(program.delegates):
         return list(blobs)
     return [blobs[delegate.position] for delegate in program.delegates]
@@ -153,7 +154,7 @@ def _first_element(spec: TensorSpec, ours: bytes, theirs: bytes) -> Disagreement
 
 
 def _read(directory: Path, names: Sequence[str]) -> list[bytes]:
-    return [(directory / name).read_bytes() for name in names]
+    return [read_regular(directory / name) for name in names]
 
 
 def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) -> str:

@@ -347,10 +347,10 @@ def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff,
 
     When it is exactly what the named differences make, also with the one without them."""
     spec, names = program.outputs[n], program.sets[k]
-    expected = compare(spec, k, raw, (program.directory / names.expected[n]).read_bytes())
+    expected = compare(spec, k, raw, read_regular(program.directory / names.expected[n]))
     if expected.exact or not names.by_design:
         return expected, None
-    designed = compare(spec, k, raw, (program.directory / names.by_design[n]).read_bytes())
+    designed = compare(spec, k, raw, read_regular(program.directory / names.by_design[n]))
     if designed.exact:
         return designed, expected
     return min(designed, expected, key=lambda diff: diff.worst_abs), None

@@ -16,7 +16,7 @@ from harness.formats.schema import BPTE, PTE, load_schema
 from harness.size import elf_anatomy, pte
 from harness.size.anatomy import Anatomy, Tally
 from harness.size.claims import Claims
-from harness.system.files import MALFORMED, read_json, sha256_of
+from harness.system.files import MALFORMED, read_json, regular, sha256_of
 
 _BUNDLE = ("bundle",)
 _RECORD = "program.json"
@@ -64,13 +64,13 @@ def layers_of(path: Path) -> tuple[str, ...]:
 
 def _mapped(path: Path) -> memoryview:
     try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
+        with regular(path) as (file, size):
             if size == 0:
                 raise MalformedFile(f"{path} is empty", 0)
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
+        said = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {path}: {said}", path=path) from error
 
 
 def _bundle(view: memoryview) -> Anatomy:
