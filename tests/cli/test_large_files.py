@@ -4,6 +4,7 @@ and takes no memory for them."""
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from harness.core.verdict import ExitCode
 from harness.system.paths import data_root
-from tests.thorough import cases
+from tests.thorough import amount, cases
 
 SIZE = 8 << 30
 MOST_KB = 200 << 10
@@ -81,19 +82,36 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("words", cases(*DAILY, thorough=MORE), ids="-".join)
 def test_a_file_of_gigabytes_is_refused_in_a_line(words: tuple[str, ...], large: Path) -> None:
-    with (large / "said").open("wb") as said:
+    status, text, usage = hil(words, large)
+    (line,) = [line for line in text.splitlines() if "more than " in line]
+    assert status == ExitCode.USAGE, text
+    assert any(Path(name).name in line for name in HEADS), text
+    assert "Errno" not in line
+    assert usage.ru_maxrss <= MOST_KB
+    assert usage.ru_utime + usage.ru_stime < MOST_SECONDS, "it was read"
+
+
+def test_a_log_of_many_errors_takes_no_more_memory(tmp_path: Path) -> None:
+    """The first 20,000 are read, and the last line says that there are others."""
+    with (tmp_path / "many.log").open("w") as log:
+        for n in range(amount(80_000, 400_000)):
+            log.write(f"ld: m{n}.o: in function `f{n}': x.c:{n}: undefined reference to `s_{n}'\n")
+        log.write("collect2: error: ld returned 1 exit status\n")
+    status, text, usage = hil(("link", "explain", "many.log"), tmp_path)
+    assert status == ExitCode.FAILED
+    assert "s_0" in text
+    assert text.splitlines()[-1].endswith("more; the log has others, which were not read")
+    assert usage.ru_maxrss <= MOST_KB
+
+
+def hil(words: tuple[str, ...], folder: Path) -> tuple[int, str, resource.struct_rusage]:
+    with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "harness", *words],
-            cwd=large,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
         )
     _, status, usage = os.wait4(process.pid, 0)
-    text = (large / "said").read_text()
-    (line,) = [line for line in text.splitlines() if "more than " in line]
-    assert os.waitstatus_to_exitcode(status) == ExitCode.USAGE, text
-    assert any(Path(name).name in line for name in HEADS), text
-    assert "Errno" not in line
-    assert usage.ru_maxrss <= MOST_KB
-    assert usage.ru_utime + usage.ru_stime < MOST_SECONDS, "it was read"
+    return os.waitstatus_to_exitcode(status), (folder / "said").read_text(), usage
