@@ -91,6 +91,15 @@ def test_a_file_of_gigabytes_is_refused_in_a_line(words: tuple[str, ...], large:
     assert usage.ru_utime + usage.ru_stime < MOST_SECONDS, "it was read"
 
 
+def test_a_map_of_one_line_is_not_decoded(tmp_path: Path) -> None:
+    (tmp_path / "one.map").touch()
+    os.truncate(tmp_path / "one.map", 600 << 20)
+    status, text, usage = hil(("size", "/bin/true", "--map", "one.map"), tmp_path)
+    assert (status, len(text.splitlines())) == (ExitCode.USAGE, 1)
+    assert "the linker map one.map: more than 67108864 bytes" in text
+    assert usage.ru_maxrss <= MOST_KB
+
+
 def test_a_log_of_many_errors_takes_no_more_memory(tmp_path: Path) -> None:
     """The first 20,000 are read, and the last line says that there are others."""
     with (tmp_path / "many.log").open("w") as log:
