@@ -31,6 +31,7 @@ from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.sim.run_files import CONSOLE
+from harness.system.files import read_regular
 
 
 @click.command("judge")
@@ -230,7 +231,7 @@ def _console(record: RunRecord) -> Iterator[str]:
     if record.cause is None or record.cause.line is None or record.run_dir is None:
         return
     try:
-        lines = (Path(record.run_dir) / CONSOLE).read_bytes().splitlines()
+        lines = read_regular(Path(record.run_dir) / CONSOLE).splitlines()
     except OSError:
         return
     named = record.cause.line

@@ -144,7 +144,8 @@ def print_explanation(explanation: Explanation) -> None:
         _print_failure(source, failure)
     more = len(explanation.failures) - _MOST_FAILURES
     if more > 0:
-        echo(f"... and {more} more; --json has all")
+        rest = "the log has others, which were not read" if explanation.more else "--json has all"
+        echo(f"... and {more} more; {rest}")
 
 
 def _print_answer(do: str, place: str, cause: str) -> None:

@@ -75,24 +75,17 @@ class _Group(click.Group):
         words = sys.argv[1:] if args is None else list(args)
         try:
             options["standalone_mode"] = False
-            code = super().main(words, *rest, **options)
+            with signals_cancel():
+                code = super().main(words, *rest, **options)
         except click.ClickException as error:
             from harness.cli.verb import usage_error
 
             _fail(usage_error(error), words)
         except Exception as error:  # the top-level error handler
+            if is_cancelled():  # click, Python and libraries make others of a KeyboardInterrupt
+                end_process()
             _fail(error, words)
         sys.exit(code if isinstance(code, int) else ExitCode.PASSED)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Obey signals from here on: a command's module may take a second to import."""
-        try:
-            with signals_cancel():
-                return super().invoke(ctx)
-        except (KeyboardInterrupt, RuntimeError):
-            if is_cancelled():
-                end_process()
-            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)

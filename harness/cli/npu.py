@@ -21,6 +21,7 @@ from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
 from harness.run.subjects import ReducedProgram, program_of, reduce_program
+from harness.system.files import read_regular
 
 
 @click.group()
@@ -49,7 +50,7 @@ _delegate_option = click.option(
 def run_(file: Path, inputs: tuple[Path, ...], base: str, delegate: int) -> Answer:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
     network = Network(_delegate(file, delegate))
-    outputs, stats = network.run([path.read_bytes() for path in inputs])
+    outputs, stats = network.run([read_regular(path) for path in inputs])
     names = [f"{base}-{index}.bin" for index in range(len(outputs))]
     for name, content in zip(names, outputs, strict=True):
         Path(name).write_bytes(content)
@@ -185,7 +186,7 @@ def _print_reduced(reduced: ReducedProgram) -> None:
 
 
 def _blobs(file: Path) -> list[bytes]:
-    content, blobs = file.read_bytes(), list[bytes]()
+    content, blobs = read_regular(file), list[bytes]()
     with suppress(MalformedFile, ToolMissing):
         blobs = npu_streams(content)
     blobs = blobs or find_blobs(content)  # of something else than a program, in the file's order

@@ -25,6 +25,7 @@ from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.safe_text import plain
 from harness.core.verdict import ExitCode
 from harness.system.cancellation import is_cancelled
+from harness.system.files import MOST_BYTES
 from harness.system.paths import hil_command
 from harness.system.progress import COUNT, Progress, silent, timed
 from harness.system.unexpected import as_harness_error, traceback_of
@@ -47,6 +48,9 @@ class _Path(click.Path):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if "\n" in (name := os.fspath(value)):  # make, ninja and response files end a name there
             self.fail(f"{name!r} has a line break in its name", param, ctx)
+        with suppress(OSError):
+            if os.path.getsize(name) > MOST_BYTES:
+                self.fail(f"{name} has more than {MOST_BYTES} bytes", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -110,8 +110,7 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
 
 def place_of_fvp_parameter(target: Target, name: str) -> str:
     """FILE:LINE that sets a parameter of the target's FVP."""
-    siblings = {path.stem: path for path in target.file.parent.glob("*.yaml")}
-    own = _layered(strict_yaml.read(target.file), {**target_files(), **siblings})
+    own = _document(target)
     fvp = target.simulators.fvp
     model = None if fvp is None else fvp.model
     found = own.places.get(("simulators", "fvp", "parameters", name))
@@ -121,6 +120,17 @@ def place_of_fvp_parameter(target: Target, name: str) -> str:
         found = models_file().place((model, "parameters", name))
     found = found or own.place(("simulators", "fvp"))
     return f"{found.file}:{found.line}"
+
+
+def place_of_simulator(target: Target, name: str) -> str:
+    """FILE:LINE of the settings that a simulator of the target is started with."""
+    found = _document(target).place(("simulators", name))
+    return f"{found.file}:{found.line}"
+
+
+def _document(target: Target) -> Document:
+    siblings = {path.stem: path for path in target.file.parent.glob("*.yaml")}
+    return _layered(strict_yaml.read(target.file), {**target_files(), **siblings})
 
 
 def loadable_name(target: Target, requested: str) -> str:

@@ -21,6 +21,7 @@ from harness.config.case import is_user_file
 from harness.config.strict_yaml import read
 from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
+from harness.system.files import read_regular
 from harness.system.paths import data_root
 
 # A user's file has to define these, as for ExecuTorch's aot_arm_compiler.
@@ -217,7 +218,7 @@ def source_files(file: Path) -> tuple[Path, ...]:
 
 def _imported_modules(path: Path) -> list[tuple[str, ...]]:
     try:
-        tree = ast.parse(path.read_bytes(), str(path))
+        tree = ast.parse(read_regular(path), str(path))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
     except (SyntaxError, ValueError) as error:

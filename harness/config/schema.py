@@ -20,6 +20,7 @@ from harness.core.errors import TargetError
 from harness.core.tables import read_table
 
 _IN_KEY = "[key]"  # pydantic's, at the end of a location: a key is wrong, not its value
+_WIDEST = 300  # characters of a message, which repeats what somebody wrote
 _NAMES_THE_KEY = ("missing", "unexpected_keyword_argument")
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 
@@ -91,7 +92,7 @@ def _located(details: ErrorDetails, document: Document) -> tuple[Location, tuple
     of_value = details["type"] not in _NAMES_THE_KEY and details["loc"][-1:] != (_IN_KEY,)
     if of_value and place.text is not None:
         message = f"{message} (it is {place.text})"
-    return location, (place, message)
+    return location, (place, message if len(message) <= _WIDEST else f"{message[:_WIDEST]}...")
 
 
 def _sentence(details: ErrorDetails, location: Location | None = None) -> str:

@@ -25,6 +25,7 @@ from harness.formats.flatbuffer import Table
 from harness.formats.pte import calls_of, element_of, plans_of
 from harness.npu.blob import read_blob
 from harness.npu.errors import EthosUError
+from harness.system.files import read_regular
 
 FILE, METHOD, TEMP = "file", "method", "temp"
 _FAST = "fast_scratch"
@@ -97,7 +98,7 @@ class DoesNotFit(HarnessError):
 def memory_needs(pte: Path, target: Target) -> MemoryNeeds:
     """The needs of a ``.pte`` in the runner's pools on a target, counted as the runner allocates.
     For a file that violates the format, its size alone: the runner reports the damage."""
-    content = pte.read_bytes()
+    content = read_regular(pte)
     size = _aligned(len(content), _FILE_ALIGNMENT)
     try:
         plan = plans_of(content)[0]
@@ -142,7 +143,7 @@ def sample_pools(pte: Path, target: Target) -> dict[str, int]:
     buffers, the inputs and the runtime's structures, which are at most four times the bundled
     runner's; one for the scratch of the NPU. Coarse, because everything is compiled anew for other
     sizes. Raises MalformedFile."""
-    content = pte.read_bytes()
+    content = read_regular(pte)
     plan = plans_of(content)[0]
     loaded, planned = _method_bytes(plan, _BARE_METAL)
     tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]

@@ -22,6 +22,7 @@ from harness.firmware.source import BuildRequest, Firmware, FirmwareSource, sour
 from harness.formats.elf import SHF_ALLOC, read_elf
 from harness.formats.flatbuffer import Table
 from harness.formats.pte import operator_names, plans_of
+from harness.system.files import read_regular
 from harness.system.progress import Progress, silent
 
 
@@ -157,5 +158,5 @@ def needs_of(pte: Path) -> Needs:
 def plans_in(pte: Path) -> Sequence[Table]:
     """The execution plans of a ``.pte``; none for another file. Raises MalformedFile; reading the
     plans may raise it too."""
-    content = pte.read_bytes()
+    content = read_regular(pte)
     return plans_of(content) if content[4:6] == b"ET" else ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import MalformedFile
+from harness.system.files import read_regular, regular
 
 MAGIC, THIN = b"!<arch>\n", b"!<thin>\n"
 _HEADER, _END = 60, b"`\n"
@@ -31,7 +32,7 @@ def members(path: Path) -> tuple[Member, ...]:
 
     Raises MalformedFile for one that is truncated or contradicts itself, OSError when it cannot be
     read."""
-    data = path.read_bytes()
+    data = read_regular(path)
     if not is_archive(data):
         return ()
     thin, position, long_names, found = data[:8] == THIN, 8, b"", []
@@ -78,7 +79,7 @@ def _member(
     name = name.removesuffix("/")
     if thin:
         outside = path.parent / name.replace("\0", "")
-        content = outside.read_bytes() if outside.is_file() else b""
+        content = read_regular(outside) if outside.is_file() else b""
         name = Path(name).name
     return Member(name, content, offset)
 
@@ -87,14 +88,14 @@ def index(path: Path) -> tuple[str, ...]:
     """Return the symbols of the archive's index, without reading a member; ``()`` when it has none.
 
     Raises MalformedFile and OSError as ``members`` does."""
-    with path.open("rb") as file:
+    with regular(path) as (file, length):
         if not is_archive(file.read(8)):
             return ()
         header = file.read(_HEADER)
         if header[:2] != b"/ ":
             return ()
         _, size = _read_header(path, header, 0)
-        raw = file.read(min(size, path.stat().st_size))
+        raw = file.read(min(size, length))
     count = int.from_bytes(raw[:4], "big")
     if len(raw) < size or 4 + 4 * count > size:
         raise MalformedFile(f"{path}: the index is truncated", 8 + _HEADER)

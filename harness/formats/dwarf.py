@@ -16,6 +16,8 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 
+from harness.system.files import regular
+
 # What pyelftools raises on damaged DWARF, found by fuzzing (tests/size/test_size_fuzz.py).
 _DAMAGE = (
     ELFError,
@@ -59,7 +61,7 @@ def _opened(file: BinaryIO) -> Any:
 def read_units(path: Path) -> tuple[Units, str | None]:
     """Return the units of ``.debug_aranges``, or none and why it is missing or unreadable."""
     try:
-        with path.open("rb") as file:
+        with regular(path) as (file, _):
             elf = _opened(file)
             if not elf.has_dwarf_info():
                 return Units(), "no linker map and no DWARF: sources are those of symbols"
@@ -79,7 +81,7 @@ def read_units(path: Path) -> tuple[Units, str | None]:
 def source_line(path: Path, address: int) -> str | None:
     """Return "file.cpp:12" from the line program of an address's unit; None if unreadable."""
     try:
-        with path.open("rb") as file:
+        with regular(path) as (file, _):
             elf = _opened(file)
             return _source_line(elf.get_dwarf_info(), address) if elf.has_dwarf_info() else None
     except _DAMAGE:
@@ -117,7 +119,7 @@ def structs(path: Path, ends: tuple[str, ...], names: Collection[str]) -> dict[s
     """Return the structures ``names`` in the translation units that end with one of ``ends``."""
     found: dict[str, Struct] = {}
     try:
-        with path.open("rb") as file:
+        with regular(path) as (file, _):
             elf = _opened(file)
             units = elf.get_dwarf_info().iter_CUs() if elf.has_dwarf_info() else ()
             named = (u for u in units if _full_name(u).endswith(ends))

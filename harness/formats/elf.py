@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from harness.core.errors import MalformedFile
 from harness.core.tables import read_table
+from harness.system.files import read_regular
 
 MAGIC = b"\x7fELF"
 EM_ARM, EM_AARCH64 = 40, 183
@@ -340,7 +341,7 @@ class ElfFile:
 
 def read_elf(path: Path) -> ElfFile:
     """Read an ELF file. Raises MalformedFile without a sound header, OSError if unreadable."""
-    return ElfFile(path.read_bytes(), str(path))
+    return ElfFile(read_regular(path), str(path))
 
 
 def relocation_name(machine: int, kind: int) -> str:

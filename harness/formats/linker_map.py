@@ -14,8 +14,10 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.core.errors import UsageError
+from harness.system.files import read_regular
 
 FILL = "*fill*"
+_MOST_BYTES = 64 << 20  # parsed, it takes several times as much
 _HEX = r"0x[0-9a-fA-F]+"
 _NUMBERS = re.compile(rf"^\s+({_HEX})\s+({_HEX})(?:\s+(.*))?$")
 _LINE = re.compile(rf"^ ?(\S+)(?:\s+({_HEX})\s+({_HEX})(?:\s+(.*))?)?$")
@@ -131,7 +133,7 @@ class LinkMap:
 def read_map(path: Path) -> LinkMap:
     """Read a map. Raises UsageError for a file that cannot be read or is not GNU ld's."""
     try:
-        text = path.read_text(errors="replace")
+        text = read_regular(path, _MOST_BYTES).decode(errors="replace").replace("\r\n", "\n")
     except OSError as error:
         raise UsageError(f"cannot read the linker map {path}: {error.strerror}") from error
     if not any(line.startswith(_SCRIPT) for line in text.splitlines()):

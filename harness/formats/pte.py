@@ -19,6 +19,7 @@ from pathlib import Path
 from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import PTE, load_schema
+from harness.system.files import read_regular
 
 # ScalarType: bytes of an element, and its usual name.
 SCALAR_TYPES = {
@@ -104,7 +105,7 @@ class CuttableProgram:
     """
 
     def __init__(self, path: Path, delegate_outputs: Sequence[int] = ()) -> None:
-        self._data = path.read_bytes()
+        self._data = read_regular(path)
         self._delegate_outputs = tuple(delegate_outputs)
         self._plan = _single(plans_of(self._data), "execution plan")
         self.values = self._plan.items("values")

@@ -32,6 +32,7 @@ from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.model import Network
 from harness.npu.stream import RegisterState, register_set, walk
+from harness.system.files import read_regular
 
 # Delegate, input set -> its outputs in the runner; None: it did not come to them.
 Produced = Callable[[int, int], "Sequence[bytes] | None"]
@@ -261,8 +262,8 @@ def _blobs(program: Program, pte: Path | None) -> list[bytes]:
 
     As they lie in the file, if it has another number of them."""
     if pte is None:
-        return [(program.directory / d.blob).read_bytes() for d in program.delegates]
-    blobs = find_blobs(pte.read_bytes())
+        return [read_regular(program.directory / d.blob) for d in program.delegates]
+    blobs = find_blobs(read_regular(pte))
     if len(blobs) != len(program.delegates):
         return list(blobs)
     return [blobs[delegate.position] for delegate in program.delegates]
@@ -298,7 +299,7 @@ def _first_element(spec: TensorSpec, ours: bytes, theirs: bytes) -> Disagreement
 
 
 def _read(directory: Path, names: Sequence[str]) -> list[bytes]:
-    return [(directory / name).read_bytes() for name in names]
+    return [read_regular(directory / name) for name in names]
 
 
 def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) -> str:

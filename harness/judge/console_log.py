@@ -22,6 +22,7 @@ from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, s
 from harness.judge.symbols import with_symbols
 from harness.log.events import ENDS, Kind, Observation, Progress, Stage
 from harness.log.parser import LogParser
+from harness.system.files import regular
 
 _PIECE = 1 << 20  # bytes read at a time
 
@@ -223,7 +224,7 @@ def judge_file(path: Path, elf: Path | None = None, prefix: str | None = None) -
     except re.error as error:
         raise UsageError(f"--prefix {prefix!r} is not a regular expression: {error}") from error
     try:
-        with path.open("rb") as file:
+        with regular(path) as (file, _):
             while piece := file.read(_PIECE):
                 first = first or piece
                 reader.feed(piece)

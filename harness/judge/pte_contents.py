@@ -30,6 +30,7 @@ from harness.npu.blob import WEIGHTS, Actions, Blob, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.stream import RegisterState, register_set, walk
 from harness.size.pte import read_header, segments_of
+from harness.system.files import read_regular
 
 ETHOS_U: Final = "EthosUBackend"
 _MOST_ITEMS = 8  # of a list that is kept as it is; a longer one is a digest
@@ -52,7 +53,7 @@ def contents_of(pte: Path) -> ProgramContents:
     Raises MalformedFile if it is not a program, OSError, and ToolMissing without the wheel, whose
     schema it is read by."""
     try:
-        return _Reader(memoryview(pte.read_bytes())).read()
+        return _Reader(memoryview(read_regular(pte))).read()
     except IndexError as error:  # a number of something that the program does not have
         raise MalformedFile(f"{pte} contradicts itself: {error}", 0) from error
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
 from harness.system.call import CallFailed, call
+from harness.system.files import read_regular
 
 _LD = re.compile(r"^(?:.*[-/\\])?(?:ld|collect2|lld)(?:[.-](?:bfd|lld|\d+))?(?:\.exe)?$")
 _DRIVER = re.compile(r"^(?:.*[-/\\])?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?(?:\.exe)?$")
@@ -195,7 +196,7 @@ def expanded(argv: Sequence[str], directory: Path, depth: int = 0) -> tuple[str,
 def _response(file: Path) -> list[str] | None:
     """The words of a response file; None if it cannot be read as one."""
     try:
-        return shlex.split(file.read_text("utf-8", "replace")) if file.is_file() else None
+        return shlex.split(read_regular(file).decode("utf-8", "replace"))
     except (OSError, ValueError):
         return None
 

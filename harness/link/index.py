@@ -13,6 +13,7 @@ from harness.formats import archive as ar
 from harness.formats.elf import STB_WEAK, ElfFile, Symbol, relocation_name
 from harness.link.command import Input, LinkerCall
 from harness.link.failure import CodePlace
+from harness.system.files import read_regular
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def uses_in(unit: ElfFile, name: str) -> list[CodePlace]:
 
 def units_of(path: Path, word: str) -> list[ElfFile]:
     """The sound ELF objects of a file; ``word``: its name on the link line."""
-    data = path.read_bytes()
+    data = read_regular(path)
     try:
         members = ar.members(path) if ar.is_archive(data) else None
     except MalformedFile:

@@ -34,7 +34,7 @@ from harness.link.failure import Failure, FailureKind, archive_of, file_name, ke
 from harness.link.index import load
 from harness.link.log.messages import without_linker
 from harness.link.log.parse import parse
-from harness.system.files import whole_folder
+from harness.system.files import read_regular, whole_folder
 from harness.system.progress import Progress
 
 _T = TypeVar("_T")
@@ -188,7 +188,7 @@ class _Reducer:
     def _try_objcopy(self, option: str, file: Path, pieces: list[LinePiece]) -> None:
         if self.linker.objcopy is None:
             return
-        before = file.read_bytes()
+        before = read_regular(file)
         _, status = run((self.linker.objcopy, option, str(file)), self.work)
         if status != 0 or not self.linker.fails_as_wanted(pieces):
             file.write_bytes(before)

@@ -24,7 +24,7 @@ from harness.formats.pte import calls_of, plans_of
 from harness.formats.schema import read_schema
 from harness.judge.pte_contents import ETHOS_U, instruction_bytes
 from harness.run.record import RunRecord
-from harness.system.files import disk_errors, write_whole
+from harness.system.files import disk_errors, read_regular, write_whole
 from harness.system.paths import executorch_package
 
 _SCRIPT = Path(__file__).with_name("model_explorer.txt")
@@ -45,12 +45,12 @@ def write_node_data(folder: Path, record: RunRecord) -> Path:
     if facts is None:
         raise UsageError(f"{record.title} has no program: it ended before that")
     try:
-        content = Path(facts.pte).read_bytes()
+        content = read_regular(Path(facts.pte))
     except OSError as error:
         raise UsageError(f"the program of {record.title} is gone: {error}") from error
     program = cache.by_pte(facts.sha256)  # without it, delegates are shown closed
     files = [program.directory / d.tosa for d in program.delegates] if program else []
-    graphs = [file.read_bytes() for file in files]
+    graphs = [read_regular(file) for file in files]
     with disk_errors("writing the node data"):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("output_tag*.tosa"):

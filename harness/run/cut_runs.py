@@ -15,6 +15,7 @@ from harness.formats.pte import CuttableProgram, Instruction, element_of
 from harness.sim.run_files import WORK, output_base, output_name, read_output
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen
+from harness.system.files import read_regular
 from harness.system.paths import cache_dir
 from harness.system.process import Stop
 
@@ -47,7 +48,7 @@ class CutRuns:
             files, tensors = delegate.sets[self.input_set], self.cuttable.tensors(call.arguments)
             names = (*files.inputs, *files.expected)
             for value, name in zip(call.arguments, names, strict=False):
-                raw = (self.program.directory / name).read_bytes()
+                raw = read_regular(self.program.directory / name)
                 if value in tensors and self.spec(value).nbytes == len(raw):
                     last = len(steps) if value in call.values else call.number
                     found[value] = last, raw

@@ -32,7 +32,7 @@ from harness.sim.run_files import CONSOLE
 from harness.sim.simulator import simulator
 from harness.sim.transcript import Ending
 from harness.system import paths
-from harness.system.files import sha256_of
+from harness.system.files import read_regular, sha256_of
 from harness.system.progress import Progress
 from harness.system.toolchain import Tool
 
@@ -147,7 +147,7 @@ def _run_of(record: RunRecord) -> FvpRun:
         judged,
         argv=record.simulator.argv,
         build_id=None if record.expectation is None else record.expectation.build_id,
-        console=(run_dir / CONSOLE).read_bytes().decode("latin-1"),
+        console=read_regular(run_dir / CONSOLE).decode("latin-1"),
         ending=record.ending,
         outputs=record.output_sha256,
         expected=tuple(

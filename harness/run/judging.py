@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.known import Trouble
+from harness.config.loading import place_of_simulator
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
@@ -28,7 +29,7 @@ from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.log.events import Observation
+from harness.log.events import Kind, Observation
 from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns
 from harness.run.directory import SealBroken, kept_expectations, load_record
@@ -39,6 +40,8 @@ from harness.sim.transcript import Ending, Transcript
 from harness.size.elf_anatomy import section_parts
 from harness.size.measure import figures_of_firmware
 from harness.system.files import MALFORMED, read_regular, sha256_of
+
+_DID_NOT_START = (Kind.SIMULATOR_ERROR, Reason.NOT_STARTED)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def record_run(plan: RunPlan, transcript: Transcript, known: RunRecord | None = 
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
         judgement = judge(evidence, plan.expectation)
-    judgement = _with_edits(judgement, firmware)
+    judgement = _with_settings(_with_edits(judgement, firmware), plan.chosen)
     seconds = _seconds(transcript, judgement)
     return replace(unjudged, seconds=seconds).with_evidence(evidence, judgement)
 
@@ -131,6 +134,15 @@ def _with_edits(judgement: Judgement, firmware: Firmware) -> Judgement:
         return judgement
     facts = {**(cause.facts or {}), "edited": list(edited)}
     return replace(judgement, cause=replace(cause, facts=facts))
+
+
+def _with_settings(judgement: Judgement, chosen: Chosen) -> Judgement:
+    """Names where the target says how a simulator is started that did not start."""
+    if judgement.cause is None or judgement.cause.kind not in _DID_NOT_START:
+        return judgement
+    place = place_of_simulator(chosen.target, chosen.name)
+    note = f"it was started as simulators.{chosen.name} says ({place})"
+    return replace(judgement, notes=(*judgement.notes, note))
 
 
 def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:
@@ -340,10 +352,10 @@ def _compared(program: Program, k: int, n: int, raw: bytes) -> tuple[TensorDiff,
 
     When it is exactly what the named differences make, also with the one without them."""
     spec, names = program.outputs[n], program.sets[k]
-    expected = compare(spec, k, raw, (program.directory / names.expected[n]).read_bytes())
+    expected = compare(spec, k, raw, read_regular(program.directory / names.expected[n]))
     if expected.exact or not names.by_design:
         return expected, None
-    designed = compare(spec, k, raw, (program.directory / names.by_design[n]).read_bytes())
+    designed = compare(spec, k, raw, read_regular(program.directory / names.by_design[n]))
     if designed.exact:
         return designed, expected
     return min(designed, expected, key=lambda diff: diff.worst_abs), None

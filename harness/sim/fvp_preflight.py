@@ -1,27 +1,28 @@
 """Asks each FVP binary once for its version and its parameters.
 
 A model with an unknown parameter ends before its program begins, with a message that no public
-document has. So every name is looked up before a run. The answers are cached in ``.hil/fvp``.
+document has. So every name is looked up before a run. The answers are in the cache.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import filter as matching
 from pathlib import Path
+from typing import Any
 
 from harness.config.fvp import Fvp
 from harness.config.loading import place_of_fvp_parameter
 from harness.config.target import Target
 from harness.core.errors import InfraError
-from harness.system import paths
+from harness.system.artifact_cache import cached
 from harness.system.call import CallFailed, call
-from harness.system.files import disk_errors, sha256_of, text_of, write_whole
+from harness.system.files import disk_errors, sha256_of
+from harness.system.paths import cache_dir
 from harness.system.toolchain import Tool
 
 _QUERY_SECONDS = 120
@@ -45,22 +46,15 @@ def describe(program: Path, environment: Mapping[str, str]) -> FvpDescription:
     """Asks the FVP, or reads what it said before. Raises InfraError."""
     with disk_errors(f"reading {program}"):
         digest = sha256_of(program)
-    kept = paths.state_dir() / "fvp" / f"{digest}.json"
-    try:
-        known = json.loads(text_of(kept))
-        return FvpDescription(digest, str(known["version"]), tuple(map(str, known["parameters"])))
-    except (ValueError, KeyError, TypeError):
-        pass  # nothing was kept, or somebody edited it
-    listed = _ask(program, "--list-params", environment)
-    found = FvpDescription(
-        digest,
-        _ask(program, "--version", environment).strip(),
-        tuple(dict.fromkeys(_LISTED.findall(listed))),
-    )
+
+    def ask(_place: Path) -> dict[str, Any]:
+        listed = _LISTED.findall(_ask(program, "--list-params", environment))
+        version = _ask(program, "--version", environment).strip()
+        return {"version": version, "parameters": list(dict.fromkeys(listed))}
+
     with disk_errors("keeping what the FVP says of itself"):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(kept, json.dumps(asdict(found), indent=1))
-    return found
+        said = cached(cache_dir("fvp") / digest, digest, ask).facts
+    return FvpDescription(digest, said["version"], tuple(said["parameters"]))
 
 
 def _ask(program: Path, option: str, environment: Mapping[str, str]) -> str:

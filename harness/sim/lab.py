@@ -36,6 +36,7 @@ from harness.sim.serial_frames import (
     add_part,
     missing_beginning,
 )
+from harness.system.files import read_regular
 
 SERIAL_LOG = "serial.log"  # every byte of the line
 _IMAGE, _FIRMWARE = "program.hex", "firmware.elf"
@@ -160,7 +161,7 @@ def run(board: LabBoard, job: BoardJob) -> int:
 
 
 def _write_image(job: BoardJob) -> Path:
-    files = {name: Path(name).read_bytes() for name in job.arguments if Path(name).is_file()}
+    files = {name: read_regular(Path(name)) for name in job.arguments if Path(name).is_file()}
     path = Path(_IMAGE).absolute()
     path.write_text(intel_hex(job.address, make_image(job.run, job.arguments, files, job.room)))
     return path

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import count
 from pathlib import Path
 
+from harness.system.files import read_regular
 from harness.system.quota import remove
 
 CONSOLE = "console.log"  # in the run's directory
@@ -129,7 +130,7 @@ def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> 
 
 def rewritten(guest: Path, copies: Mapping[str, Path]) -> tuple[str, ...]:
     """Which of the files that were copied here for a guest it did not leave as they were."""
-    contents = ((name, source.read_bytes()) for name, source in copies.items())
+    contents = ((name, read_regular(source)) for name, source in copies.items())
     return tuple(
         name
         for name, content in contents

@@ -51,7 +51,7 @@ from harness.sim.simulator import Chosen, Companion, GuestJob, Launch, NpuUse
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import SimulatorFacts, Transcript
 from harness.system.cancellation import cancelling
-from harness.system.files import disk_errors, sha256_of
+from harness.system.files import disk_errors, read_regular, sha256_of
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess, remove
 from harness.system.settings import settings
@@ -278,7 +278,7 @@ def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcr
     starts = (0, *accumulate(process.ended.output_bytes for process in processes))
     observation = done[-1].observation
     if len(processes) > 1:
-        observation = parse_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
+        observation = parse_processes(read_regular(run_dir / CONSOLE), starts[:-1])
     if ending.excess is not None:
         with disk_errors("keeping outputs"):
             discard(run_dir.absolute() / WORK, frozenset().union(*(one.placed for one in done)))

@@ -11,6 +11,7 @@ from harness.log.events import Observation
 from harness.sim.monitor import CpuState
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulator import NpuUse
+from harness.system.files import read_regular
 from harness.system.process import Stop
 from harness.system.quota import Excess
 
@@ -79,7 +80,7 @@ class Transcript:
 
     def console(self) -> bytes:
         """Every byte of the target's stdout and stderr, and the simulator's, in order."""
-        return (self.run_dir / CONSOLE).read_bytes()
+        return read_regular(self.run_dir / CONSOLE)
 
     def came(self, line: int | None) -> float:
         """Return the seconds from the start to the end of a line of the console, or to its end.

@@ -6,6 +6,7 @@ them from the section headers, a gate from the whole anatomy, with the same resu
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from harness.size import elf_anatomy, pte
 from harness.size.anatomy import Anatomy, Change, Difference, Part, PartPath, Tally
 from harness.size.claims import Claims
 from harness.size.elf_anatomy import NO_REGION
-from harness.system.files import MALFORMED, read_json, sha256_of
+from harness.system.files import MALFORMED, read_json, regular, sha256_of
 
 _BUNDLE = ("bundle",)
 _RECORD = "program.json"
@@ -71,12 +72,13 @@ def layers_of(path: Path) -> tuple[str, ...]:
 
 def _content(path: Path) -> memoryview:
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
-    if not content:
-        raise MalformedFile(f"{path} is empty", 0)
-    return memoryview(content)
+        with regular(path) as (file, size):
+            if size == 0:
+                raise MalformedFile(f"{path} is empty", 0)
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {path}: {said}", path=path) from error
 
 
 def _bundle(view: memoryview) -> Anatomy:

@@ -20,6 +20,7 @@ from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.pte import element_of, plans_of
 from harness.formats.schema import BPTE, load_schema
 from harness.size.dataflow import Dataflow, DataflowStep
+from harness.system.files import read_regular
 
 EXECUTORCH_ALIGNMENT = 16  # bytes; ALIGNMENT in exir/tensor.py
 
@@ -109,7 +110,7 @@ def memory_plans(
 
     ``layers``: by instruction. ``alignment``: the planner's in bytes, if it is known; a tensor has
     to be aligned to its elements in any case. Raises MalformedFile and OSError."""
-    content = file.read_bytes()
+    content = read_regular(file)
     if content[4:6] == b"BP":
         bundle = FlatBuffer(memoryview(content), load_schema(BPTE), len(content)).root()
         content = bytes(program.raw()) if (program := bundle.get("program")) else b""

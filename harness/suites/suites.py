@@ -27,6 +27,7 @@ from harness.firmware.source import BuildRequest, Firmware, FirmwareSource
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.sim.simulator import pick
 from harness.suites.results import SuiteTest
+from harness.system.files import read_regular
 from harness.system.paths import executorch_package, install_command
 from harness.system.progress import Progress
 
@@ -177,7 +178,7 @@ def read_known_failures(path: Path) -> dict[str, KnownFailure]:
 
 def known_failures_for(known: dict[str, KnownFailure], elf: Path) -> dict[str, KnownFailure]:
     """The known failures that apply to this runner."""
-    content = elf.read_bytes()
+    content = read_regular(elf)
     return {test: failure for test, failure in known.items() if failure.applies_to(content)}
 
 
@@ -236,7 +237,7 @@ def check_core(suite: Suite, elf: Path) -> None:
     if not suite.helium:
         return
     try:
-        file = ElfFile(elf.read_bytes())
+        file = ElfFile(read_regular(elf))
         tags = file.attributes if file.machine_number == EM_ARM else {}
     except (MalformedFile, OSError):  # the stand-in reports it
         return

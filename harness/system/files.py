@@ -24,6 +24,9 @@ _HINTS = {
     errno.ENOLCK: "its file system has no locks (NFS?): point HIL_HOME at a local disk",
     errno.EROFS: "point HIL_HOME at a disk that can be written",
 }
+# Of a file that is read whole: a program, an ELF or a log of these boards has less, and a sparse
+# file of gigabytes costs who sends it nothing.
+MOST_BYTES = 1 << 30
 _PIECE = 1 << 20  # bytes read at a time
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 # Tools' messages for ENOSPC and EDQUOT, with any text around them (strerror(3)).
@@ -58,51 +61,49 @@ def whole_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def read_regular(path: Path, most: int | None = None) -> bytes:
-    """The content of a regular file. Raises OSError, also for any other file (a FIFO, on which
-    reading might never end, a device, a directory) and for more than ``most`` bytes.
-    """
-    with regular(path) as (file, size):
-        if most is not None and size > most:
-            raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file. Raises OSError as ``regular`` does."""
+    with regular(path, most) as (file, _):
         return file.read()
 
 
 @contextmanager
-def regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The opened file, and its size. Raises OSError unless it is a regular file."""
+def regular(path: Path, most: int | None = MOST_BYTES) -> Iterator[tuple[BinaryIO, int]]:
+    """The opened file, and its size. Raises OSError, also for any other file (a FIFO, on which
+    reading might never end, a device, a directory), and EFBIG for more than ``most`` bytes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if most is not None and status.st_size > most:
+            raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
         yield file, status.st_size
 
 
 def text_of(path: Path) -> str:
     """The text of a file, with invalid UTF-8 replaced; "" for one that cannot be read."""
     try:
-        return path.read_text("utf-8", "replace")
+        return read_regular(path).decode("utf-8", "replace").replace("\r\n", "\n")
     except OSError:
         return ""
 
 
 def sha256_of(path: Path) -> str:
     """The sha256 of a file's content, in hex. Raises OSError as ``read_regular`` does."""
-    digest = hashlib.sha256()
-    with regular(path) as (file, _):
-        while piece := file.read(_PIECE):  # weights may be larger than memory
-            digest.update(piece)
-    return digest.hexdigest()
+    return content_digest([path], None)
 
 
-def content_digest(files: Iterable[Path], root: Path) -> str:
-    """A sha256 of the names of files, below ``root``, and what is in them. Raises OSError."""
+def content_digest(files: Iterable[Path], root: Path | None) -> str:
+    """A sha256 of what is in files, and of their names below ``root``, if there is one. Raises
+    OSError."""
     digest = hashlib.sha256()
     for path in files:
-        content = path.read_bytes()
-        digest.update(f"{os.path.relpath(path, root)}\0{len(content)}\0".encode())
-        digest.update(content)
+        with regular(path, most=None) as (file, size):
+            if root is not None:
+                digest.update(f"{os.path.relpath(path, root)}\0{size}\0".encode())
+            while piece := file.read(_PIECE):  # weights may be larger than memory
+                digest.update(piece)
     return digest.hexdigest()
 
 

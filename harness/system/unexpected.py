@@ -11,7 +11,7 @@ import errno
 import traceback
 from pathlib import Path
 
-from harness.core.errors import HarnessError, InfraError
+from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.system.files import DiskError, disk_full
 from harness.system.paths import import_root
 
@@ -48,6 +48,8 @@ def as_harness_error(error: BaseException) -> HarnessError:
             kind="out_of_memory",
             place=place_of(error),
         )
+    if isinstance(error, OSError) and error.errno == errno.EFBIG and error.filename:
+        return UsageError(f"cannot read {error.filename}: {error.strerror}", path=error.filename)
     named = error if isinstance(error, OSError) and error.filename is not None else None
     if disk := named or disk_full(error):
         return DiskError("reading or writing a file", disk)

@@ -139,6 +139,27 @@ def test_exec_writes_what_the_oracle_expects(
     assert result.json["outputs"] == [str(tmp_path / "o-0.bin")]
 
 
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("machine: nope", "simulator_error"),
+        ("arguments: [--nope]", "simulator_error"),
+        ("executable: /usr/bin/true", "not_started"),
+    ],
+)
+def test_a_simulator_that_did_not_start_names_its_settings(
+    hil: Hil, tmp_path: Path, setting: str, kind: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        f"extends: corstone-300-m55\ndescription: mine\nsimulators:\n  qemu:\n    {setting}\n"
+    )
+    result = hil("run", file, "add", "--json")
+    (case,) = result.json["cases"]
+    assert (result.code, case["cause"]["kind"]) == (3, kind), result.out
+    assert case["notes"][-1] == f"it was started as simulators.qemu says ({file}:4)"
+
+
 def test_exec_runs_a_bundled_program(hil: Hil, tmp_path: Path) -> None:
     """A stored one: tools.bundled_program, which made it, imports torch."""
     bundle = project_root() / "targets/runner/ports/zephyr/sample/qlinear.bpte"

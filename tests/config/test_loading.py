@@ -78,6 +78,8 @@ MISTAKES = [
     ("  host: 60", "  host: sixty", 14, "limits.host: a number is wanted"),
     ("  host: 60", '  host: "60"', 14, "limits.host: a number is wanted"),
     ("  host: 60", "  host: true", 14, "limits.host: a number is wanted"),
+    ("cpu: cortex-m55", f"cpu: cortex-m55\n{'y' * 900}: 1", 6, f"unknown key '{'y' * 287}..."),
+    ("  host: 60", f"  host: {'z' * 900}", 14, f"a number is wanted (it is {'z' * 261}..."),
     ("  host: 60", "  host: -1", 14, "limits.host: it must be greater than 0 (it is -1)"),
     ("  host: 60", "  host: .inf", 14, "'.inf' is not a number"),
     ("  host: 60", "  host: .nan", 14, "'.nan' is not a number"),

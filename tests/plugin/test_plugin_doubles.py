@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -111,8 +112,8 @@ def test_killing_pytest_leaves_no_simulator_behind(
 def _wait_for(condition, seconds: float = 20):  # type: ignore[no-untyped-def]
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        if condition():
-            return True
+        if found := condition():
+            return found
         time.sleep(0.05)
     return False
 
@@ -127,3 +128,32 @@ def _simulators(folder: Path) -> list[int]:
         if str(folder).encode() in command and int(process.name) != os.getpid():
             found.append(int(process.name))
     return found
+
+
+def test_a_worker_of_xdist_that_is_killed_costs_its_case_alone(
+    pytester: pytest.Pytester, doubles: Path
+) -> None:
+    pytester.makepyfile(TESTS.replace("{endings}", '["stalls", "passes"]'))
+    argv = [sys.executable, "-m", "pytest", "-n", "2", "--hil-simulator=fvp", str(pytester.path)]
+    with subprocess.Popen(argv, cwd=pytester.path, stdout=subprocess.PIPE, text=True) as child:
+        worker = _wait_for(lambda: _worker(child.pid, doubles / "stalls"), 120)
+        assert worker
+        os.kill(worker, signal.SIGKILL)
+        out, _ = child.communicate(timeout=300)
+    assert child.returncode == pytest.ExitCode.TESTS_FAILED, out
+    assert "crashed while running" in out
+    assert "1 failed, 1 passed" in out
+    assert _wait_for(lambda: not _simulators(doubles))
+
+
+def _worker(pytest_id: int, folder: Path) -> int | None:
+    """The child of pytest that runs a simulator below ``folder``."""
+    for process in _simulators(folder):
+        with suppress(OSError):  # it may have ended
+            while process > 1:
+                stat = Path(f"/proc/{process}/stat").read_text()
+                parent = int(stat.rpartition(")")[2].split()[1])
+                if parent == pytest_id:
+                    return process
+                process = parent
+    return None

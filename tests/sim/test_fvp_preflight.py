@@ -79,9 +79,13 @@ def test_every_name_of_a_target_is_known(installed: Path) -> None:
 
 def test_it_is_asked_once_for_each_binary(installed: Path, tmp_path: Path) -> None:
     first = describe(installed, {})
-    (kept,) = (tmp_path / ".hil" / "fvp").iterdir()
-    assert json.loads(kept.read_text())["parameters"] == list(first.parameters)
-    kept.write_text("{")  # cut: asked again
+    (kept,) = (tmp_path / ".hil" / "cache" / "fvp").rglob("entry.json")
+    content = kept.read_text()
+    assert json.loads(content)["facts"]["parameters"] == list(first.parameters)
+    for damaged in ("{", content.replace("num_macs", "num_mabs")):  # cut, or a bit flipped
+        kept.write_text(damaged)
+        assert describe(installed, {}) == first
+        assert kept.read_text() == content
     installed.write_text(installed.read_text() + "\n")  # and another binary
     again = describe(installed, {})
     assert (again.parameters, again.version) == (first.parameters, first.version)

@@ -25,6 +25,7 @@ FLIPS = amount(20, 300)
 SEALED = {
     "executorch-python",
     "firmware",
+    "fvp",
     "guest",
     "npu-kernel",
     "programs",

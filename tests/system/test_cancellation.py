@@ -40,6 +40,39 @@ except KeyboardInterrupt:
 """
 STUCK = CHILD.replace("def work(n):", "def work(n):\n    if n: time.sleep(600)")
 
+# A signal while the command is looked up: before its module, and in an import that makes another
+# exception of it.
+EARLY = """\
+import importlib, os, signal, sys
+from harness.cli import main as cli
+
+def interrupted(*_, **__):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt as error:
+        raise {raised} from error
+
+{place} = interrupted
+cli.main(["targets", "--json"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "raised"),
+    [
+        ("cli.main.make_context", "error"),
+        ("importlib.import_module", "error"),
+        ("importlib.import_module", "ImportError('numpy')"),
+    ],
+)
+def test_a_signal_while_the_command_is_looked_up_is_obeyed(place: str, raised: str) -> None:
+    code = EARLY.format(place=place, raised=raised)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    assert done.stderr.split("\n")[-2:] == ["hil: interrupted", ""]
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stuck", [False, True])

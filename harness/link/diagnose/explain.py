@@ -58,6 +58,7 @@ class Explanation:
     stopped: BuildFailure | None = None
     unfinished: str | None = None
     image: str | None = None  # of a build of several images: whose link failed
+    more: bool = False  # the log has more messages than were read
 
     @property
     def well(self) -> bool:
@@ -107,11 +108,12 @@ def explain_lines(
         if _concerns(command, parsed.failures):
             progress(f"reading the objects of {command.output}")
             failures = diagnose(parsed.failures, call, Tree(command.directory), command)
-            return Explanation(str(path), failures, command, image=image)
+            return Explanation(str(path), failures, command, image=image, more=parsed.more)
     refused = refused_options(s.text for s in statements_of(lines))
     line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
     explained = [explain_failure(f, line, None, refused) for f in parsed.failures]
-    return Explanation(str(path), without_repeats(explained), None, image=image)
+    shown = without_repeats(explained)
+    return Explanation(str(path), shown, None, image=image, more=parsed.more)
 
 
 def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
@@ -162,7 +164,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
     progress(f"reading the objects of {again.command.output}")
     parsed = parse(again.text, failed=True)
     failures = diagnose(parsed.failures, again.call, Tree(build), again.command)
-    return Explanation(str(build), failures, again.command)
+    return Explanation(str(build), failures, again.command, more=parsed.more)
 
 
 def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> Explanation:

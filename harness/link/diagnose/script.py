@@ -17,7 +17,7 @@ from harness.link.diagnose.trial import Edit, Trial
 from harness.link.diagnose.zephyr import zephyr_build
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, units_of
-from harness.system.files import text_of
+from harness.system.files import read_regular, text_of
 
 _GC = "--gc-sections"
 # An output section with what it takes, and one statement in it.
@@ -128,7 +128,7 @@ def _unloaded_registration(call: LinkerCall) -> Failure | None:
     in the program refers to."""
     for each in call.inputs:
         path = each.path
-        if path is None or path.suffix != ".a" or each.whole or not _registers(path.read_bytes()):
+        if path is None or path.suffix != ".a" or each.whole or not _registers(read_regular(path)):
             continue
         whole = ("--whole-archive", each.word, "--no-whole-archive")
         argv = (*call.argv[: each.index], *whole, *call.argv[each.index + 1 :])

@@ -3,7 +3,6 @@ sources that are not on the link line."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -20,7 +19,7 @@ from harness.link.build import build_steps
 from harness.link.diagnose.zephyr import ZephyrBuild, cache_entries, zephyr_build
 from harness.link.failure import member_of
 from harness.link.index import units_of
-from harness.system.files import text_of
+from harness.system.files import read_json, read_regular, text_of
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inc"}
@@ -92,7 +91,7 @@ class Tree:
         """Source to object; from compile_commands.json, else from ninja or the makefiles."""
         file = self.build / "compile_commands.json"
         try:
-            return dict(_compiled(json.loads(file.read_text()) if file.is_file() else self._steps))
+            return dict(_compiled(read_json(file) if file.is_file() else self._steps))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return dict(_compiled(self._steps))  # it is written by hand or half written
 
@@ -269,7 +268,7 @@ def defining(path: Path, name: str) -> list[ObjectDefinition]:
     try:
         if path.suffix == ".a" and (index := ar.index(path)) and name not in index:
             return []
-        if name.encode() not in path.read_bytes():
+        if name.encode() not in read_regular(path):
             return []
         units = units_of(path, path.name)
     except (OSError, MalformedFile):
@@ -303,7 +302,7 @@ def _definition(path: Path, name: str) -> tuple[int, bool, bool, bool] | None:
     """The line of a definition of ``name`` in a source file, whether it is weak, whether it is a
     static function, which counts only if there is no other, and whether it is inline."""
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
     except OSError:
         return None
     if name.encode() not in raw:

@@ -3,7 +3,6 @@ ld's main messages of other languages in English."""
 
 from __future__ import annotations
 
-import os
 import re
 from array import array
 from bisect import bisect_left
@@ -19,6 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.safe_text import without_controls
 from harness.core.tables import read_table
 from harness.link.facts import read_facts
+from harness.system.files import regular
 
 # Emphasis of somebody who pasted a log into Markdown; not the stars of `f(char**)`.
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])|(?<=[\w.)])\*\*(?=[\s:]|$)")
@@ -124,13 +124,12 @@ def lines_of(text: str) -> Lines:
 def read_lines(path: Path) -> tuple[Lines, bool]:
     """``lines_of`` a log of unknown origin, UTF-16 from PowerShell or UTF-8 with damage kept, and
     whether it ends in the middle of a line. A large file's text is never held as a whole."""
-    with path.open("rb") as file:
+    with regular(path) as (file, size):
         head = file.read(64)
         if head.startswith(_PACKED):
             raise UsageError(f"{path} is compressed", hint="unpack it first", path=path)
         zeros = [head[start::2].count(0) * 3 > len(head) for start in (1, 0)]
         wide = head[:2] in (b"\xff\xfe", b"\xfe\xff") or any(zeros)
-        size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - (2 if wide else 1)))
         cut = b"\n" not in file.read() and size > 0
     unmarked = "utf-16-le" if zeros[0] else "utf-16-be"

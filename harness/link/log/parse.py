@@ -26,6 +26,7 @@ from harness.link.log.messages import Rule, parse_place, without_linker
 _T = TypeVar("_T")
 
 _WRAPPED = 3  # lines that a wrapped message goes on for
+_MOST_MESSAGES = 20_000  # Python takes 2 KB for each; nobody reads more
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|: note: |\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
@@ -62,11 +63,13 @@ def _needles() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Parsed:
-    """``failed``: the link failed, whether or not the log says why. ``linked``: there is a link."""
+    """``failed``: the link failed, whether or not the log says why. ``linked``: there is a link.
+    ``more``: the log has more messages than were read."""
 
     failures: tuple[Failure, ...]
     failed: bool
     linked: bool = False
+    more: bool = False
 
 
 def parse(text: str, *, failed: bool = False) -> Parsed:
@@ -88,7 +91,7 @@ def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
     failures = [*found, *_overflowed_regions(lines, found, failed)]
     merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
-        return Parsed(merged, True, True)
+        return Parsed(merged, True, True, len(reader.failures) == _MOST_MESSAGES)
     return Parsed((), failed, any(messages.signs()["linked"].found_in(lines)))
 
 
@@ -103,6 +106,8 @@ class _Reader:
     def read(self) -> list[Failure]:
         for index, line in self.lines.having(_needles()):
             self._line(index, line)
+            if len(self.failures) == _MOST_MESSAGES:
+                break
         return self.failures
 
     def _line(self, index: int, line: Line) -> None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from harness.sim.guest.kernel import Kernel, guest_kernel
 from harness.system import artifact_cache, paths
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, read_regular
 
 RUNNER = "/bin/executor_runner"
 _FILE = "initramfs.cpio"
@@ -48,7 +48,7 @@ def image(settings: ImageSettings, runner: Path, root: Path | None = None) -> Im
     Raises NoGuestPackages, DriverNotBuilt, InfraError."""
     kernel = guest_kernel(settings.modules, npu=settings.npu)
     with disk_errors("making the guest's image"):
-        content = initramfs(settings, kernel, runner.read_bytes(), _below(root))
+        content = initramfs(settings, kernel, read_regular(runner), _below(root))
         key = hashlib.sha256(content).hexdigest()[:24]
         place = paths.cache_dir("guest") / "images" / key
 
@@ -70,7 +70,7 @@ def initramfs(
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
         "init": link_entry("bin/busybox"),
-        "bin/busybox": file_entry(kernel.shell.read_bytes(), executable=True),
+        "bin/busybox": file_entry(read_regular(kernel.shell), executable=True),
         "bin/sh": link_entry("busybox"),
         RUNNER.lstrip("/"): file_entry(runner, executable=True),
         "dev/console": device_entry(5, 1),
@@ -83,7 +83,7 @@ def initramfs(
         "etc/modules": _text("".join(f"{path.name}\n" for path in kernel.modules)),
         "root": directory_entry(),
         "tmp": directory_entry(),
-        **{f"lib/modules/{m.name}": file_entry(m.read_bytes()) for m in kernel.modules},
+        **{f"lib/modules/{m.name}": file_entry(read_regular(m)) for m in kernel.modules},
         **besides,
     }
     return archive(entries)
@@ -94,7 +94,7 @@ def _below(root: Path | None) -> dict[str, CpioEntry]:
     if root is None:
         return {}
     return {
-        str(path.relative_to(root)): file_entry(path.read_bytes(), executable=True)
+        str(path.relative_to(root)): file_entry(read_regular(path), executable=True)
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from harness.formats.ethosu import MACS
 from harness.sim.gdbstub.host_calls import HeapInfo
 from harness.suites.standin import StandinError
+from harness.system.files import read_regular
 
 _DATA = Path(__file__).with_name("models.json")
 _TRUE, _FALSE = ("1", "true"), ("0", "false")
@@ -121,7 +122,7 @@ def _unquoted(value: str) -> str:
 
 
 def _config_file(path: str) -> list[tuple[str, str]]:
-    lines = Path(path).read_text("utf-8", "replace").splitlines()
+    lines = read_regular(Path(path)).decode("utf-8", "replace").splitlines()
     assignments = []
     for number, line in enumerate(lines, 1):
         if text := re.sub(r"(^|\s)#.*", "", line).strip():

@@ -21,6 +21,7 @@ from harness.sim.companion import MEMORY
 from harness.sim.gdbstub.host_calls import HostCalls, host_calls_of
 from harness.suites.standin import StandinError
 from harness.suites.standin.command_line import LoadedData
+from harness.system.files import read_regular
 
 QEMU = "qemu-system-arm"
 NANOSECONDS_PER_INSTRUCTION = 32  # -icount shift=5
@@ -140,7 +141,7 @@ def read_application(path: Path) -> Application:
     """Raises StandinError when it is not a complete little-endian 32-bit Arm executable, and
     UsageError as ``host_calls_of`` does."""
     try:
-        image = path.read_bytes()
+        image = read_regular(path)
         if image[:4] != MAGIC:
             raise StandinError(f"application {path} is not an ELF file")
         elf = ElfFile(image)

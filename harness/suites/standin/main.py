@@ -34,6 +34,7 @@ from harness.suites.standin.record import RECORD, StandinRecorder, mark_refused,
 from harness.suites.standin.watch import ModelWatch, uarts_of
 from harness.system import toolchain
 from harness.system.confine import what_lacks
+from harness.system.files import read_regular
 from harness.system.process import Bounds, Stop
 from harness.system.quota import QUOTA
 from harness.system.unexpected import Unforeseen, as_harness_error, traceback_of
@@ -363,7 +364,7 @@ def _passes_status_on(cwd: Path) -> bool:
     """Whether the features file has SYS_EXIT_EXTENDED: magic "SHFB", then bit 0 of the next
     byte."""
     try:
-        content = (cwd / FEATURES_FILE).read_bytes()
+        content = read_regular(cwd / FEATURES_FILE)
     except OSError:
         return False
     return content[:4] == b"SHFB" and len(content) > 4 and bool(content[4] & 1)
