@@ -19,6 +19,7 @@ from harness.firmware.choice import FirmwareChoice
 from harness.nightly.history.nights import Identity, Night, Origin, Planned, Row
 from harness.nightly.suite import parse_shard
 from harness.report.executorch_ci import print_jobs, write_page
+from harness.run.bisect import at_commits
 from harness.run.record import exact_harness_revision, host, now
 from harness.suites.ci.jobs import read_jobs
 from harness.suites.ci.results import JobResult, JobVerdict
@@ -37,26 +38,29 @@ def run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
             f"-k, --sample, --elf and --junit are for suites of tests, not for {NAME}",
             hint="--only selects jobs by a part of their names",
         )
-    checkout = firmware.checkout()
-    if checkout is None:
+    if firmware.root is None:
         raise UsageError(
             f"{NAME} runs a checkout's jobs, and none is named", hint="--executorch DIR"
         )
-    jobs = read_jobs(checkout.root)
-    chosen = jobs.select(words["only"])
+    commits, base, code = words["commits"], None, ExitCode.PASSED
+    with progress_shown() as progress:
+        for there in at_commits(commits, firmware, "ci", progress) if commits else (firmware,):
+            checkout = there.checkout()
+            assert checkout is not None
+            jobs = read_jobs(checkout.root)
+            chosen = jobs.select(words["only"])
+            if words["listed"]:
+                results = kept_results(chosen, checkout)
+                continue
+            shard = parse_shard(words["shard"])
+            chosen = chosen[shard.number - 1 :: shard.count]
+            exporter = find_exporter(checkout.root)
+            options = CiOptions(checkout, exporter, words["resume"], words["downloads"], base)
+            results = tuple(run_jobs(chosen, jobs.environment, options, progress))
+            base = checkout
     for text in jobs.differences:
         echo(f"note: {text}")
-    code = ExitCode.PASSED
-    if words["listed"]:
-        results = kept_results(chosen, checkout)
-    else:
-        shard = parse_shard(words["shard"])
-        chosen = chosen[shard.number - 1 :: shard.count]
-        options = CiOptions(
-            checkout, find_exporter(checkout.root), words["resume"], words["downloads"]
-        )
-        with progress_shown() as progress:
-            results = tuple(run_jobs(chosen, jobs.environment, options, progress))
+    if not words["listed"]:
         verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}
         code = ExitCode.PASSED if verdicts == {JobVerdict.PASSED} else ExitCode.FAILED
         if results and (words["url"] or "HIL_HISTORY" in os.environ):

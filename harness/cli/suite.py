@@ -62,6 +62,9 @@ from harness.suites.suites import SUITES
     help="executorch-ci: leave out what passed for this very content of the checkout.",
 )
 @click.option(
+    "--commits", metavar="BASE..HEAD", help="executorch-ci: run at both, say what differs."
+)
+@click.option(
     "--downloads",
     is_flag=True,
     help="executorch-ci: run also jobs that download weights, packages or sources.",
@@ -102,9 +105,9 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
         return run_ci_jobs(firmware, words)
-    if any(words[option] for option in ("only", "listed", "resume", "downloads", "url")):
+    if any(words[option] for option in ("only", "listed", "resume", "commits", "downloads", "url")):
         raise UsageError(
-            f"--only, --list, --resume, --downloads and --history are for {CI_JOBS}",
+            f"--only, --list, --resume, --commits, --downloads and --history are for {CI_JOBS}",
             hint="-k selects tests",
         )
     if elf is not None and firmware != FirmwareChoice():

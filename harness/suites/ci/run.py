@@ -27,7 +27,15 @@ from harness.firmware.checkout import Checkout
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
-from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
+from harness.suites.ci.results import (
+    JobResult,
+    JobVerdict,
+    changes,
+    doubts,
+    other_outputs,
+    read_calls,
+    read_tests,
+)
 from harness.suites.ci.workspace import CiWorkspace, lay_workspace, place_of
 from harness.suites.standin.record import RECORD
 from harness.system import artifact_cache, paths
@@ -46,12 +54,14 @@ _MOST_EDITS = 5  # that a note names
 @dataclass(frozen=True)
 class CiOptions:
     """``resume``: what passed for this very content of the checkout is not run again.
-    ``downloads``: jobs may use the network."""
+    ``downloads``: jobs may use the network. ``base``: results are compared with those that are kept
+    for it; None: with those of the same commit without edits."""
 
     checkout: Checkout
     exporter: CheckoutExporter
     resume: bool = False
     downloads: bool = False
+    base: Checkout | None = None
 
 
 def run_jobs(
@@ -140,6 +150,9 @@ def _run(
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")
     reasons = doubts(calls, tests, folder / "record", simulates=job.listed.simulates)
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
+    clean = replace(checkout, revision=replace(checkout.revision, changes="", edited=()))
+    before = _kept(_store(options.base or clean), job)
+    reasons += other_outputs(before, calls) if before else ()
     verdict = JobVerdict.UNPROVEN if reasons else JobVerdict.PASSED
     log = folder / "job.log"
     lacking = [test for test in tests if test.result == "unsupported"]
@@ -152,7 +165,7 @@ def _run(
         reasons = (said, *reasons)
     passed = [test for test in tests if test.result == "passed"]
     observed = [test.exact for test in passed if not test.constant and test.exact is not None]
-    return replace(
+    result = replace(
         _not_run(job, checkout, reasons),
         verdict=verdict,
         status=ended.status,
@@ -165,6 +178,7 @@ def _run(
         provided=provided,
         log=str(log),
     )
+    return replace(result, notes=(*result.notes, *changes(before, result))) if before else result
 
 
 def _script(job: CiJob, folder: Path, workspace: CiWorkspace, progress: Progress) -> Ended:

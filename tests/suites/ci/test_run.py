@@ -234,6 +234,30 @@ def test_edited_files_are_named(ci: Ci) -> None:
     assert any(note.startswith("edited: ") and "version.txt" in note for note in result.notes)
 
 
+def test_an_edited_checkout_is_compared_with_its_commit(ci: Ci, guest: Guest) -> None:
+    """What a sample printed; ExecuTorch's job of it compares nothing."""
+    place = "I [executorch:a.cpp:1 main()]"
+    tensor = f"{place}   output[0]: tensor scalar_type=Float numel=1\\n"
+    printed = f"{tensor}{place}     [0] = {{}}\\n{_ENDS}"  # as a string of C
+    one, two = (fvp(guest(TEXT=f'"{printed.format(value)}"', LOOP=1)) for value in (1.5, 2.0))
+    jobs = ci.jobs(f"if test -e edited; then {one}; else {two}; fi")
+    git(ci.source.root, "add", "--all")
+    git(ci.source.root, "commit", "-qm", "a workflow")
+
+    def run() -> JobResult:
+        (result,) = run_jobs(jobs.jobs, jobs.environment, ci.options(), lambda _text: None)
+        return result
+
+    clean = run()
+    assert (clean.verdict, clean.reasons) == (JobVerdict.PASSED, ())
+    (ci.source.root / "other").touch()
+    assert run().verdict is JobVerdict.PASSED
+    (ci.source.root / "edited").touch()
+    other = run()
+    assert (other.verdict, other.status) == (JobVerdict.UNPROVEN, 0)
+    assert other.reasons == (f"simulation 1 printed other outputs than at {clean.commit}",)
+
+
 def test_pytest_of_a_job_is_observed(ci: Ci) -> None:
     test = "def test_a(): pass\ndef test_b(): raise ValueError('planted')\n"
     result = ci.run(f'printf "{test}" > test_x.py; pytest -c /dev/null test_x.py', simulates=False)
