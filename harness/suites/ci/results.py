@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,13 +121,13 @@ def _call(log: Path) -> FvpCall:
     return FvpCall(model, str(judgement.verdict), cause, exactness, max(errors), outputs)
 
 
-def other_outputs(before: JobResult, calls: Sequence[FvpCall]) -> tuple[str, ...]:
-    """Which simulations printed other outputs than those of an earlier run of the job."""
-    return tuple(
-        f"simulation {number} printed other outputs than at {before.commit}"
-        for number, (old, new) in enumerate(zip(before.calls, calls, strict=False), 1)
-        if old.outputs and new.outputs and old.outputs != new.outputs
-    )
+def other_outputs(before: JobResult, calls: Sequence[FvpCall]) -> Iterator[str]:
+    """Which simulations printed other outputs than an earlier run of the job, or prove less."""
+    for number, (old, new) in enumerate(zip(before.calls, calls, strict=False), 1):
+        if old.outputs and new.outputs and old.outputs != new.outputs:
+            yield f"simulation {number} printed other outputs than at {before.commit}"
+        if old.exactness is Exactness.PYTORCH is not new.exactness and new.proven:
+            yield f"simulation {number}: {old.exactness} at {before.commit}, now {new.exactness}"
 
 
 def changes(before: JobResult, after: JobResult) -> tuple[str, ...]:

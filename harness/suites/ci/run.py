@@ -152,7 +152,7 @@ def _run(
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
     clean = replace(checkout, revision=replace(checkout.revision, changes="", edited=()))
     before = _kept(_store(options.base or clean), job)
-    reasons += other_outputs(before, calls) if before else ()
+    reasons += tuple(other_outputs(before, calls)) if before else ()
     verdict = JobVerdict.UNPROVEN if reasons else JobVerdict.PASSED
     log = folder / "job.log"
     lacking = [test for test in tests if test.result == "unsupported"]
