@@ -24,6 +24,7 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.checkout import Checkout
+from harness.firmware.step import FailedStep, LinkFailed, diagnose
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.suites.ci import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
@@ -161,8 +162,9 @@ def _run(
         reasons += (f"{len(lacking)} not run: {lacking[0].id} {lacking[0].cause}",)
     elif ended.stop is not Stop.EXITED or ended.status != 0:
         how = f"ended with {ended.status}" if ended.stop is Stop.EXITED else str(ended.stop)
-        verdict, said = JobVerdict.FAILED, f"ExecuTorch's own script {how}: {_last_words(log)}"
-        reasons = (said, *reasons)
+        why = _last_words(job, log, ended.status)
+        verdict = JobVerdict.FAILED
+        reasons = (f"ExecuTorch's own script {how}: {why}", *reasons)
     passed = [test for test in tests if test.result == "passed"]
     observed = [test.exact for test in passed if not test.constant and test.exact is not None]
     result = replace(
@@ -209,8 +211,11 @@ def _notes(job: CiJob, checkout: Checkout) -> Iterator[str]:
         yield f"edited: {', '.join(edited[:_MOST_EDITS])}{more}"
 
 
-def _last_words(log: Path) -> str:
-    """The line of a log that most likely says why its script ended."""
-    lines = [s.strip() for s in log.read_text("utf-8", "replace").splitlines() if s.strip()]
-    tail = lines[-200:]
+def _last_words(job: CiJob, log: Path, status: int | None) -> str:
+    """A failed link with its cause and fix; else the line that most likely says why it ended."""
+    text = log.read_text("utf-8", "replace")
+    error = diagnose(text, FailedStep("build", log, job.name, status))
+    if isinstance(error, LinkFailed):
+        return f"{error.message}; {error.hint}"
+    tail = [s.strip() for s in text.splitlines() if s.strip()][-200:]
     return next((line for line in reversed(tail) if _ERROR.search(line)), "".join(tail[-1:]))[:300]

@@ -152,6 +152,15 @@ def test_a_script_that_fails_fails_with_its_last_words(ci: Ci) -> None:
     assert result.reasons == ("ExecuTorch's own script ended with 1: RuntimeError: no a.c",)
 
 
+def test_a_script_that_fails_to_link_fails_with_the_symbol(ci: Ci) -> None:
+    """As of a source file that is in no CMake target; west's last line only names the command."""
+    ld = "arm-none-eabi-ld: a.c:(.text.main+0x4): undefined reference to \\`add_out'"
+    result = ci.run(f'echo "{ld}"; echo "FATAL ERROR: cmake --build"; exit 1', simulates=False)
+    (reason,) = result.reasons
+    assert reason.startswith("ExecuTorch's own script ended with 1: ")
+    assert "undefined reference to `add_out'" in reason
+
+
 def test_the_checkout_is_only_read(ci: Ci) -> None:
     root = ci.source.root
     result = ci.run(
