@@ -10,6 +10,7 @@ CLONE is a checkout of ExecuTorch without edits, for this alone. Every file is r
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from tools.networks import DOCS, line, table
 ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "tests/suites/ci/faults.yaml"
 KEPT, PAGE = DOCS / "executorch-ci-faults.json", DOCS / "executorch-ci.md"
+_FOLDER = re.compile(r"/[^\s(]*/cache/executorch-ci/\w+/")  # of this machine
 _HEAD = """\
 
 ## Planted faults
@@ -95,7 +97,7 @@ def section(faults: Mapping[str, Any], rows: Mapping[str, Any]) -> str:
     text = _HEAD + table("fault", "kind", "job", "script", "verdict here", "hil run")
     for name, fault in faults.items():
         if row := rows.get(name):
-            here = ": ".join([row["verdict"], *row["reasons"][:1]])
+            here = _FOLDER.sub("", ": ".join([row["verdict"], *row["reasons"][:1]]))
             run = ": ".join(filter(None, row.get("run", [])))
             cells = (name, fault["kind"], row["name"], f"exit {row['status']}", here, run)
             text += line(*(cell.replace("|", "\\|") for cell in cells))

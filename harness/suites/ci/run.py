@@ -162,7 +162,7 @@ def _run(
         reasons += (f"{len(lacking)} not run: {lacking[0].id} {lacking[0].cause}",)
     elif ended.stop is not Stop.EXITED or ended.status != 0:
         how = f"ended with {ended.status}" if ended.stop is Stop.EXITED else str(ended.stop)
-        why = _last_words(job, log, ended.status)
+        why = _last_words(job, log, ended.status).replace(f"{workspace.root}/", "")
         verdict = JobVerdict.FAILED
         reasons = (f"ExecuTorch's own script {how}: {why}", *reasons)
     passed = [test for test in tests if test.result == "passed"]
@@ -216,6 +216,6 @@ def _last_words(job: CiJob, log: Path, status: int | None) -> str:
     text = log.read_text("utf-8", "replace")
     error = diagnose(text, FailedStep("build", log, job.name, status))
     if isinstance(error, LinkFailed):
-        return f"{error.message}; {error.hint}"
+        return str(error.hint).removesuffix(f" (the whole output is in {log})")
     tail = [s.strip() for s in text.splitlines() if s.strip()][-200:]
     return next((line for line in reversed(tail) if _ERROR.search(line)), "".join(tail[-1:]))[:300]
