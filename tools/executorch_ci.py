@@ -10,6 +10,7 @@ CLONE is a checkout of ExecuTorch without edits, for this alone. Every file is r
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from tools.networks import DOCS, line, table
 ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "tests/suites/ci/faults.yaml"
 KEPT, PAGE = DOCS / "executorch-ci-faults.json", DOCS / "executorch-ci.md"
+_FOLDER = re.compile(r"/[^\s(]*/cache/executorch-ci/\w+/")  # of this machine
 _HEAD = """\
 
 ## Planted faults
@@ -62,19 +64,27 @@ def planted(clone: Path, fault: Mapping[str, Any]) -> Iterator[None]:
         file.write_bytes(before)
 
 
-def result_of(fault: Mapping[str, Any], clone: Sequence[str]) -> dict[str, Any]:
-    """What the job and ``hil run`` say of the planted fault. ``clone``: options that name it."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        words = ["suite", "executorch-ci", "--only", fault["job"], "--report", report.name]
-        _hil(*words, *clone)
-        (job,) = json.loads(Path(report.name).read_text())["jobs"]
-    if job["verdict"] == "not run":
-        raise click.ClickException(f"{job['name']}: {'; '.join(job['reasons'])}")
-    row = {name: job[name] for name in ("name", "verdict", "status", "reasons", "exactness")}
-    if case := fault.get("run"):
-        (ran,) = json.loads(_hil("run", *case, "--json", *clone).stdout)["cases"]
-        row["run"] = [ran["verdict"], ran["cause"] and ran["cause"]["text"].splitlines()[0]]
-    return row
+def job_of(fault: Mapping[str, Any], clone: Sequence[str], *, resume: bool) -> dict[str, Any]:
+    """What the job says of the planted fault. ``clone``: options that name it. ``resume``: takes
+    the result that is kept for this content of the clone, if there is one."""
+    for how in (["--list"] if resume else [], []):
+        with tempfile.NamedTemporaryFile(suffix=".json") as report:
+            words = ["suite", "executorch-ci", "--only", fault["job"], "--report", report.name]
+            _hil(*words, *how, *clone)
+            (job,) = json.loads(Path(report.name).read_text())["jobs"]
+        if job["verdict"] != "not run":
+            return {name: job[name] for name in ("name", "verdict", "status", "reasons", "seconds")}
+    raise click.ClickException(f"{job['name']}: {'; '.join(job['reasons'])}")
+
+
+def run_of(case: Sequence[str], clone: Sequence[str]) -> list[str | None]:
+    """Verdict and cause of ``hil run``."""
+    (ran,) = json.loads(_hil("run", *case, "--json", *clone).stdout)["cases"]
+    return [ran["verdict"], ran["cause"] and ran["cause"]["text"].splitlines()[0]]
+
+
+def _keep(rows: Mapping[str, Any]) -> None:
+    KEPT.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
 
 
 def _hil(*words: str) -> subprocess.CompletedProcess[str]:
@@ -87,7 +97,7 @@ def section(faults: Mapping[str, Any], rows: Mapping[str, Any]) -> str:
     text = _HEAD + table("fault", "kind", "job", "script", "verdict here", "hil run")
     for name, fault in faults.items():
         if row := rows.get(name):
-            here = ": ".join([row["verdict"], *row["reasons"][:1]])
+            here = _FOLDER.sub("", ": ".join([row["verdict"], *row["reasons"][:1]]))
             run = ": ".join(filter(None, row.get("run", [])))
             cells = (name, fault["kind"], row["name"], f"exit {row['status']}", here, run)
             text += line(*(cell.replace("|", "\\|") for cell in cells))
@@ -98,15 +108,22 @@ def section(faults: Mapping[str, Any], rows: Mapping[str, Any]) -> str:
 @click.argument("clone", type=click.Path(exists=True, path_type=Path))
 @click.option("--part", "parts", multiple=True, metavar="NAME=DIR")
 @click.option("--fault", "names", multiple=True, metavar="NAME")
-def main(clone: Path, parts: tuple[str, ...], names: tuple[str, ...]) -> None:
+@click.option("--resume", is_flag=True, help="Take the kept result of a job with its fault.")
+@click.option("--jobs-only", is_flag=True, help="Leave `hil run` out.")
+def main(
+    clone: Path, parts: tuple[str, ...], names: tuple[str, ...], resume: bool, jobs_only: bool
+) -> None:
     faults = yaml.safe_load(FAULTS.read_text())
     rows = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
     named = ["--executorch", str(clone), *(f"--part={part}" for part in parts)]
     for name in names:
-        with planted(clone, faults[name]):
-            rows[name] = result_of(faults[name], named)
+        with planted(clone, fault := faults[name]):
+            rows[name] = job_of(fault, named, resume=resume)
+            _keep(rows)
+            if "run" in fault and not jobs_only:
+                rows[name]["run"] = run_of(fault["run"], named)
+                _keep(rows)
         click.echo(f"{name}: {rows[name]}")
-        KEPT.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
     _hil("suite", "executorch-ci", "--list", "--report", str(PAGE), *named)
     planted_ones = section(faults, rows) if rows else ""
     PAGE.write_text(PAGE.read_text().rstrip("\n") + "\n" + planted_ones)

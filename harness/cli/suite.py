@@ -30,6 +30,7 @@ from harness.report.suite import (
     write_json,
     write_junit,
 )
+from harness.run.bisect import at_commits
 from harness.run.record import exact_harness_revision, host, now
 from harness.suites.ci.jobs import read_jobs
 from harness.suites.ci.results import JobResult, JobVerdict
@@ -79,6 +80,9 @@ _OF_TESTS = ("elf", "keyword", "sample", "junit")
     help="executorch-ci: leave out what passed for this very content of the checkout.",
 )
 @click.option(
+    "--commits", metavar="BASE..HEAD", help="executorch-ci: run at both, say what differs."
+)
+@click.option(
     "--downloads",
     is_flag=True,
     help="executorch-ci: run also jobs that download weights, packages or sources.",
@@ -119,9 +123,9 @@ def suite(name: str, firmware: FirmwareChoice, exporter: ExporterChoice, **words
     elf, sample = words["elf"], words["sample"]
     if name == CI_JOBS:
         return _run_ci_jobs(firmware, words)
-    if any(words[option] for option in ("only", "listed", "resume", "downloads", "url")):
+    if any(words[option] for option in ("only", "listed", "resume", "commits", "downloads", "url")):
         raise UsageError(
-            f"--only, --list, --resume, --downloads and --history are for {CI_JOBS}",
+            f"--only, --list, --resume, --commits, --downloads and --history are for {CI_JOBS}",
             hint="-k selects tests",
         )
     if elf is not None and firmware != FirmwareChoice():
@@ -163,26 +167,29 @@ def _run_ci_jobs(firmware: FirmwareChoice, words: Mapping[str, Any]) -> Answer:
             f"-k, --sample, --elf and --junit are for suites of tests, not for {CI_JOBS}",
             hint="--only selects jobs by a part of their names",
         )
-    checkout = firmware.checkout()
-    if checkout is None:
+    if firmware.root is None:
         raise UsageError(
             f"{CI_JOBS} runs a checkout's jobs, and none is named", hint="--executorch DIR"
         )
-    jobs = read_jobs(checkout.root)
-    chosen = jobs.select(words["only"])
+    commits, base, code = words["commits"], None, ExitCode.PASSED
+    with progress_shown() as progress:
+        for there in at_commits(commits, firmware, "ci", progress) if commits else (firmware,):
+            checkout = there.checkout()
+            assert checkout is not None
+            jobs = read_jobs(checkout.root)
+            chosen = jobs.select(words["only"])
+            if words["listed"]:
+                results = kept_results(chosen, checkout)
+                continue
+            shard = parse_shard(words["shard"])
+            chosen = chosen[shard.number - 1 :: shard.count]
+            exporter = find_exporter(checkout.root)
+            options = CiOptions(checkout, exporter, words["resume"], words["downloads"], base)
+            results = tuple(run_jobs(chosen, jobs.environment, options, progress))
+            base = checkout
     for text in jobs.differences:
         echo(f"note: {text}")
-    code = ExitCode.PASSED
-    if words["listed"]:
-        results = kept_results(chosen, checkout)
-    else:
-        shard = parse_shard(words["shard"])
-        chosen = chosen[shard.number - 1 :: shard.count]
-        options = CiOptions(
-            checkout, find_exporter(checkout.root), words["resume"], words["downloads"]
-        )
-        with progress_shown() as progress:
-            results = tuple(run_jobs(chosen, jobs.environment, options, progress))
+    if not words["listed"]:
         verdicts = {result.verdict for result in results} - {JobVerdict.NOT_RUN}
         code = ExitCode.PASSED if verdicts == {JobVerdict.PASSED} else ExitCode.FAILED
         if results and (words["url"] or "HIL_HISTORY" in os.environ):

@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.core.safe_text import plain
+from harness.core.verdict import Verdict
 from harness.report.safe_console import say
 from harness.report.templates import filled
+from harness.report.terminal import advice
 from harness.suites.ci.results import JobResult, JobVerdict
 from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, worst_first
 from harness.system import toolchain
@@ -90,10 +92,17 @@ def print_jobs(console: Console, results: Sequence[JobResult]) -> None:
     if table.rows:
         console.print(table)
     for result in results:
-        for reason in result.reasons:
-            say(console, plain(f"{result.name} ({result.place}): {reason}"))
+        for text in _remarks(result):
+            say(console, plain(f"{result.name} ({result.place}): {text}"))
     counts = Counter(result.verdict for result in results)
     say(console, ", ".join(f"{counts[verdict]} {verdict}" for verdict in counts))
+
+
+def _remarks(result: JobResult) -> tuple[str, ...]:
+    """Reasons, what to do about each call of the FVP that proves nothing, and notes."""
+    calls = (call for call in result.calls if call.kind and not call.proven)
+    advised = dict.fromkeys(advice(Verdict(call.verdict), call.kind).do for call in calls)
+    return (*result.reasons, *advised, *result.notes)
 
 
 def _cells(result: JobResult) -> tuple[str, ...]:
@@ -113,9 +122,8 @@ def _cells(result: JobResult) -> tuple[str, ...]:
 def write_jobs_page(path: Path, results: Sequence[JobResult]) -> None:
     """Write the page of CI jobs. Raises DiskError, ToolMissing."""
     tools = ("qemu-system-arm", "arm-none-eabi-gcc")
-    remarks = {result.name: "; ".join(result.reasons or result.notes) for result in results}
     values = {
-        "rows": [(result, _cells(result), remarks[result.name]) for result in results],
+        "rows": [(result, _cells(result), "; ".join(_remarks(result))) for result in results],
         "ran": sum(result.verdict is not JobVerdict.NOT_RUN for result in results),
         "commit": results[0].commit,
         "tools": ", ".join(f"{name} {toolchain.require(name).version}" for name in tools),

@@ -8,7 +8,7 @@ git the older end is always good: when a fix is searched, it gets the marks exch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,17 @@ def firmware_at(
 ) -> list[Firmware]:
     """Return the firmware of ``TARGET/runner`` at both ends of ``BASE..HEAD``, built in one tree.
 
-    Raises UsageError, and what ``borrowed`` and a build do."""
+    Raises as ``at_commits`` and a build."""
+    places = at_commits(commits, choice, "size", progress)
+    return [built for there in places for built in firmware_of(target, there, progress)]
+
+
+def at_commits(
+    commits: str, choice: FirmwareChoice, use: str, progress: Progress
+) -> Iterator[FirmwareChoice]:
+    """Yield the choice with one worktree as its checkout, standing at BASE, then at HEAD.
+
+    Raises UsageError when ``commits`` is not ``BASE..HEAD``, and as ``borrowed``."""
     names = commits.split("..")
     if len(names) != 2 or not all(names) or choice.root is None:
         what = f"{commits!r} is not BASE..HEAD" if choice.root else "no checkout is named"
@@ -166,13 +176,10 @@ def firmware_at(
     top = top_of(choice.root)
     found = [commit_of(top, name) for name in names]
     choice = with_parts(choice)
-    built: list[Firmware] = []
-    with borrowed(top, "size", progress=progress) as worktree:
+    with borrowed(top, use, progress=progress) as worktree:
         for commit in found:
             worktree.stand_at(commit.sha)
-            there = replace(choice, root=worktree.folder)
-            built += firmware_of(target, there, progress)
-    return built
+            yield replace(choice, root=worktree.folder)
 
 
 def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:

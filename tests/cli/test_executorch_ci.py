@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from harness.cli.suite import keep_jobs
 from harness.nightly.history.database import open_history
 from harness.suites.ci.results import FvpCall, JobResult, JobVerdict
 from tests.firmware.executorch.conftest import Source, pristine, small
+from tests.firmware.executorch.small import git
 
 __all__ = ["pristine", "small"]
 
@@ -84,9 +86,28 @@ def test_a_checkout_without_workflows_is_named(small: Source) -> None:
 def test_its_options_are_not_for_suites_of_tests() -> None:
     result = CliRunner().invoke(main, ["suite", "cortex-m", "--list"])
     assert result.exit_code == 2
-    assert "--only, --list, --resume, --downloads and --history are for executorch-ci" in " ".join(
-        result.output.split()
-    )
+    said = " ".join(result.output.split())
+    assert "--only, --list, --resume, --commits, --downloads and --history are for" in said
+
+
+def test_two_commits_are_compared(small: Source) -> None:
+    write_workflows(small.root)
+    for name in ("exir", "backends/arm"):
+        (small.root / name).mkdir(parents=True, exist_ok=True)
+        (small.root / name / "__init__.py").touch()
+    git(small.root, "add", "--all")
+    git(small.root, "commit", "-qm", "workflows")
+    workflow = small.root / ".github/workflows/nightly.yml"
+    workflow.write_text(workflow.read_text().replace("script: 'true'", "script: exit 3"))
+    git(small.root, "commit", "-qam", "a fault")
+    words = (*parts(small), "--commits", "HEAD~1..HEAD", "--only", "arm")
+    code, said = invoked(*words)
+    assert code == 1, said
+    assert "nightly-arm (nightly.yml:2): ExecuTorch's own script ended with 3" in said
+    assert re.search(r"nightly-arm \(nightly.yml:2\): verdict at \w+: unproven, now failed", said)
+    assert "trunk-arm (trunk.yml:2): verdict at" not in said
+    code, said = invoked(*parts(small), "--commits", "HEAD")
+    assert (code, "'HEAD' is not BASE..HEAD" in said) == (2, True), said
 
 
 @pytest.mark.parametrize(

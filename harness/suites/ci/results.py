@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from harness.judge.console_log import judge_log
 from harness.log.parser import parse_console
 from harness.suites.results import NO_STANDIN, Phase, SuiteTest, results_of
 from harness.suites.standin.record import REFUSED
+from harness.system.artifact_cache import key_of
 from harness.system.files import read_json, text_of
 
+_PRINTED = re.compile(rb"(?:Output\[\d+\]| {4}\[\d+\] = ).*")  # elements, by runner and sample
 _MAX_ERROR = re.compile(rb"max_absolute_error: +([0-9.]+|inf|nan)")
 
 
@@ -44,13 +46,16 @@ class JobVerdict(Word):
 @dataclass(frozen=True)
 class FvpCall:
     """One simulation that a job's script started itself; ``verdict`` is one of ``Verdict``.
-    ``error``: the largest difference to the reference of its bundle, as the runner printed it."""
+    ``error``: the largest difference to the reference of its bundle, as the runner printed it.
+    ``outputs``: a digest of the outputs that it printed; "" if it printed none."""
 
     model: str
     verdict: str
     cause: str = ""
     exactness: Exactness = Exactness.NOTHING
     error: float | None = None
+    outputs: str = ""
+    kind: str = ""  # of the cause
 
     @property
     def proven(self) -> bool:
@@ -106,11 +111,34 @@ def _call(log: Path) -> FvpCall:
         model = str(read_json(log.with_suffix(".json"))["model"])
     except (OSError, ValueError, KeyError):
         return FvpCall("", "HANG", "the simulation was ended before the program was")
+    printed = [text.decode("latin-1") for text in _PRINTED.findall(console)]
+    outputs = key_of(printed)[:12] if printed else ""
     errors = [float(text) for text in _MAX_ERROR.findall(console)]
     if judgement.verdict is not Verdict.PASS or not errors:
-        return FvpCall(model, str(judgement.verdict), cause)
+        kind = judgement.cause.kind if judgement.cause else ""
+        return FvpCall(model, str(judgement.verdict), cause, outputs=outputs, kind=kind)
     exactness = Exactness.TOLERANCE if max(errors) else Exactness.PYTORCH
-    return FvpCall(model, str(judgement.verdict), cause, exactness, max(errors))
+    return FvpCall(model, str(judgement.verdict), cause, exactness, max(errors), outputs)
+
+
+def other_outputs(before: JobResult, calls: Sequence[FvpCall]) -> Iterator[str]:
+    """Which simulations printed other outputs than an earlier run of the job, or prove less."""
+    for number, (old, new) in enumerate(zip(before.calls, calls, strict=False), 1):
+        if old.outputs and new.outputs and old.outputs != new.outputs:
+            yield f"simulation {number} printed other outputs than at {before.commit}"
+        if old.exactness is Exactness.PYTORCH is not new.exactness and new.proven:
+            yield f"simulation {number}: {old.exactness} at {before.commit}, now {new.exactness}"
+
+
+def changes(before: JobResult, after: JobResult) -> tuple[str, ...]:
+    """What else differs between two runs of a job."""
+    names = ("verdict", "tests", "exactness")
+    pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
+    return tuple(
+        f"{name} at {before.commit}: {old or 'none'}, now {new or 'none'}"
+        for name, old, new in pairs
+        if old != new
+    )
 
 
 def read_tests(path: Path) -> tuple[tuple[SuiteTest, ...], int]:

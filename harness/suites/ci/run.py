@@ -24,10 +24,19 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.checkout import Checkout
+from harness.firmware.step import FailedStep, LinkFailed, diagnose
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.suites import recorder
 from harness.suites.ci.jobs import CiJob, Replaced
-from harness.suites.ci.results import JobResult, JobVerdict, doubts, read_calls, read_tests
+from harness.suites.ci.results import (
+    JobResult,
+    JobVerdict,
+    changes,
+    doubts,
+    other_outputs,
+    read_calls,
+    read_tests,
+)
 from harness.suites.ci.workspace import lay_workspace, place_of
 from harness.suites.standin.record import RECORD
 from harness.system import artifact_cache, paths
@@ -46,12 +55,14 @@ _MOST_EDITS = 5  # that a note names
 @dataclass(frozen=True)
 class CiOptions:
     """``resume``: what passed for this very content of the checkout is not run again.
-    ``downloads``: jobs may use the network."""
+    ``downloads``: jobs may use the network. ``base``: results are compared with those that are kept
+    for it; None: with those of the same commit without edits."""
 
     checkout: Checkout
     exporter: CheckoutExporter
     resume: bool = False
     downloads: bool = False
+    base: Checkout | None = None
 
 
 def run_jobs(
@@ -139,6 +150,9 @@ def _run(
     calls, (tests, reruns) = read_calls(folder / "record"), read_tests(folder / "tests.jsonl")
     reasons = doubts(calls, tests, folder / "record", simulates=job.listed.simulates)
     reasons += (f"{reruns} runs of tests were repeated",) if reruns else ()
+    clean = replace(checkout, revision=replace(checkout.revision, changes="", edited=()))
+    before = _kept(_store(options.base or clean), job)
+    reasons += tuple(other_outputs(before, calls)) if before else ()
     verdict = JobVerdict.UNPROVEN if reasons else JobVerdict.PASSED
     log = folder / "job.log"
     lacking = [test for test in tests if test.result == "unsupported"]
@@ -147,11 +161,12 @@ def _run(
         reasons += (f"{len(lacking)} not run: {lacking[0].id} {lacking[0].cause}",)
     elif ended.stop is not Stop.EXITED or ended.status != 0:
         how = f"ended with {ended.status}" if ended.stop is Stop.EXITED else str(ended.stop)
-        verdict, said = JobVerdict.FAILED, f"ExecuTorch's own script {how}: {_last_words(log)}"
-        reasons = (said, *reasons)
+        why = _last_words(job, log, ended.status).replace(f"{root}/", "")
+        verdict = JobVerdict.FAILED
+        reasons = (f"ExecuTorch's own script {how}: {why}", *reasons)
     passed = [test for test in tests if test.result == "passed"]
     observed = [test.exact for test in passed if not test.constant and test.exact is not None]
-    return replace(
+    result = replace(
         _not_run(job, checkout, reasons),
         verdict=verdict,
         status=ended.status,
@@ -164,6 +179,7 @@ def _run(
         provided=provided,
         log=str(log),
     )
+    return replace(result, notes=(*result.notes, *changes(before, result))) if before else result
 
 
 def _script(
@@ -196,8 +212,11 @@ def _notes(job: CiJob, checkout: Checkout) -> Iterator[str]:
         yield f"edited: {', '.join(edited[:_MOST_EDITS])}{more}"
 
 
-def _last_words(log: Path) -> str:
-    """The line of a log that most likely says why its script ended."""
-    lines = [s.strip() for s in log.read_text("utf-8", "replace").splitlines() if s.strip()]
-    tail = lines[-200:]
+def _last_words(job: CiJob, log: Path, status: int | None) -> str:
+    """A failed link with its cause and fix; else the line that most likely says why it ended."""
+    text = log.read_text("utf-8", "replace")
+    error = diagnose(text, FailedStep("build", log, job.name, status))
+    if isinstance(error, LinkFailed):
+        return str(error.hint).removesuffix(f" (the whole output is in {log})")
+    tail = [s.strip() for s in text.splitlines() if s.strip()][-200:]
     return next((line for line in reversed(tail) if _ERROR.search(line)), "".join(tail[-1:]))[:300]

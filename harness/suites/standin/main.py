@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -118,7 +119,14 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Fv
             uarts_of(model, settings, console.write) as uarts,
             _companion(model, settings, application.calls, cwd) as (runner, beside),
             closing(
-                ModelWatch(launch, (*uarts, *beside), console.write, request.limits, timed=timed)
+                ModelWatch(
+                    launch,
+                    (*uarts, *beside),
+                    console.write,
+                    request.limits,
+                    timed=timed,
+                    function_at=partial(_function_at, application),
+                )
             ) as watch,
             suppress(KeyboardInterrupt),  # as with the models, an interrupt stops the simulation
         ):
@@ -129,8 +137,9 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Fv
     _check_service(runner)
     if watch.halted is not None:
         _note(
-            f"the program stands still at {_place(application, watch.halted)}, a branch to itself "
-            "with no interrupt enabled; a real model would stand there until its limit"
+            f"the program stands still at {_function_at(application, watch.halted)} "
+            f"(0x{watch.halted:08x}), a branch to itself; a real model would stand "
+            "there until its limit"
         )
     status = 0 if process is None else _exit_status(model, process, console, cwd)
     if "--quiet" not in request.flags:
@@ -159,11 +168,10 @@ def _companion(
     return served(npu, calls, heap or HeapInfo(), cwd)
 
 
-def _place(application: Application, address: int) -> str:
+def _function_at(application: Application, address: int) -> str:
     elf = application.elf
     functions = [s for s in elf.symbols if s.type == STT_FUNC and elf.address(s) <= address]
-    name = max(functions, key=elf.address).name if functions else "its code"
-    return f"{name} (0x{address:08x})"
+    return max(functions, key=elf.address).name if functions else "its code"
 
 
 def _remove_stale(cwd: Path) -> None:

@@ -31,6 +31,8 @@ _SIMULATED = ("--simlimit", "--cyclelimit")
 _LOOK_SECONDS = 1.0  # of wall time
 _BRANCH_TO_ITSELF = (b"\xfe\xe7", b"\xff\xf7\xfe\xbf")  # B ., narrow and wide
 _TICKINT = 2
+_EXIT = "_exit"  # of a C library: Zephyr's loops there with the timer on, and prints "exit"
+_LOOKS, _LOOKS_IN_EXIT = 2, 5
 
 Sink = Callable[[bytes], object]
 
@@ -129,6 +131,7 @@ class ModelWatch(GuestWatch):
 
     ``limits``: the models' options with their values, in seconds or instructions. ``timed``:
     whether simulated time is asked for, also without a limit of it.
+    ``function_at``: the name of the function at an address.
     ``exceeded``: the limit that ended it. ``simulated_seconds``: at the last poll, if asked for.
     ``halted``: the address of the branch to itself that the core never leaves.
     """
@@ -141,12 +144,15 @@ class ModelWatch(GuestWatch):
         limits: Mapping[str, float],
         *,
         timed: bool,
+        function_at: Callable[[int], str],
     ) -> None:
         super().__init__(launch, companions, console)
         self._limits = limits
+        self._function_at = function_at
         self._may_stand = not set(_SIMULATED) & set(limits)  # these end it soon, at their time
         self._timed = timed or not self._may_stand
         self._stood_at: int | None = None
+        self._looks = 0  # in a row at which it stood there
         self._next_look = monotonic() + _LOOK_SECONDS
         self.halted: int | None = None
         self.exceeded: str | None = None
@@ -158,8 +164,10 @@ class ModelWatch(GuestWatch):
         if self.monitor is not None and self._may_stand and monotonic() > self._next_look:
             self._next_look = monotonic() + _LOOK_SECONDS
             before, self._stood_at = self._stood_at, self._stands_at(self.monitor)
-            if before is not None and before == self._stood_at:
-                self.halted, self.exceeded = before, "--timelimit"
+            self._looks = self._looks + 1 if before == self._stood_at else 1
+            place = self._stood_at
+            if place is not None and self._looks >= self._enough_looks(self.monitor, place):
+                self.halted, self.exceeded = place, "--timelimit"
         if self.monitor is not None and self._timed and self.exceeded is None:
             for address in _COUNTERS:
                 for ticks in words_of(self.monitor.ask(f"x /1wx 0x{address:x}")):
@@ -172,14 +180,18 @@ class ModelWatch(GuestWatch):
 
     @staticmethod
     def _stands_at(monitor: Monitor) -> int | None:
-        """The core's place, if it is a branch to itself and no interrupt is enabled that could take
-        the core away from there (Armv8-M Architecture Reference Manual: SYST_CSR, NVIC_ISER)."""
+        """The core's place, if it is a branch to itself."""
         state = cpu_state(monitor)
         if state is None:
             return None
         pc = state.registers["pc"]
         code = b"".join(word.to_bytes(4, "little") for word in monitor.memory(pc & ~3, 2))
-        if not code[pc & 2 :].startswith(_BRANCH_TO_ITSELF):
-            return None
+        return pc if code[pc & 2 :].startswith(_BRANCH_TO_ITSELF) else None
+
+    def _enough_looks(self, monitor: Monitor, place: int) -> float:
+        """How often the core has to be seen there in a row: few times if no interrupt is enabled
+        that could take it away (Armv8-M Architecture Reference Manual: SYST_CSR, NVIC_ISER)."""
         timer, enabled = monitor.memory(0xE000_E010, 1), monitor.memory(0xE000_E100, 16)
-        return pc if timer and enabled and not timer[0] & _TICKINT and not any(enabled) else None
+        if timer and enabled and not timer[0] & _TICKINT and not any(enabled):
+            return _LOOKS
+        return _LOOKS_IN_EXIT if self._function_at(place) == _EXIT else math.inf

@@ -19,6 +19,7 @@ from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.checkout import PartMissing
+from harness.firmware.executorch.zephyr import make_sample_plan
 from harness.firmware.operators import missing_names, needs_of, require
 from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.sim.gdbstub.stub import StubError
@@ -105,6 +106,23 @@ def test_a_missing_operator_ends_the_run_at_once(
     transcript = _run(_built(small, qadd), qadd, tmp_path / "run")
     assert transcript.ending.exit_status == 255
     assert "cortex_m::quantized_add.out" in (tmp_path / "run" / CONSOLE).read_text()
+
+
+def test_a_targets_kconfig_options_reach_the_sample(
+    small: Source, exported: Callable[[str], Program], tmp_path: Path
+) -> None:
+    file = tmp_path / "large-stack.yaml"
+    options = 'cmake: {CONFIG_MAIN_STACK_SIZE: "4096", HIL_OTHER: "1"}'
+    file.write_text(f"extends: zephyr-corstone-300\ndescription: a larger stack\n{options}\n")
+    plain = _request(small, exported("qadd").pte_path)
+    larger = replace(plain, target=pick(load_target(str(file)), "qemu").target)
+    for request, size in ((larger, 4096), (plain, 1024)):
+        EXECUTORCH.build(request)
+        tree = make_sample_plan(request).tree_folder
+        config = (tree / "zephyr/.config").read_text()
+        assert f"CONFIG_MAIN_STACK_SIZE={size}\n" in config
+        # other definitions of a target are the bundled runner's
+        assert "HIL_OTHER" not in (tree / "CMakeCache.txt").read_text()
 
 
 def test_another_layout_of_tensors_is_reported(

@@ -17,6 +17,7 @@ from harness.suites.ci.results import (
     JobResult,
     JobVerdict,
     doubts,
+    other_outputs,
     read_calls,
     read_tests,
 )
@@ -131,6 +132,15 @@ def test_repeated_tests_are_counted_and_judged_by_their_last_run(tmp_path: Path)
     path.write_text("\n".join(json.dumps(phase(outcome)) for outcome in ("rerun", "passed")))
     tests, reruns = read_tests(path)
     assert (reruns, [test.result for test in tests]) == (1, ["passed"])
+
+
+def test_a_call_that_proves_less_than_before_is_named(tmp_path: Path) -> None:
+    exact = call(tmp_path / "a", _BEGUN + _ERRORS.format("0.000000") + _END)
+    about = call(tmp_path / "b", _BEGUN + _ERRORS.format("0.192000") + _END)
+    before = JobResult("e2e", "p", "c1", JobVerdict.PASSED, calls=(exact,))
+    assert tuple(other_outputs(before, [exact])) == ()
+    (found,) = other_outputs(before, [about])
+    assert found == "simulation 1: exact to PyTorch at c1, now within the job's tolerance only"
 
 
 def test_a_result_is_read_back_as_it_was_kept() -> None:

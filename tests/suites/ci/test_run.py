@@ -152,6 +152,15 @@ def test_a_script_that_fails_fails_with_its_last_words(ci: Ci) -> None:
     assert result.reasons == ("ExecuTorch's own script ended with 1: RuntimeError: no a.c",)
 
 
+def test_a_script_that_fails_to_link_fails_with_the_symbol(ci: Ci) -> None:
+    """As of a source file that is in no CMake target; west's last line only names the command."""
+    ld = "arm-none-eabi-ld: a.c:(.text.main+0x4): undefined reference to \\`add_out'"
+    result = ci.run(f'echo "{ld}"; echo "FATAL ERROR: cmake --build"; exit 1', simulates=False)
+    (reason,) = result.reasons
+    assert reason.startswith("ExecuTorch's own script ended with 1: ")
+    assert "add_out is needed by" in reason
+
+
 def test_the_checkout_is_only_read(ci: Ci) -> None:
     root = ci.source.root
     result = ci.run(
@@ -232,6 +241,30 @@ def test_edited_files_are_named(ci: Ci) -> None:
     (ci.source.root / "version.txt").write_text("9.9\n")
     result = ci.run("true", simulates=False)
     assert any(note.startswith("edited: ") and "version.txt" in note for note in result.notes)
+
+
+def test_an_edited_checkout_is_compared_with_its_commit(ci: Ci, guest: Guest) -> None:
+    """What a sample printed; ExecuTorch's job of it compares nothing."""
+    place = "I [executorch:a.cpp:1 main()]"
+    tensor = f"{place}   output[0]: tensor scalar_type=Float numel=1\\n"
+    printed = f"{tensor}{place}     [0] = {{}}\\n{_ENDS}"  # as a string of C
+    one, two = (fvp(guest(TEXT=f'"{printed.format(value)}"', LOOP=1)) for value in (1.5, 2.0))
+    jobs = ci.jobs(f"if test -e edited; then {one}; else {two}; fi")
+    git(ci.source.root, "add", "--all")
+    git(ci.source.root, "commit", "-qm", "a workflow")
+
+    def run() -> JobResult:
+        (result,) = run_jobs(jobs.jobs, jobs.environment, ci.options(), lambda _text: None)
+        return result
+
+    clean = run()
+    assert (clean.verdict, clean.reasons) == (JobVerdict.PASSED, ())
+    (ci.source.root / "other").touch()
+    assert run().verdict is JobVerdict.PASSED
+    (ci.source.root / "edited").touch()
+    other = run()
+    assert (other.verdict, other.status) == (JobVerdict.UNPROVEN, 0)
+    assert other.reasons == (f"simulation 1 printed other outputs than at {clean.commit}",)
 
 
 def test_pytest_of_a_job_is_observed(ci: Ci) -> None:

@@ -43,6 +43,14 @@ static void leave(void) {
   semihosting(0x20, block);  // SYS_EXIT_EXTENDED
 }
 
+#if defined(EXITS)
+__attribute__((noinline, noreturn)) void _exit(int status) {
+  (void)status;
+  for (;;) {
+  }
+}
+#endif
+
 void reset(void) {
 #ifdef INSTRUCTION
   __asm__ volatile(".inst.w " INSTRUCTION);
@@ -88,7 +96,9 @@ void reset(void) {
   *(volatile u32*)0xE000E014 = 0xFFFFFF;  // SYST_RVR
   *(volatile u32*)0xE000E010 = 7;         // SYST_CSR: enable, interrupt, processor clock
 #endif
-#if defined(LOOP)
+#if defined(EXITS)
+  _exit(0);
+#elif defined(LOOP)
   for (;;) {
   }
 #endif

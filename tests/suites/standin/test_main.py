@@ -344,6 +344,13 @@ def test_a_program_that_a_timer_can_wake_is_waited_for(fvp: Fvp, guest: Guest) -
     assert "stands still" not in done.stderr
 
 
+def test_a_program_that_has_exited_ends_although_its_timer_runs(fvp: Fvp, guest: Guest) -> None:
+    """Zephyr's _exit, where ExecuTorch's sample ends when its model cannot be loaded."""
+    done = fvp("-a", guest(LOOP=1, TICKS=1, EXITS=1), *UART0, "--timelimit", 50)
+    assert "Reason: CPU time has been exceeded" in done.stdout
+    assert "the program stands still at _exit (0x1000" in done.stderr
+
+
 class TestCorstone320:
     """Exactly what can run does, and the rest is refused with the reason."""
 
