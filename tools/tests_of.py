@@ -33,7 +33,11 @@ def modules() -> Mapping[str, Path]:
     """The modules of ``harness`` by name, with their files, without empty packages."""
     root = project_root()
     files = (f.relative_to(root) for f in (root / "harness").rglob("*.py"))
-    return {".".join(f.with_suffix("").parts): f for f in sorted(files) if f.name != "__init__.py"}
+    return {
+        ".".join(f.with_suffix("").parts): f
+        for f in sorted(files)
+        if f.name != "__init__.py" and "migrations" not in f.parts
+    }
 
 
 @cache

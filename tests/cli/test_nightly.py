@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -237,7 +236,7 @@ def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
     for words, (code, errors) in zip(NEED_THE_EXTRA, ended, strict=True):
         assert code == 3, (words, errors)
         assert "the history needs the Python package sqlalchemy" in errors
-        assert re.search(r"pip install .*'sqlalchemy>=", errors)
+        assert "pip install 'alembic" in errors
 
 
 def test_a_run_imports_nothing_of_the_history() -> None:

@@ -1,6 +1,6 @@
 """A history's database: its place, its tables as this version reads them, and an outbox.
 
-The outbox is for what the database does not take."""
+Alembic makes the tables; the outbox is for what the database does not take."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from harness.nightly.history.store import (
     metadata,
     raises_unreachable,
     shown_url,
-    version,
 )
 from harness.system.artifact_cache import key_of
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
 VARIABLE = "HIL_HISTORY"
-TABLES = "0002"  # the version of the tables: raised when they change
-_LOCK = 0x68696C  # of PostgreSQL's advisory locks: one makes the tables, others wait
+HEAD = "0002"  # the newest of migrations/versions
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
 _RETRY_S = 30.0  # until a database that was gone is tried again
 _BUSY_S = 60.0  # that a writer of SQLite waits for others
+_VERSION = sa.table("alembic_version", sa.column("version_num"))
 
 
 class UnknownDatabase(UsageError):
@@ -54,15 +55,15 @@ def history_url(url: str | None = None, environ: Mapping[str, str] = os.environ)
 
 
 def open_history(url: str | None = None) -> History:
-    """Return the history at a URL (or ``history_url``), its tables made if there are none.
+    """Return the history at a URL (or ``history_url``), its tables made or brought up to date.
 
-    Raises UnknownDatabase, HistoryUnreachable, DiskError, and UsageError for a history of
-    another version of the harness."""
+    Raises UnknownDatabase, HistoryUnreachable, DiskError, and UsageError for a history of a newer
+    version of the harness."""
     engine = _engine(history_url(url))
     shown = shown_url(engine.url)
     with raises_unreachable(shown):
         try:
-            _make_tables(engine, shown)
+            _migrate(engine, shown)
         except sa.exc.DatabaseError as error:
             if "not a database" in str(error):  # SQLITE_NOTADB
                 raise UnknownDatabase(shown, "the file is something else") from error
@@ -107,35 +108,47 @@ def _sqlite(url: sa.URL) -> sa.Engine:
     return engine
 
 
-def _make_tables(engine: sa.Engine, url: str) -> None:
+def _migrate(engine: sa.Engine, url: str) -> None:
+    """Make the tables of a new database, and bring those of an older one up to date."""
     with engine.connect() as connection:
-        found = _version(connection)
-    if found is None:
-        with _alone(engine) as connection:
-            if (found := _version(connection)) is None:
+        if _revision(connection) == HEAD:
+            return
+    with _alone(engine) as connection:
+        from alembic import command  # takes long, and few calls migrate
+        from alembic.config import Config
+        from alembic.util import CommandError
+
+        config = Config()
+        config.set_main_option("script_location", str(_MIGRATIONS))
+        config.attributes["connection"] = connection
+        found = _revision(connection)
+        try:
+            if found is None:
                 metadata.create_all(connection)
-                connection.execute(version.insert().values(version_num=TABLES))
-    if found not in (None, TABLES):
-        raise UsageError(
-            f"the history at {url} has tables of revision {found}, which this version of the "
-            f"harness does not know (it knows up to {TABLES})",
-            hint="use the version that wrote it, or a newer one",
-            kind="newer_history",
-            url=url,
-            revision=found,
-        )
+                command.stamp(config, "head")
+            else:
+                command.upgrade(config, "head")
+        except CommandError as error:
+            raise UsageError(
+                f"the history at {url} has tables of revision {found}, which this version of the "
+                f"harness does not know (it knows up to {HEAD})",
+                hint="use the version that wrote it, or a newer one",
+                kind="newer_history",
+                url=url,
+                revision=found,
+            ) from error
 
 
-def _version(connection: sa.Connection) -> str | None:
-    """Return the version of the tables; None if the database has no history yet."""
-    if not sa.inspect(connection).has_table(version.name):
+def _revision(connection: sa.Connection) -> str | None:
+    """Return the revision of the tables; None if the database has no history yet."""
+    if not sa.inspect(connection).has_table(_VERSION.name):
         return None
-    return connection.scalar(sa.select(version.c.version_num))
+    return connection.scalar(sa.select(_VERSION.c.version_num))
 
 
 @contextmanager
 def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Open a transaction in which no other process makes tables."""
+    """Open a transaction in which no other process migrates."""
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             with connection.begin():

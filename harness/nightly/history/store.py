@@ -26,9 +26,6 @@ _Item = TypeVar("_Item", Night, Row)
 TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
 metadata = sa.MetaData()
 
-# Of the tables, in one row; Alembic's name, so that it can take over when they change.
-version = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32)))
-
 nights = sa.Table(
     "nights",
     metadata,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 
 from harness.core.errors import HarnessError
 from harness.core.verdict import ExitCode
+from harness.export.program import OutputAccuracy, Witnessed
 from harness.nightly.history.database import (
-    TABLES,
+    HEAD,
     UnknownDatabase,
     history_url,
     open_history,
@@ -24,16 +28,39 @@ from .made import row
 def test_a_new_history_has_the_tables_that_are_used(url: str) -> None:
     open_history(url).close()
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-    found = sa.MetaData()
-    found.reflect(engine)
-    assert {t.name: {c.name for c in t.columns} for t in found.tables.values()} == {
-        t.name: {c.name for c in t.columns} for t in metadata.tables.values()
-    }
     with engine.connect() as connection:
-        assert connection.scalars(sa.text("SELECT version_num FROM alembic_version")).all() == [
-            TABLES
-        ]
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision() == HEAD
     engine.dispose()
+
+
+def test_a_history_of_the_first_version_is_brought_up_to_date(url: str) -> None:
+    """Its rows have no accuracy."""
+    open_history(url).close()
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    body = asdict(row(1))
+    del body["accuracy"], body["witness"]
+    names = ("night", "case", "time", "target", "model", "source", "suite", "verdict", "cause")
+    old = dict.fromkeys((*names, "branch", "commit", "pull_request"), "x")
+    with engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE rows DROP COLUMN sqnr_db"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
+        table = sa.Table("rows", sa.MetaData(), autoload_with=connection)
+        connection.execute(table.insert().values(**old, attempt=1, body=body))
+    history = open_history(url)
+    accuracy = (OutputAccuracy("output0", 3, 24.5, 1.0, 0.0), OutputAccuracy("b", 3, 9.5, None, 0))
+    history.append([row(2, accuracy=accuracy, witness=Witnessed(5, 4, 1))])
+    assert [(each.sqnr_db, each.witness) for each in history.every()] == [
+        (9.5, Witnessed(5, 4, 1)),
+        (None, None),
+    ]
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        found = connection.scalars(sa.text("SELECT sqnr_db FROM rows ORDER BY id"))
+        assert list(found) == [None, 9.5]
+    engine.dispose()
+    history.close()
 
 
 def test_opening_again_keeps_what_is_there(url: str) -> None:
@@ -99,7 +126,7 @@ def test_a_server_that_nobody_runs_is_the_infrastructure(tmp_path: Path) -> None
     assert "secret" not in str(caught.value)
 
 
-def test_a_history_of_another_version_is_refused(url: str) -> None:
+def test_a_history_of_a_later_version_is_refused(url: str) -> None:
     open_history(url).close()
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
