@@ -112,8 +112,8 @@ def explain_lines(
     refused = refused_options(s.text for s in statements_of(lines))
     line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
     explained = [explain_failure(f, line, None, refused) for f in parsed.failures]
-    shown = without_repeats(explained)
-    return Explanation(str(path), shown, None, image=image, more=parsed.more)
+    failures = without_repeats(explained)
+    return Explanation(str(path), failures, None, image=image, more=parsed.more)
 
 
 def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
