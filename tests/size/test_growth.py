@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.formats.ethosu import walk
-from harness.size import vela
+from harness.size import pte
 from harness.size.anatomy import Difference, difference, sentences
 from harness.size.measure import measure_file
 from tests.size.samples import make_pte, segment_bytes, to_json
@@ -126,7 +126,7 @@ def test_re_encoded_weights(programs: dict[str, Path], tmp_path: Path) -> None:
         commands = next(b for b in found if b.name == "cmd_data")
         weights = next(b for b in found if b.name == "weight_data")
         stream = bytearray(blob[commands.data : commands.data + commands.length])
-        spans = vela.constant_uses(memoryview(stream))
+        spans = pte.constant_uses(memoryview(stream))
         assert spans is not None
         (start, end) = max(s for s, name in spans.items() if name == 0)
         at = stream.rindex(struct.pack("<II", 0x4021, end - start)) + 4
