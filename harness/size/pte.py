@@ -21,7 +21,7 @@ from harness.core.errors import MalformedFile
 from harness.formats import ethosu
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
-from harness.npu.blob import INPUTS, OUTPUTS, WEIGHTS, Actions, read_actions, read_blob
+from harness.npu.blob import INPUTS, OUTPUTS, WEIGHTS, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.stream import Write, decode_at, register_set
 from harness.size.anatomy import Anatomy, Numbering, Part, PartPath, Span, Tally, sweep
@@ -316,10 +316,15 @@ Uses = dict[tuple[int, int], int]  # ``[start, end)`` in the constants: an index
 
 def constant_uses(commands: memoryview) -> Uses | None:
     """How a ``cmd_data`` block uses the constants; None where its commands cannot be read."""
+    constants = _Constants()
     try:
-        return _Constants(read_actions(bytes(commands))).uses
-    except EthosUError:
+        for stream in ethosu.command_streams(commands):
+            product = ethosu.product(stream.npu[0]) if stream.npu else None
+            words = struct.unpack_from(f"<{stream.size // 4}I", commands, stream.start)
+            constants.follow(words, product or "")
+    except (MalformedFile, EthosUError):
         return None
+    return constants.uses
 
 
 @dataclass(frozen=True)
@@ -335,13 +340,15 @@ class _Copy:
 class _Constants:
     """The uses of the region WEIGHTS, which holds the delegate's weight_data."""
 
-    def __init__(self, actions: Actions) -> None:
+    def __init__(self) -> None:
         self.uses: Uses = {}
         self._registers: dict[str, int] = {}
         self._copies: list[_Copy] = []
-        names, at = register_set(actions.config.product), 0
-        while at < len(actions.words):
-            item, at = decode_at(actions.words, at, names)
+
+    def follow(self, words: Sequence[int], product: str) -> None:
+        names, at = register_set(product), 0
+        while at < len(words):
+            item, at = decode_at(words, at, names)
             if isinstance(item, Write):
                 self._registers[item.name] = item.value
             elif item.name == "DMA_START":

@@ -220,7 +220,7 @@ def test_the_u65_model_runs_the_same(fvp: Fvp, guest: Guest) -> None:
         ((), "one application is needed (-a ELF), 0 were given"),
         (("-a", "x", "-a", "y"), "one application is needed (-a ELF), 2 were given"),
         (("-a", "missing.elf"), "cannot open application missing.elf: No such file"),
-        (("-a", "/dev/null"), "application /dev/null is not an ELF file"),
+        (("-a", "/dev/null"), "cannot open application /dev/null: not a regular file"),
         (("-a", "/bin/true"), "application /bin/true is not a 32-bit little-endian Arm ELF file"),
         (("-l", "-o", "/nonexistent/x"), "No such file or directory (/nonexistent/x)"),
         (("-f", "/nonexistent"), "No such file or directory (/nonexistent)"),
