@@ -161,7 +161,16 @@ def _on_the_line(wanted: _Wanted) -> Iterator[Undefined]:
     places = tuple(d.place() for d in definitions)
     archived = [d for d in definitions if d.unit.is_member and not d.unit.input.whole]
     if archived:
-        yield replace(_order(wanted, archived[0]), definitions=places, tries=((GROUP,),))
+        unit = archived[0].unit
+        references = wanted.index.references.get(wanted.symbol, ())
+        users = [u for u in references if u.input.index != unit.input.index]
+        behind = [u for u in users if u.input.index > unit.input.index]
+        loaded = set(map(file_name, wanted.named))
+        late = [u for u in behind if file_name(u.name) in loaded] or behind or users
+        name = late[-1].input.word if late else "what needs it"
+        whole = " (under --whole-archive)" if late and late[-1].input.whole else ""
+        order = because("archive order", places, unit=unit, user=name, whole=whole)
+        yield replace(order, tries=((GROUP,),))
     elif hidden := [d for d in definitions if _is_hidden(d)]:
         yield because("hidden", places, unit=hidden[0].unit.name, symbol=wanted.shown)
 
@@ -212,19 +221,6 @@ def _unknown(wanted: _Wanted) -> Undefined:
 
 def _is_hidden(definition: Definition) -> bool:
     return definition.symbol.visibility in ("hidden", "internal")
-
-
-def _order(wanted: _Wanted, definition: Definition) -> Undefined:
-    archive = definition.unit.input
-    references = wanted.index.references.get(wanted.symbol, ())
-    users = [u for u in references if u.input.index != archive.index]
-    behind = [u for u in users if u.input.index > archive.index]
-    loaded = set(map(file_name, wanted.named))
-    late = [u for u in behind if file_name(u.name) in loaded] or behind or users
-    user = late[-1] if late else None
-    name = user.input.word if user else "what needs it"
-    whole = " (under --whole-archive)" if user and user.input.whole else ""
-    return because("archive order", unit=definition.unit, user=name, whole=whole)
 
 
 def _in_the_tree(wanted: _Wanted) -> Iterator[Undefined]:

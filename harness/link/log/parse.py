@@ -135,21 +135,16 @@ class _Reader:
                 following = (x.text for x in self.lines[index + 1 : index + 1 + count])
                 text = gap.join([text, *(map(str.strip, following) if gap else following)])
         if "multiple definition of" in text and ";" in text:
-            text = self._join_until_first_defined(index, text)
+            whole = text  # "...; a.o:(.bss+0x0): first defined here" may follow on several lines
+            for after in self.lines[index + 1 : index + 1 + _WRAPPED]:
+                if not whole.endswith(messages.FIRST_DEFINED):
+                    whole = f"{whole} {after.text.strip()}"
+            text = whole if whole.endswith(messages.FIRST_DEFINED) else text
         for rule in messages.rules():
             if (rule.warns or not warning) and (match := rule.search(text)):
                 kept = self.warnings if warning else self.failures
                 kept.append(self._failure(rule, match, index, line))
                 return
-
-    def _join_until_first_defined(self, index: int, text: str) -> str:
-        """``multiple definition of `x'; a.o:(.bss+0x0): first defined here`` over several lines."""
-        whole = text
-        for line in self.lines[index + 1 : index + 1 + _WRAPPED]:
-            if whole.endswith(messages.FIRST_DEFINED):
-                return whole
-            whole = f"{whole} {line.text.strip()}"
-        return whole if whole.endswith(messages.FIRST_DEFINED) else text
 
     def _failure(self, rule: Rule, match: re.Match[str], index: int, line: Line) -> Failure:
         groups = {name: value for name, value in match.groupdict().items() if value}

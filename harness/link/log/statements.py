@@ -37,12 +37,6 @@ class Statement:
     at: int | None = None
 
 
-def _as_gcc(text: str) -> str:
-    for row in read_table(__file__)["compilers"] if "rror" in text else ():
-        text = re.sub(row["pattern"], row["words"], text)
-    return text
-
-
 def statements_of(lines: Lines, words: Iterable[str] = ()) -> Iterator[Statement]:
     """The warnings, errors and exceptions of a log, and the lines that have one of the words; most
     lines belong to none."""
@@ -73,8 +67,10 @@ def statements_of(lines: Lines, words: Iterable[str] = ()) -> Iterator[Statement
                 and not lines[end].text.startswith("-- ")
             ):
                 end += 1
-        block = [line] if end == index + 1 else lines[index:end]
-        yield Statement(line.number, _as_gcc(joined(block)))
+        text = joined([line] if end == index + 1 else lines[index:end])
+        for row in read_table(__file__)["compilers"] if "rror" in text else ():
+            text = re.sub(row["pattern"], row["words"], text)
+        yield Statement(line.number, text)
 
 
 def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
