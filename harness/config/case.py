@@ -83,7 +83,11 @@ class Case:
 
 def parse_case(text: str) -> Case:
     """Read ``TARGET/MODEL``, from wherever in the user's repository. Raises UsageError."""
-    target, slash, model = _split(text)
+    # The target may be the path of its file.
+    file = re.match(r".*?\.yaml(?:@[\w-]+)?(?=/)", text)
+    head = file[0] if file else ""
+    before, slash, model = text[len(head) :].partition("/")
+    target = head + before
     if not (target and slash and model):
         raise UsageError(
             f"{text!r} is not a case",
@@ -91,14 +95,6 @@ def parse_case(text: str) -> Case:
         )
     here = Path.cwd()
     return Case(target, located(model, repository_of(here / model) or here))
-
-
-def _split(text: str) -> tuple[str, str, str]:
-    """Split at the slash after the target, which may be the path of its file."""
-    file = re.match(r".*?\.yaml(?:@[\w-]+)?(?=/)", text)
-    head = file[0] if file else ""
-    before, slash, model = text[len(head) :].partition("/")
-    return head + before, slash, model
 
 
 def is_user_file(model: str) -> bool:

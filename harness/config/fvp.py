@@ -53,9 +53,26 @@ class Fvp(Data):
     fast: bool = False  # the NPU's model without its cycles
 
     def __post_init__(self) -> None:
-        self._check_names_of_one_board()
-        self._check_macs_of_the_npu()
-        self._check_addresses()
+        names = [*self.parameters]
+        if self.semihosting is not None:
+            names += [self.semihosting.enable, self.semihosting.cwd, self.semihosting.command_line]
+        for name in names:
+            if self.board is not None and not name.startswith(_PREFIXES[self.board]):
+                owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)
+                belongs = f"it belongs to {owner} boards" if owner else "no board has it"
+                raise ValueError(f"{name!r} is not a parameter of a {self.board} model: {belongs}")
+        if self.npu is not None and self.macs in self.parameters:
+            macs, known = self.parameters[self.macs], MACS[self.npu.removeprefix("ethos-")]
+            if macs not in known:
+                there = ", ".join(map(str, known))
+                raise ValueError(f"{self.macs} is {macs}: an {self.npu} has {there}")
+        # The semihosting heap and stack; the addresses hold on QEMU, too.
+        for name, value in self.parameters.items():
+            if name.endswith(_ADDRESSES):
+                try:
+                    int(str(value), 0)
+                except ValueError:
+                    raise ValueError(f"{name} is {value!r}, and no address") from None
 
     @property
     def all_parameters(self) -> dict[str, str]:
@@ -66,36 +83,6 @@ class Fvp(Data):
             name = self.macs.replace("num_macs", "extra_args")
             given[name] = f"{given.get(name, '')} --fast".strip()
         return given
-
-    def _check_addresses(self) -> None:
-        """Require numbers for the semihosting heap and stack; the addresses hold on QEMU, too."""
-        for name, value in self.parameters.items():
-            if name.endswith(_ADDRESSES):
-                try:
-                    int(str(value), 0)
-                except ValueError:
-                    raise ValueError(f"{name} is {value!r}, and no address") from None
-
-    def _check_names_of_one_board(self) -> None:
-        if self.board is None:
-            return
-        names = [*self.parameters]
-        if self.semihosting is not None:
-            names += [self.semihosting.enable, self.semihosting.cwd, self.semihosting.command_line]
-        for name in names:
-            if not name.startswith(_PREFIXES[self.board]):
-                owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)
-                belongs = f"it belongs to {owner} boards" if owner else "no board has it"
-                raise ValueError(f"{name!r} is not a parameter of a {self.board} model: {belongs}")
-
-    def _check_macs_of_the_npu(self) -> None:
-        if self.npu is None or self.macs is None or self.macs not in self.parameters:
-            return
-        macs, known = self.parameters[self.macs], MACS[self.npu.removeprefix("ethos-")]
-        if macs not in known:
-            raise ValueError(
-                f"{self.macs} is {macs}: an {self.npu} has {', '.join(map(str, known))}"
-            )
 
 
 @cache

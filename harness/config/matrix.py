@@ -77,7 +77,6 @@ def default_cases(
 
 
 def _modes(npu: Npu, selection: CaseSelection) -> list[str]:
-    """All memory modes, or the first of each kind of placement."""
     if selection == "all":
         return list(npu.memory_modes)
     kinds = products().memory_modes

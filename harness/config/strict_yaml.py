@@ -109,7 +109,12 @@ class _Parser:
     def __init__(self, path: Path, raw: bytes) -> None:
         self.places: dict[Location, Place] = {}
         self._path = path
-        self._text = self._decoded(raw)
+        try:
+            self._text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = raw[: error.start].count(b"\n") + 1
+            message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+            raise self._place(line).error(message) from error
         self._events = self._parsed()
 
     def document(self) -> dict[str, Any]:
@@ -130,14 +135,6 @@ class _Parser:
         if not isinstance(behind, yaml.StreamEndEvent):
             raise self._place(_line(behind)).error("not valid YAML: a second document")
         return data
-
-    def _decoded(self, raw: bytes) -> str:
-        try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = raw[: error.start].count(b"\n") + 1
-            message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-            raise self._place(line).error(message) from error
 
     def _parsed(self) -> Iterator[Any]:
         try:

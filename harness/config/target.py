@@ -250,27 +250,15 @@ class Target(Data):
     simulators: Simulators
 
     def __post_init__(self) -> None:
-        self._check_zephyr_has_a_board()
-        self._check_linux_has_a_console()
-        self._check_moved_regions_are_apart()
-
-    def _check_zephyr_has_a_board(self) -> None:
-        if (self.port == "zephyr") != (self.zephyr is not None):
-            raise ValueError("`port: zephyr` and the section `zephyr` go together")
         qemu = self.simulators.qemu
+        for name in ("zephyr", "linux"):
+            if (self.port == name) != (getattr(self, name) is not None):
+                raise ValueError(f"`port: {name}` and the section `{name}` go together")
         if self.zephyr is None and qemu is not None and qemu.board is not None:
             raise ValueError("`board` of `qemu` is Zephyr's, and this target is not for Zephyr")
-
-    def _check_linux_has_a_console(self) -> None:
-        if (self.port == "linux") != (self.linux is not None):
-            raise ValueError("`port: linux` and the section `linux` go together")
-        qemu = self.simulators.qemu
         if qemu is not None and (qemu.guest is None) != (self.linux is None):
             raise ValueError("QEMU has a section `guest` when the target has Linux, and only then")
-
-    def _check_moved_regions_are_apart(self) -> None:
-        moved = () if self.simulators.qemu is None else self.simulators.qemu.moved
-        unknown = {r.name for r in moved} - {r.name for r in self.memory}
+        unknown = {r.name for r in (qemu.moved if qemu else ())} - {r.name for r in self.memory}
         if unknown:
             raise ValueError(f"`moved` names {min(unknown)}, which is not a region of the target")
         for simulator in self.simulators.names:

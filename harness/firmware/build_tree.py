@@ -61,7 +61,10 @@ class BuildTree:
         Raises ``error`` if the sources changed meanwhile, also instead of a BuildError.
         """
         in_use(self.place)
-        began, before = self._now(), self._inputs()
+        # The time that new files get, which lags the clock by some milliseconds.
+        clock = self.place / _CLOCK
+        clock.touch()
+        began, before = clock.stat().st_mtime_ns, self._inputs()
         usable = self._is_usable(before)
         (self.place / _STATE).unlink(missing_ok=True)
         if not usable:
@@ -81,12 +84,6 @@ class BuildTree:
         if self._inputs() != before:
             raise error
         self._settle(before, began)
-
-    def _now(self) -> int:
-        """The time that new files get, which lags the clock by some milliseconds."""
-        clock = self.place / _CLOCK
-        clock.touch()
-        return clock.stat().st_mtime_ns
 
     def _inputs(self) -> _Inputs:
         names = hashlib.sha256()

@@ -80,10 +80,22 @@ def described(
 ) -> Firmware:
     """The runner built in ``directory``, whose name is its key. ``facts``: further fields. Raises
     BuildError for an ELF without a build id, SectionsOverlap for one that overwrites itself."""
+    from harness.formats.elf import read_elf
+    from harness.formats.elf_overlap import SectionsOverlap, overlaps
+
     elf = directory / RUNNER
-    require_disjoint(elf)
-    if "build_id" not in facts:
-        facts["build_id"] = build_id(elf)
+    try:
+        program = read_elf(elf)
+        found = tuple(overlaps(program))
+        if "build_id" not in facts:
+            facts["build_id"] = program.build_id
+    except MalformedFile as error:
+        raise BuildError(f"{elf} is not an ELF file: {error.what}", path=elf) from error
+    if found:
+        raise SectionsOverlap(elf.name, found)
+    if facts["build_id"] is None:
+        hint = "link it with -Wl,--build-id=sha1"
+        raise BuildError(f"{elf} has no build id", hint=hint, path=elf)
     return Firmware(
         directory=directory,
         target=target,
@@ -94,30 +106,3 @@ def described(
         options=dict(options),
         **facts,
     )
-
-
-def require_disjoint(path: Path) -> None:
-    """Raises SectionsOverlap when sections of a program lie over each other at run time."""
-    from harness.formats.elf import read_elf
-    from harness.formats.elf_overlap import SectionsOverlap, overlaps
-
-    try:
-        found = tuple(overlaps(read_elf(path)))
-    except MalformedFile as error:
-        raise BuildError(f"{path} is not an ELF file: {error.what}", path=path) from error
-    if found:
-        raise SectionsOverlap(path.name, found)
-
-
-def build_id(elf: Path) -> str:
-    """The GNU build id of an ELF, in hex. Raises BuildError when it has none."""
-    from harness.formats.elf import read_elf
-
-    try:
-        identity = read_elf(elf).build_id
-    except MalformedFile as error:
-        raise BuildError(f"{elf} is not an ELF file: {error.what}", path=elf) from error
-    if identity is None:
-        hint = "link it with -Wl,--build-id=sha1"
-        raise BuildError(f"{elf} has no build id", hint=hint, path=elf)
-    return identity

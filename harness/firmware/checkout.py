@@ -15,9 +15,11 @@ import re
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from harness.core.errors import BuildError, Unknown, UsageError
+from harness.core.tables import read_table
 from harness.core.verdict import ExitCode
 from harness.system.artifact_cache import key_of
 from harness.system.files import text_of
@@ -34,7 +36,6 @@ from harness.system.git import (
 
 # Where examples/arm/setup.sh of ExecuTorch puts the Ethos-U SDK.
 SDK = Path("examples/arm/arm-scratch/ethos-u")
-_SOFTWARE = f"{SDK}/core_software"
 _CMSIS_NN_PIN = re.compile(r'set\(\s*CMSIS_NN_VERSION\s+"([0-9a-f]{7,40})"')
 
 
@@ -53,27 +54,10 @@ class PartSpec:
         return self.place.startswith("third-party/")
 
 
-_ALL = (
-    PartSpec("flatbuffers", "FlatBuffers", "third-party/flatbuffers", "include/flatbuffers/base.h"),
-    PartSpec("flatcc", "flatcc", "third-party/flatcc", "include/flatcc/flatcc.h"),
-    PartSpec("gflags", "gflags", "third-party/gflags", "CMakeLists.txt"),
-    PartSpec("json", "JSON for Modern C++", "third-party/json", "CMakeLists.txt"),
-    PartSpec(
-        "core_driver",
-        "the Ethos-U core driver",
-        f"{_SOFTWARE}/core_driver",
-        "include/ethosu_driver.h",
-    ),
-    PartSpec("cmsis_6", "CMSIS 6", f"{_SOFTWARE}/cmsis_6", "CMSIS/Core/Include/core_cm55.h"),
-    PartSpec("cmsis-nn", "CMSIS-NN", f"{_SOFTWARE}/cmsis-nn", "Include/arm_nnfunctions.h"),
-    PartSpec(
-        "core_platform",
-        "the Ethos-U core platform",
-        f"{SDK}/core_platform",
-        "targets/corstone-300/CMakeLists.txt",
-    ),
-)
-SPECS: Mapping[str, PartSpec] = {spec.name: spec for spec in _ALL}
+@cache
+def specs() -> Mapping[str, PartSpec]:
+    """The parts of ExecuTorch's build, by name."""
+    return {row["name"]: PartSpec(**row) for row in read_table(__file__)["parts"]}
 
 
 @dataclass(frozen=True)
@@ -97,9 +81,9 @@ class PartMissing(BuildError):
 
     def __init__(self, checkout: Path, parts: Sequence[str]) -> None:
         self.parts = tuple(parts)
-        self.looked = tuple(str(checkout / SPECS[name].place) for name in parts)
+        self.looked = tuple(str(checkout / specs()[name].place) for name in parts)
         self.command = command(parts, checkout)
-        wanted = ", ".join(SPECS[name].what for name in parts)
+        wanted = ", ".join(specs()[name].what for name in parts)
         given = " ".join(f"--part {name}=DIR" for name in parts)
         get = f"get it with `{self.command}`, or name" if is_work_tree(checkout) else "name"
         super().__init__(
@@ -117,8 +101,8 @@ def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path
         name, equals, folder = word.partition("=")
         if not equals or not folder:
             raise UsageError(f"not a part: {word!r}", hint="it is NAME=DIR, as cmsis-nn=/src/nn")
-        if name not in SPECS:
-            raise Unknown(f"ExecuTorch's build has no part {name!r}", name, SPECS)
+        if name not in specs():
+            raise Unknown(f"ExecuTorch's build has no part {name!r}", name, specs())
         given[name] = (base or Path.cwd()) / Path(folder).expanduser()
     return given
 
@@ -126,7 +110,7 @@ def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path
 def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> CheckoutPart | None:
     """A part of ``checkout``; None if it is missing. Raises UsageError for a given folder without
     it."""
-    spec = SPECS[name]
+    spec = specs()[name]
     folder = given.get(name, checkout / spec.place)
     if (folder / spec.probe).is_file():
         return _part(spec, folder, checkout)
@@ -142,24 +126,20 @@ def find_part(name: str, checkout: Path, given: Mapping[str, Path]) -> CheckoutP
 
 def command(missing: Iterable[str], checkout: Path) -> str:
     """One shell command that gets all missing parts."""
-    specs = [SPECS[name] for name in missing]
-    modules = [spec.place for spec in specs if spec.submodule]
+    wanted = [specs()[name] for name in missing]
+    modules = [spec.place for spec in wanted if spec.submodule]
     steps = []
     if modules:
         steps.append(f"git -C {checkout} submodule update --init {' '.join(modules)}")
-    # setup.sh fetches the whole SDK; for CMSIS-NN the checkout has a commit of its own
-    steps += sorted({_fetch(spec, checkout) for spec in specs if not spec.submodule})
-    return " && ".join(steps)
-
-
-def _fetch(spec: PartSpec, checkout: Path) -> str:
-    if spec.name == "cmsis-nn" and (pin := pinned(spec, checkout)):
-        place = checkout / spec.place
-        return (
-            f"git clone https://github.com/ARM-software/CMSIS-NN.git {place} && "
-            f"git -C {place} checkout {pin}"
-        )
-    return f"{checkout}/examples/arm/setup.sh --i-agree-to-the-contained-eula"
+    others = set()
+    for spec in wanted:
+        place, pin = checkout / spec.place, None if spec.submodule else pinned(spec, checkout)
+        if pin:  # for CMSIS-NN the checkout has a commit of its own
+            clone = f"git clone https://github.com/ARM-software/CMSIS-NN.git {place}"
+            others.add(f"{clone} && git -C {place} checkout {pin}")
+        elif not spec.submodule:  # fetches the whole SDK
+            others.add(f"{checkout}/examples/arm/setup.sh --i-agree-to-the-contained-eula")
+    return " && ".join([*steps, *sorted(others)])
 
 
 def pinned(spec: PartSpec, checkout: Path) -> str | None:
@@ -199,26 +179,6 @@ ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
 LINUX_PRESET = Path("tools/cmake/preset/arm_ethosu_linux.cmake")
 _SINCE = {ENTRY: "19018 (May 2026)", LINUX_PRESET: "17367 (February 2026)"}
 _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
-# Paths that a build of the runner can read; other changes do not make another firmware.
-BUILT = (
-    "CMakeLists.txt",
-    "Test.cmake",
-    "backends",
-    "codegen",
-    "configurations",
-    "devtools",
-    "examples/arm",
-    "exir",
-    "extension",
-    "kernels",
-    "runtime",
-    "schema",
-    "shim_et",
-    "third-party",
-    "tools",
-    "version.txt",
-    "zephyr",
-)
 _PLATFORM = "core_platform"  # for an FVP alone
 _BARE_METAL = {"core_driver", "cmsis_6"}  # which a runner for Linux is built without (``plan``)
 
@@ -283,26 +243,29 @@ def find_checkout(folder: Path, given: Mapping[str, Path]) -> Checkout:
     there = revision_of(root)
     if not (root / ENTRY).is_file():
         raise RevisionUnsupported(root, there, ENTRY)
-    found = {name: part for name in SPECS if (part := find_part(name, root, given))}
-    missing = [name for name in SPECS if name not in found and name != _PLATFORM]
+    found = {name: part for name in specs() if (part := find_part(name, root, given))}
+    missing = [name for name in specs() if name not in found and name != _PLATFORM]
     if not _BARE_METAL.issuperset(missing):
         raise PartMissing(root, missing)
     return Checkout(root, there, found)
 
 
-def revision_of(root: Path, within: Sequence[str] = BUILT) -> Revision:
-    """The revision of a checkout; only edits of the paths ``within`` count."""
+def revision_of(root: Path, within: Sequence[str] = ()) -> Revision:
+    """The revision of a checkout; only edits of the paths ``within`` count: else of those that a
+    build of the runner can read."""
+    within = within or read_table(__file__)["built"]
     if is_work_tree(root):
         return revision(root, within)
     return Revision.of_content(source_files(root, within), root)
 
 
-def source_files(root: Path, within: Sequence[str] = BUILT) -> list[Path]:
-    """The files below the paths ``within`` that a build may read, without the parts."""
+def source_files(root: Path, within: Sequence[str] = ()) -> list[Path]:
+    """The files below the paths ``within``, as in ``revision_of``, without the parts."""
+    within = within or read_table(__file__)["built"]
     if is_work_tree(root):
         return files(root, within)
     chosen = {root / name for name in within}
-    parts = {root / SDK.parent, *(root / spec.place for spec in _ALL)}
+    parts = {root / SDK.parent, *(root / spec.place for spec in specs().values())}
     # is_file: a repository has links that lead nowhere
     found = ((path, {path, *path.parents}) for path in files_below(root) if path.is_file())
     return [path for path, above in found if above & chosen and not above & parts]

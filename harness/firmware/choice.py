@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.firmware.names import BUNDLED, CHECKOUT, names_of
-from harness.system.settings import ROOT_VARIABLE, Settings, settings
+from harness.system.settings import ROOT_VARIABLE, settings
 
 if TYPE_CHECKING:  # Firmware is described by pydantic, 150 ms; pytest asks for the choice at once
     from harness.firmware.checkout import Checkout
@@ -71,7 +71,13 @@ def choose(word: str | None, executorch: Path | None, parts: Sequence[str]) -> F
     root = named_root(executorch)
     if root is None:
         raise NoCheckout(f"--firmware {wanted}")
-    return FirmwareChoice(sources, root, _parts(parts, settings()))
+    project = settings()
+    if not (project.parts or parts):
+        return FirmwareChoice(sources, root)
+    from harness.firmware.checkout import read_given
+
+    inherited = read_given(project.parts, project.folder) if project.parts else {}
+    return FirmwareChoice(sources, root, {**inherited, **read_given(parts)})
 
 
 def named_root(executorch: Path | None) -> Path | None:
@@ -79,13 +85,3 @@ def named_root(executorch: Path | None) -> Path | None:
     when none of them names it. Raises UsageError for settings that are malformed."""
     root = executorch or os.environ.get(ROOT_VARIABLE) or settings().executorch
     return None if root is None else Path(root).absolute()
-
-
-def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:
-    """Parts of the command line replace those of the settings."""
-    if not (project.parts or words):
-        return {}
-    from harness.firmware.checkout import read_given
-
-    inherited = read_given(project.parts, project.folder) if project.parts else {}
-    return {**inherited, **read_given(words)}

@@ -149,11 +149,8 @@ def sample_pools(pte: Path, target: Target) -> dict[str, int]:
     tensors = [_tensor_bytes(plan.items("values")[index]) for index in plan.items("inputs")]
     inputs = sum(_aligned(size, _BUFFER_ALIGNMENT) for size in tensors)
     needs = {METHOD: 4 * loaded + planned + inputs, TEMP: memory_needs(pte, target).temp}
-    return {pool: _coarse(size + _GRAIN) for pool, size in needs.items()}
-
-
-def _coarse(size: int) -> int:
-    return _aligned(size, max(_LEAST, 1 << size.bit_length() >> 3))
+    padded = {pool: size + _GRAIN for pool, size in needs.items()}
+    return {p: _aligned(n, max(_LEAST, 1 << n.bit_length() >> 3)) for p, n in padded.items()}
 
 
 def _tensor_bytes(value: Table) -> int:
@@ -252,7 +249,6 @@ def _sizings(target: Target, needs: MemoryNeeds) -> Iterator[dict[str, int]]:
 
 
 def _overfull(target: Target, places: Mapping[str, str], sizes: Mapping[str, int]) -> Region | None:
-    """The region in which most bytes are missing."""
 
     def missing(region: Region) -> int:
         used = sum(sizes[pool] for pool, place in places.items() if place == region.name)
@@ -263,7 +259,6 @@ def _overfull(target: Target, places: Mapping[str, str], sizes: Mapping[str, int
 
 
 def _taken(target: Target, region: str) -> int:
-    """Bytes that belong to no pool."""
     return target.npu.mode.fast_scratch if target.npu and region == _SRAM else 0
 
 

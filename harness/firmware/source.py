@@ -224,35 +224,26 @@ class Firmware(Data):
     @property
     def regions(self) -> tuple[Region | MapRegion, ...]:
         """The memory regions that it was linked for; a simulator may have less than the board. A
-        checkout and Zephyr have their own linker scripts, whose regions are in the map.
+        checkout and Zephyr have their own linker scripts, whose regions are in the map (here
+        without those that another one covers).
 
         Raises UsageError when the map cannot be read.
         """
         if self.source.has_linker_script(self._port):
             from harness.formats.linker_map import read_map
 
-            return _apart(read_map(self.map).regions)
-        return linked_regions(self.options)
-
-
-def _apart(regions: Sequence[MapRegion]) -> tuple[MapRegion, ...]:
-    """The regions without those that another one covers: Zephyr's ITCM is also its FLASH."""
-    kept: list[MapRegion] = []
-    for region in regions:
-        end = region.origin + region.size
-        if not any(k.origin <= region.origin and end <= k.origin + k.size for k in kept):
-            kept.append(region)
-    return tuple(kept)
-
-
-def linked_regions(options: Mapping[str, str]) -> tuple[Region, ...]:
-    """The memory map that the CMake options of a firmware gave to the linker."""
-    return tuple(
-        Region(name=name.removeprefix(REGION), origin=int(at, 16), size=int(size, 16))
-        for name, value in options.items()
-        if name.startswith(REGION)
-        for at, _, size in [value.partition(":")]
-    )
+            kept: list[MapRegion] = []
+            for region in read_map(self.map).regions:  # Zephyr's ITCM is also its FLASH
+                end = region.origin + region.size
+                if not any(k.origin <= region.origin and end <= k.origin + k.size for k in kept):
+                    kept.append(region)
+            return tuple(kept)
+        regions = (name for name in self.options if name.startswith(REGION))
+        return tuple(
+            Region(name=name.removeprefix(REGION), origin=int(at, 16), size=int(size, 16))
+            for name in regions
+            for at, _, size in [self.options[name].partition(":")]
+        )
 
 
 @dataclass(frozen=True)

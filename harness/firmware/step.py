@@ -169,7 +169,10 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         return link_failed
     stop = build_failure(text)
     not_known = stop is None or stop.kind is BuildFailureKind.NOT_KNOWN
-    if not_known and (block := _silent_compiler(text)):
+    # A compiler or linker that failed without a message: it or its driver was killed.
+    blocks = (block for block in _FAILED.finditer(text) if _COMPILER.search(block["command"]))
+    silent_block = next((b for b in blocks if not _SAYS_WHY.search(b["printed"])), None)
+    if not_known and (block := silent_block):
         if failed.free < _ROOM:  # ninja has deleted what did not fit
             left = f"the disk has {failed.free >> 10} KiB left, and a compiler failed silently"
             return StepDiskFull(left, failed, _line(text, block))
@@ -183,12 +186,6 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     error = StepFailed(message, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
     error.stop = stop.summary()
     return error
-
-
-def _silent_compiler(text: str) -> re.Match[str] | None:
-    """A compiler or linker that failed without a message: it or its driver was killed."""
-    blocks = (block for block in _FAILED.finditer(text) if _COMPILER.search(block["command"]))
-    return next((block for block in blocks if not _SAYS_WHY.search(block["printed"])), None)
 
 
 def _line(text: str, match: re.Match[str]) -> int:

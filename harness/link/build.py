@@ -75,15 +75,8 @@ def _steps(line: str, directory: Path) -> Iterator[tuple[StepKind, BuildCommand]
             for word in argv:
                 if word.endswith(".a"):
                     yield "archive", BuildCommand(argv, directory, word)
-        elif link := link_command(argv, directory) or _by_response(argv, directory):
+        elif link := link_command(argv, directory):
             yield "link", link
-
-
-def _by_response(argv: tuple[str, ...], directory: Path) -> BuildCommand | None:
-    """A link whose inputs are in a response file, which a dry run does not write."""
-    if "-o" not in argv[:-1] or not any(re.match(r"@\S+\.rsp$", word) for word in argv):
-        return None
-    return BuildCommand(argv, directory, argv[argv.index("-o") + 1])
 
 
 def _links(line: str, directory: Path) -> Iterator[BuildCommand]:
@@ -154,19 +147,16 @@ def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCo
         if entering := _ENTERING.search(line.text):
             named = Path(entering["dir"] or entering["cd"])
             directory = named if named.is_dir() else directory
-        if not _may_link(line.text):
+        # Thousands of lines only compile, and splitting one into commands takes long.
+        parts = re.split(r"&&|;", line.text)
+        if not any(" -o " in part and " -c " not in part for part in parts):
             continue
-        for base in dict.fromkeys((directory, *elsewhere)):
-            commands = [command for command in _links(line.text, base) if _has_files(command)]
-            links += commands
-            if commands:
-                break
+        found = (
+            [command for command in _links(line.text, base) if _has_files(command)]
+            for base in dict.fromkeys((directory, *elsewhere))
+        )
+        links += next(filter(None, found), [])
     return tuple(dict.fromkeys(links))
-
-
-def _may_link(line: str) -> bool:
-    """A quick test: thousands of lines only compile, and splitting one takes long."""
-    return any(" -o " in part and " -c " not in part for part in re.split(r"&&|;", line))
 
 
 def _has_files(command: BuildCommand) -> bool:

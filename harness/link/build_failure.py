@@ -91,8 +91,6 @@ _SUBJECTS = ("symbol", "source", "label", "alias", "property", "package", "varia
 
 @dataclass(frozen=True)
 class _Rule(Data):
-    """A row of ``build_failure.yaml``."""
-
     kind: BuildFailureKind
     needle: str
     pattern: re.Pattern[str]
@@ -165,8 +163,10 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
     statements = list(statements_of(lines, _needles()))
     unexplained = _unexplained(statements, lines)
     failure = next(_explained(statements, lines), None) or unexplained
-    if failure is not None and unexplained is not None and _follows(failure, unexplained):
-        failure = unexplained
+    if failure is not None and unexplained is not None and failure.line > unexplained.line:
+        kinds = (failure.kind, unexplained.kind)
+        consequence = kinds == (BuildFailureKind.MAKE, BuildFailureKind.CMAKE)
+        failure = unexplained if consequence else failure
     if failure is not None and _ASSEMBLER_INPUT.match(failure.text):  # cut where it was killed
         killed = [s for s in statements if "illed" in s.text]
         failure = next(_explained(killed, lines), failure)
@@ -183,15 +183,24 @@ def failure_in(lines: Lines, calls: Sequence[str] = ()) -> BuildFailure | None:
         )
     failure = replace(failure, stage=_stage(failure, lines), image=image_of(failure.line, lines))
     if _ASSEMBLER_INPUT.match(failure.text):
-        failure = _at_its_step(failure, statements)
+        # The assembler names a temporary file; the step that failed names the source.
+        steps = [(s.line, m) for s in statements if (m := _OBJECT_FAILED.match(s.text))]
+        if above := [match["source"] for line, match in steps if line <= failure.line]:
+            cause = f"{failure.cause} The source is {above[-1]}."
+            failure = replace(failure, file=above[-1], at=None, cause=cause)
     if failure.at is None:
         failure = _located(failure, statements)
     missing = failure.kind is BuildFailureKind.COMPILE and _NO_HEADER.search(failure.text)
     if missing and failure.file:
-        above = (x.text for x in lines.numbered(failure.line - MOST_LINES + 1, failure.line))
-        fix = _fix_for_header(missing["header"], failure.where, failure.file, [*calls, *above])
+        before = (x.text for x in lines.numbered(failure.line - MOST_LINES + 1, failure.line))
+        fix = _fix_for_header(missing["header"], failure.where, failure.file, [*calls, *before])
         return replace(failure, fix=fix or failure.fix)
-    return _with_similar_names(failure, statements)
+    if failure.subject is not None and "undefined symbol" in failure.text:
+        parsed = next((match for s in statements if (match := _PARSED.match(s.text))), None)
+        base = Path(parsed["file"]).parent if parsed else None
+        if names := similar_options(failure.subject, base) if base else ():
+            return replace(failure, fix=f"{failure.fix} Names like it: {', '.join(names)}.")
+    return failure
 
 
 # Failures before a build gets to its (first) link.
@@ -226,31 +235,24 @@ def image_of(line: int, lines: Lines) -> str | None:
     return above[-1].match["image"] if above else None
 
 
-def _at_its_step(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
-    """The assembler names a temporary file; the step that failed names the source."""
-    steps = [(s.line, m) for s in statements if (m := _OBJECT_FAILED.match(s.text))]
-    above = [match["source"] for line, match in steps if line <= failure.line]
-    if not above:
-        return failure
-    source = above[-1]
-    return replace(failure, file=source, at=None, cause=f"{failure.cause} The source is {source}.")
-
-
 def _explained(statements: Sequence[Statement], lines: Lines) -> Iterator[BuildFailure]:
     """The failures that a rule explains. The first counts: the others mostly follow from it."""
     application = _application(statements)
     for number, statement in enumerate(statements):
         if _GOES_ON.search(statement.text):
-            statement = replace(statement, text=_whole_message(statement, lines))
+            # A message of several paragraphs, to CMake's next one.
+            following = lines.numbered(statement.line, statement.line + MOST_LINES)
+            words = takewhile(lambda line: not line.text.startswith("CMake Error"), following)
+            statement = replace(statement, text=joined(list(words)))
         elif refused := _COMPILER.match(statement.text):
             # An error in a macro is located where the macro is used: its last expansion.
             file, at = refused["file"], refused["at"]
-            for following in statements[number + 1 :]:
-                if following.line >= statement.line + MOST_LINES:
+            for after in statements[number + 1 :]:
+                if after.line >= statement.line + MOST_LINES:
                     break
-                if _COMPILER.match(following.text) or ": note: each undeclared" in following.text:
+                if _COMPILER.match(after.text) or ": note: each undeclared" in after.text:
                     break
-                if used := _EXPANDED.match(following.text):
+                if used := _EXPANDED.match(after.text):
                     file, at = used["file"], used["at"]
             statement = replace(statement, file=file, at=int(at))
         elif statement.file is not None and application is not None:
@@ -264,13 +266,6 @@ def _by_rule(statement: Statement) -> BuildFailure | None:
     rules = read_facts(_Rule, _TABLE)
     failures = (failure for rule in rules if (failure := rule.read(statement)))
     return next(failures, None)
-
-
-def _whole_message(statement: Statement, lines: Lines) -> str:
-    """A message of several paragraphs, to CMake's next one."""
-    following = lines.numbered(statement.line, statement.line + MOST_LINES)
-    words = takewhile(lambda line: not line.text.startswith("CMake Error"), following)
-    return joined(list(words))
 
 
 # Starts of messages that no rule explains; west also reports how its commands ended.
@@ -309,29 +304,12 @@ def _unexplained(statements: Sequence[Statement], lines: Lines) -> BuildFailure 
     quoted = f"{first.text} (above it: {before})" if before else first.text
     if failure := _by_rule(replace(first, text=quoted)):
         return replace(failure, text=first.text)
-    return BuildFailure(
-        next(speakers, BuildFailureKind.NOT_KNOWN),
-        first.line,
-        first.text,
-        f"The build stopped: {quoted}",
-        _own_advice(first.text),
-        first.file,
-        first.at,
-    )
-
-
-def _own_advice(text: str) -> str:
-    """The advice that the message itself gives."""
-    if complaint := _COMPLAINT.match(text):
-        return f"Correct what the project's CMake complains of: {complaint['text']}"
-    advice = _ADVICE.search(text)
-    return f"Do what the message says: {advice['advice']}." if advice else ""
-
-
-def _follows(failure: BuildFailure, other: BuildFailure) -> bool:
-    """An error of make after one of CMake is its consequence."""
-    kinds = (failure.kind, other.kind)
-    return kinds == (BuildFailureKind.MAKE, BuildFailureKind.CMAKE) and other.line < failure.line
+    advice = _ADVICE.search(first.text)  # the message's own
+    fix = f"Do what the message says: {advice['advice']}." if advice else ""
+    if complaint := _COMPLAINT.match(first.text):
+        fix = f"Correct what the project's CMake complains of: {complaint['text']}"
+    kind, cause = next(speakers, BuildFailureKind.NOT_KNOWN), f"The build stopped: {quoted}"
+    return BuildFailure(kind, first.line, first.text, cause, fix, first.file, first.at)
 
 
 def _application(statements: Sequence[Statement]) -> str | None:
@@ -355,28 +333,14 @@ def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFai
         files = [Path(application, "CMakeLists.txt")]
     elif failure.kind is BuildFailureKind.DEVICETREE:
         files = overlays
-    places = [(file, at) for file in files for at in _lines_with(file, failure.subject)]
+    subject = re.escape(failure.subject)
+    named = re.compile(rf"(?<![\w/.]){subject}\b|CONFIG_{subject}\b")
+    lines = ((file, *line) for file in files for line in enumerate(text_of(file).splitlines(), 1))
+    places = [(file, number) for file, number, text in lines if named.search(text)]
     # Other nodes of an overlay may have a property of that name.
     if not places or (failure.kind is BuildFailureKind.DEVICETREE and len(places) > 1):
         return failure
     return replace(failure, file=str(places[0][0]), at=places[0][1])
-
-
-def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
-    """For an unknown option: adds options with similar names, if Zephyr can be read."""
-    if failure.subject is None or "undefined symbol" not in failure.text:
-        return failure
-    parsed = next((match for s in statements if (match := _PARSED.match(s.text))), None)
-    names = similar_options(failure.subject, Path(parsed["file"]).parent) if parsed else ()
-    if not names:
-        return failure
-    return replace(failure, fix=f"{failure.fix} Names like it: {', '.join(names)}.")
-
-
-def _lines_with(file: Path, word: str) -> list[int]:
-    named = re.compile(rf"(?<![\w/.]){re.escape(word)}\b|CONFIG_{re.escape(word)}\b")
-    lines = enumerate(text_of(file).splitlines(), 1)
-    return [number for number, line in lines if named.search(line)]
 
 
 _INCLUDE_FOLDER = re.compile(r"-(?:I|isystem)\s*(?P<folder>/[^\s\"']+)")
@@ -396,20 +360,23 @@ def _fix_for_header(header: str, where: str, file: str, calls: Iterable[str]) ->
     of a log.
     """
     source = Path(file)
-    matches = (m for text in calls for m in _INCLUDE_FOLDER.finditer(text))
+    matches = (m for call in calls for m in _INCLUDE_FOLDER.finditer(call))
     folders = list(dict.fromkeys(Path(m["folder"]) for m in matches))
     if any((folder / _ZEPHYR / header).is_file() for folder in folders):
         return f"Write #include <{_ZEPHYR}/{header}> in {where}, in place of {header}."
     lists = next((f / _LISTS for f in source.parents if (f / _LISTS).is_file()), None)
-    made = _generated(header, lists)
-    if made is not None:
+    text = text_of(lists) if lists is not None else ""
+    # The line of a CMakeLists.txt whose custom command writes the header.
+    if made := re.search(rf"\bOUTPUT\s[^()]*{re.escape(header)}\b", text):
+        line = f"{lists}:{text.count(chr(10), 0, made.start()) + 1}"
         return (
-            f"Add {header}, which {made} generates, to the sources of the target that includes it "
+            f"Add {header}, which {line} generates, to the sources of the target that includes it "
             f"(target_sources(TARGET PRIVATE ...) with its whole path): nothing asks for it before "
             f"{where} is compiled."
         )
     own = [f for f in folders if lists is not None and f.is_relative_to(lists.parent)]
-    names = {name: folder for folder in (*own, source.parent) for name in _headers(folder)}
+    beside = (file for folder in (*own, source.parent) for file in folder.glob("*.h*"))
+    names = {file.name: file.parent for file in beside}
     if alike := get_close_matches(header, names, 1, _ALIKE):
         return f"Correct {header} in {where}: there is {alike[0]} in {names[alike[0]]}."
     places = sorted(_folders_with(header, lists.parent)) if lists is not None else []
@@ -420,20 +387,6 @@ def _fix_for_header(header: str, where: str, file: str, calls: Iterable[str]) ->
         f"Add the folder {folder}, which has {header}, to the target's include folders in {lists}: "
         f"target_include_directories(TARGET PRIVATE {folder}), in Zephyr with app for TARGET."
     )
-
-
-def _generated(header: str, lists: Path | None) -> str | None:
-    """The line of a CMakeLists.txt whose custom command writes the header."""
-    text = text_of(lists) if lists is not None else ""
-    made = re.search(rf"\bOUTPUT\s[^()]*{re.escape(header)}\b", text)
-    return None if made is None else f"{lists}:{text.count(chr(10), 0, made.start()) + 1}"
-
-
-def _headers(folder: Path) -> list[str]:
-    try:
-        return [entry.name for entry in folder.iterdir() if entry.suffix in (".h", ".hpp", ".hh")]
-    except OSError:
-        return []
 
 
 def _folders_with(header: str, root: Path) -> Iterator[Path]:

@@ -31,6 +31,7 @@ _ON_THE_LINE = (
     LinkCause.SIGNATURE,
 )
 _ROUNDS = 6
+_INCLUDE = re.compile(r"^\s*INCLUDE\s+\"?([^\s\"]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,6 @@ class CandidateLinker:
         return None
 
     def _mangled(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
-        """The undefined symbols that the goal does not allow, mangled."""
         text = self.link(pieces, stubs, "--no-demangle")
         symbols = [f.symbol for f in parse(text, failed=True).failures if f.symbol]
         readable = demangled(symbols)
@@ -180,8 +180,13 @@ def copied(pieces: Sequence[LinePiece], directory: Path, search: Sequence[Path])
         last = Path(piece.words[-1])
         if (piece.input or piece.words[0] == "-T") and last.is_file():
             name = _copy(last, directory, taken)
-            if piece.words[0] == "-T":
-                _copy_included(last, directory, search)
+            includes = _INCLUDE.findall(text_of(last)) if piece.words[0] == "-T" else ()
+            for included in (Path(word) for word in includes):
+                places = (folder / included for folder in (last.parent, *search))
+                file = next((place for place in places if place.is_file()), None)
+                if file and not included.is_absolute():
+                    (directory / included).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, directory / included)
             piece = replace(piece, words=(*piece.words[:-1], name))
         result.append(piece)
     return result
@@ -203,14 +208,6 @@ def _copy(path: Path, directory: Path, taken: dict[str, str]) -> str:
     else:
         shutil.copyfile(path, directory / name)
     return name
-
-
-def _copy_included(script: Path, directory: Path, search: Sequence[Path]) -> None:
-    for name in re.findall(r"^\s*INCLUDE\s+\"?([^\s\"]+)", text_of(script), re.M):
-        file = next((d / name for d in (script.parent, *search) if (d / name).is_file()), None)
-        if file and not Path(name).is_absolute():
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, directory / name)
 
 
 def write_members(path: Path, members: Sequence[tuple[str, bytes]]) -> None:

@@ -16,8 +16,7 @@ from harness.formats.elf import STB_GLOBAL, STB_WEAK, read_elf
 from harness.formats.elf_overlap import SectionsOverlap, overlaps
 from harness.link.build import link_commands
 from harness.link.command import BuildCommand, LinkerCall, linker_call
-from harness.link.failure import CodePlace
-from harness.link.index import Definition, LinkIndex, load
+from harness.link.index import LinkIndex, load
 from harness.system.progress import Progress
 
 
@@ -75,10 +74,10 @@ def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
     findings: list[HookCheck] = []
     for command in _programs(path.resolve()):
         progress(f"checking {command.output}")
-        call = linker_call(command)
-        index = load(call)
+        index = load(linker_call(command))
         for symbol in symbols:
-            findings += _Hook(command.output, call, index, symbol).findings()
+            checks = _checks(index, symbol)
+            findings += [HookCheck(command.output, symbol, *result) for result in checks]
     return Checked(tuple(findings))
 
 
@@ -99,86 +98,65 @@ def _programs(path: Path) -> tuple[BuildCommand, ...]:
     )
 
 
-@dataclass(frozen=True)
-class _Hook:
-    program: str
-    call: LinkerCall
-    index: LinkIndex
-    symbol: str
-
-    def findings(self) -> Iterator[HookCheck]:
-        for check, ok, text in self._checks():
-            yield HookCheck(self.program, self.symbol, check, ok, text)
-
-    def _checks(self) -> Iterator[tuple[str, bool, str]]:
-        """Name, result and evidence of each check."""
-        definitions = self.index.definitions.get(self.symbol, [])
-        weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
-        if not definitions and not self.index.uses(self.symbol):
-            yield "in_program", True, "neither defined nor called here"
-            return
-        if not weak:
-            others = ", ".join(d.unit.name for d in definitions) or "nothing"
-            yield "default_is_weak", False, f"no weak definition; defined by {others}"
-            return
-        yield "default_is_weak", True, f"weak in {weak[0].unit.name}"
-        yield "default_is_alone", *self._alone(weak[0])
-        yield "called_across_files", *self._called()
-        yield "not_inlined", *self._not_inlined()
-        yield "strong_wins", *self._strong_wins(weak[0], [d for d in definitions if d not in weak])
-
-    def _alone(self, default: Definition) -> tuple[bool, str]:
-        others = [
-            s.name for s in default.unit.object.globals if s.defined and s.name != self.symbol
-        ]
-        text = f"with {', '.join(others[:4])} in one file" if others else "alone in its file"
-        return not others, text
-
-    def _called(self) -> tuple[bool, str]:
-        users = self.index.uses(self.symbol)
-        text = f"called from {_shown(users[0])}" if users else "no file but its own refers to it"
-        return bool(users), text
-
-    def _not_inlined(self) -> tuple[bool, str]:
-        """Fails for a copy that the compiler made for local calls, and for LTO code."""
-        clones = re.compile(
-            rf"^{re.escape(self.symbol)}(?:\.(?:constprop|isra|part|localalias).*)?$"
-        )
-        for unit in self.index.units:
-            if any(s.name.startswith(".gnu.lto_") for s in unit.object.sections):
-                return False, f"{unit.name} is LTO code: calls may be inlined at the link"
-            if self.symbol.encode() in unit.object.data:
-                for symbol in unit.object.symbols:
-                    if symbol.bind == 0 and symbol.defined and clones.match(symbol.name):
-                        return False, f"{unit.name} has a copy of its own ({symbol.name})"
-        return True, "no file has a copy of its own"
-
-    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> tuple[bool, str]:
-        """Links again with a strong definition; if the link has one already, its result decides."""
-        with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
-            product = Path(scratch) / "override.elf"
-            call = self.call.with_output(product)
-            if not strong:
-                override = Path(scratch) / "override.o"
-                call.compile_functions([self.symbol], override)
-                place = call.inputs[0].index
-                argv = (*call.argv[:place], str(override), *call.argv[place:])
-                call = replace(call, argv=argv)
-            text, status = call.run()
-            if status != 0:
-                last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
-                return False, f"the link with an override fails: {last}"
-            symbols = read_elf(product).symbols
-            bound = next((s.bind for s in symbols if s.name == self.symbol and s.defined), None)
-        if bound != STB_GLOBAL:
-            return False, (
-                "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
-            )
-        by = strong[0].unit.name if strong else "an override"
-        return True, f"{by} replaced {default.unit.name}"
+def _checks(index: LinkIndex, symbol: str) -> Iterator[tuple[str, bool, str]]:
+    """Name, result and evidence of each check."""
+    definitions, users = index.definitions.get(symbol, []), index.uses(symbol)
+    weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
+    if not definitions and not users:
+        yield "in_program", True, "neither defined nor called here"
+        return
+    if not weak:
+        others = ", ".join(d.unit.name for d in definitions) or "nothing"
+        yield "default_is_weak", False, f"no weak definition; defined by {others}"
+        return
+    default = weak[0].unit
+    yield "default_is_weak", True, f"weak in {default.name}"
+    beside = [s.name for s in default.object.globals if s.defined and s.name != symbol]
+    text = f"with {', '.join(beside[:4])} in one file" if beside else "alone in its file"
+    yield "default_is_alone", not beside, text
+    text = "no file but its own refers to it"
+    if users:
+        name = users[0].function
+        text = f"called from {replace(users[0], function=name and demangled([name])[name])}"
+    yield "called_across_files", bool(users), text
+    yield "not_inlined", *_not_inlined(index, symbol)
+    strong = [d.unit.name for d in definitions if d not in weak]
+    yield "strong_wins", *_strong_wins(index.call, symbol, default.name, strong)
 
 
-def _shown(place: CodePlace) -> CodePlace:
-    """Adds the function's readable name."""
-    name = place.function
-    return replace(place, function=demangled([name])[name]) if name else place
+def _not_inlined(index: LinkIndex, name: str) -> tuple[bool, str]:
+    """Fails for a copy that the compiler made for local calls, and for LTO code."""
+    clones = re.compile(rf"^{re.escape(name)}(?:\.(?:constprop|isra|part|localalias).*)?$")
+    for unit in index.units:
+        if any(s.name.startswith(".gnu.lto_") for s in unit.object.sections):
+            return False, f"{unit.name} is LTO code: calls may be inlined at the link"
+        if name.encode() in unit.object.data:
+            for symbol in unit.object.symbols:
+                if symbol.bind == 0 and symbol.defined and clones.match(symbol.name):
+                    return False, f"{unit.name} has a copy of its own ({symbol.name})"
+    return True, "no file has a copy of its own"
+
+
+def _strong_wins(
+    call: LinkerCall, symbol: str, default: str, strong: Sequence[str]
+) -> tuple[bool, str]:
+    """Links again with a strong definition; if the link has one already, its result decides.
+    ``default`` and ``strong``: the files of the definitions."""
+    with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
+        product = Path(scratch) / "override.elf"
+        call = call.with_output(product)
+        if not strong:
+            override = Path(scratch) / "override.o"
+            call.compile_functions([symbol], override)
+            place = call.inputs[0].index
+            argv = (*call.argv[:place], str(override), *call.argv[place:])
+            call = replace(call, argv=argv)
+        text, status = call.run()
+        if status != 0:
+            last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
+            return False, f"the link with an override fails: {last}"
+        symbols = read_elf(product).symbols
+        bound = next((s.bind for s in symbols if s.name == symbol and s.defined), None)
+    if bound == STB_GLOBAL:
+        return True, f"{strong[0] if strong else 'an override'} replaced {default}"
+    return False, "the weak default stayed" if bound == STB_WEAK else "it is not in the program"

@@ -188,17 +188,16 @@ def expanded(argv: Sequence[str], directory: Path, depth: int = 0) -> tuple[str,
     """The words with every response file (``@file``) replaced by its words."""
     words: list[str] = []
     for word in argv:
-        inside = _response(directory / word[1:]) if word.startswith("@") and depth < 8 else None
+        file = directory / word[1:]
+        try:
+            is_response = word.startswith("@") and depth < 8 and file.is_file()
+            inside = (
+                shlex.split(read_regular(file).decode("utf-8", "replace")) if is_response else None
+            )
+        except (OSError, ValueError):
+            inside = None
         words += [word] if inside is None else expanded(inside, directory, depth + 1)
     return tuple(words)
-
-
-def _response(file: Path) -> list[str] | None:
-    """The words of a response file; None if it cannot be read as one."""
-    try:
-        return shlex.split(read_regular(file).decode("utf-8", "replace"))
-    except (OSError, ValueError):
-        return None
 
 
 def commands_in(line: str) -> Iterator[tuple[str, ...]]:
@@ -221,14 +220,17 @@ def commands_in(line: str) -> Iterator[tuple[str, ...]]:
 
 def link_command(argv: Sequence[str], directory: Path) -> BuildCommand | None:
     """The command if it links a program, else None."""
-    if not argv or not (_DRIVER.match(argv[0]) or _LD.match(argv[0]) or "armlink" in argv[0]):
+    # A dry run does not write the response file that has the inputs.
+    responds = any(re.match(r"@\S+\.rsp$", word) for word in argv)
+    program = argv[0] if argv else ""
+    if not (responds or _DRIVER.match(program) or _LD.match(program) or "armlink" in program):
         return None
     words = expanded(argv, directory)
     if {"-c", "-E", "-S", "-M", "-MM", "-r"} & set(words) or "-o" not in words[:-1]:
         return None
     output = words[words.index("-o") + 1]
     inputs = [w for w in words[1:] if re.search(r"\.(?:o|obj|a|lib)$", w) and w[0] != "-"]
-    if output.endswith((".o", ".obj")) or not inputs:
+    if not responds and (output.endswith((".o", ".obj")) or not inputs):
         return None
     return BuildCommand(words, directory, output)
 

@@ -145,17 +145,16 @@ def _names(base: Path) -> Iterator[str]:
 def definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ...], bool]]:
     """Line and dependencies of each definition of an option in a Kconfig file, and whether a
     configuration file may set it."""
-    lines = _CONTINUED.sub(_whole, kconfig).split("\n")
+    # Joined lines are followed by empty ones, so that the lines after them keep their numbers.
+    joined = _CONTINUED.sub(
+        lambda m: m[0].replace("\\\n", " ") + "\n" * m[0].count("\\\n"), kconfig
+    )
+    lines = joined.split("\n")
     for number, words, blocks in statements(lines):
         if words[0] in ("config", "menuconfig") and words[1:2] == [option]:
             body = list(_body(lines[number:]))
             depends = [text.split("on", 1)[1] for text in body if _DEPENDS.match(text)]
             yield number, (*blocks, *depends), any(map(_PROMPT.match, body))
-
-
-def _whole(continued: re.Match[str]) -> str:
-    """Joins the lines and adds empty ones, so that the lines after them keep their numbers."""
-    return continued[0].replace("\\\n", " ") + "\n" * continued[0].count("\\\n")
 
 
 def statements(lines: Sequence[str]) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:

@@ -178,30 +178,20 @@ class _Reducer:
 
     def _fewer_sections(self, pieces: list[LinePiece]) -> None:
         """Removes debug information and sections that the failure does not need."""
-        for piece in pieces:
-            file = self.work / piece.words[-1]
-            if piece.input and file.is_file() and (sections := _removable(file)):
-                options = ["--strip-debug", *(f"--remove-section={name}" for name in sections)]
-                for option in options:
-                    self._try_objcopy(option, file, pieces)
-
-    def _try_objcopy(self, option: str, file: Path, pieces: list[LinePiece]) -> None:
-        if self.linker.objcopy is None:
-            return
-        before = read_regular(file)
-        _, status = run((self.linker.objcopy, option, str(file)), self.work)
-        if status != 0 or not self.linker.fails_as_wanted(pieces):
-            file.write_bytes(before)
-
-
-def _removable(file: Path) -> list[str]:
-    """Names of sections of an object that may be superfluous."""
-    try:
-        sections = read_elf(file).sections
-    except MalformedFile:
-        return []
-    kept = {"", ".symtab", ".strtab", ".shstrtab", ".group"}
-    return sorted({s.name for s in sections if s.name not in kept and s.type not in (4, 9)})[:40]
+        objcopy, kept = self.linker.objcopy, {"", ".symtab", ".strtab", ".shstrtab", ".group"}
+        files = (self.work / piece.words[-1] for piece in pieces if piece.input)
+        for file in filter(Path.is_file, files) if objcopy is not None else ():
+            try:
+                sections = read_elf(file).sections
+            except MalformedFile:
+                continue
+            names = {s.name for s in sections if s.name not in kept and s.type not in (4, 9)}
+            removals = [f"--remove-section={name}" for name in sorted(names)[:40]]
+            for option in ("--strip-debug", *removals) if removals else ():
+                before = read_regular(file)
+                _, status = run((str(objcopy), option, str(file)), self.work)
+                if status != 0 or not self.linker.fails_as_wanted(pieces):
+                    file.write_bytes(before)
 
 
 def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T]:

@@ -82,7 +82,6 @@ class Figures:
             self._step(number, line, kind, match)
 
     def _step(self, number: int, line: bytes, kind: Word, match: Match) -> None:
-        """Reads a line that also shows how far the run got."""
         if kind is Item.OUTPUT_FILE:
             _add(self.output_files, text(match[1]))
             self.reached(Stage.OUTPUT, number, line)

@@ -138,28 +138,24 @@ class Matches:
         facts: dict[str, str],
         doubt: Doubt | None = None,
     ) -> None:
+        event = Event(kind, number, text(line.strip()), dict(facts))
         if doubt is Doubt.ALWAYS:
-            if len(self.suspects) < MOST or self._is_first_failed_job(kind):
-                self.suspects.append(Event(kind, number, text(line.strip())))
+            # The first failed job decides the verdict on a log, however many suspects there are.
+            if len(self.suspects) < MOST or (
+                kind is Kind.JOB_FAILED and all(s.kind is not kind for s in self.suspects)
+            ):
+                self.suspects.append(replace(event, facts={}))
         elif doubt is not None:
-            self._doubt(Event(kind, number, text(line.strip()), dict(facts)))
+            before = (Kind.RUNNER_ERROR, number - 1)  # the line speaks of the error right before it
+            while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
+                self._doubted.append(self.failures.pop())
+            if len(self._doubted) < MOST:
+                self._doubted.append(event)
         elif self.full:
             self.dropped += 1
         else:
             self.final = self.final or kind in FINAL
-            self.failures.append(Event(kind, number, text(line.strip()), dict(facts)))
-
-    def _is_first_failed_job(self, kind: Kind) -> bool:
-        """It decides the verdict on a log, however many suspects there are."""
-        return kind is Kind.JOB_FAILED and all(s.kind is not kind for s in self.suspects)
-
-    def _doubt(self, event: Event) -> None:
-        """The line speaks of the error right before it."""
-        before = (Kind.RUNNER_ERROR, event.line - 1)
-        while self.failures and (self.failures[-1].kind, self.failures[-1].line) == before:
-            self._doubted.append(self.failures.pop())
-        if len(self._doubted) < MOST:
-            self._doubted.append(event)
+            self.failures.append(event)
 
     def settle(self, success: int) -> None:
         """At the end. ``success``: the last line that reports a success, else 0."""

@@ -29,9 +29,11 @@ from harness.log.events import (
 from harness.log.figures import Figures
 from harness.log.job_lines import (
     TIMESTAMP,
+    Prefix,
     ends_well,
     is_known,
     may_quote,
+    narrowing,
     says_failure,
     without_decoration,
     without_tool,
@@ -39,7 +41,6 @@ from harness.log.job_lines import (
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
 from harness.log.pattern import gate, named_groups, only_row, rows, table, text
-from harness.log.prefix import Prefix, may_be_wide, narrowing
 
 _RUNNER_WORD: Final = b"executorch:"
 _ZEPHYR_OS: Final = b"<err> os: "
@@ -169,8 +170,12 @@ class LogParser:
             self.feed(b"\n")
         if self._begun:
             self._line(self._number, self._begun)
-        self._settle()
         figures, matches = self._figures, self._matches
+        well = (step.line for step in figures.progress if step.stage in _SUCCESS)
+        matches.settle(max(well, default=0))
+        guest = (f.line for f in matches.failures if f.kind not in _BEFORE_GUEST)
+        steps = (step.line for step in figures.progress)
+        runner = () if self._runner is None else (self._runner,)
         return Observation(
             lines=self._number,
             failures=tuple(matches.failures),
@@ -188,7 +193,7 @@ class LogParser:
             stop=figures.stop,
             bundle_lines=tuple(figures.passes),
             runner_line=self._runner,
-            guest_line=self._guest_line(),
+            guest_line=min((*runner, *steps, *guest), default=None),
             versions=figures.versions,
             cut=cut,
             ended_line=figures.ended_line,
@@ -197,17 +202,6 @@ class LogParser:
             strays_settled=self._strays_settled,
         )
 
-    def _guest_line(self) -> int | None:
-        guest = (f.line for f in self._matches.failures if f.kind not in _BEFORE_GUEST)
-        steps = (step.line for step in self._figures.progress)
-        runner = () if self._runner is None else (self._runner,)
-        return min((*runner, *steps, *guest), default=None)
-
-    def _settle(self) -> None:
-        """What only the end shows: which failures mattered."""
-        well = (step.line for step in self._figures.progress if step.stage in _SUCCESS)
-        self._matches.settle(max(well, default=0))
-
     # From bytes to lines
 
     def _narrow(self, data: bytes) -> bytes:
@@ -215,7 +209,8 @@ class LogParser:
         if self._narrowing is not None:
             return self._narrowing(data)
         data, self._head = self._head + data, b""
-        if len(data) < (_BEGINNING if may_be_wide(data) else 2):
+        may_be_wide = data[:1] in (b"\xff", b"\xfe") or b"\x00" in data
+        if len(data) < (_BEGINNING if may_be_wide else 2):
             self._head = data
             return b""
         self._narrowing, self._begins = narrowing(data[:_BEGINNING]), True

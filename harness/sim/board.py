@@ -127,10 +127,8 @@ def what_board_lacks(target: Target) -> tuple[str, ...]:
     """Sentences about everything that this machine lacks to drive a target's board.
 
     Checks only serial ports that are named by their device."""
-    board, lab = (
-        section(target.simulators.board),
-        target.file.parent / section(target.simulators.board).labgrid,
-    )
+    board = section(target.simulators.board)
+    lab = target.file.parent / board.labgrid
     lacking = []
     if SIMULATOR.find(target) is None:
         lacking.append(f"labgrid is not installed: {install_command('board')}")

@@ -26,14 +26,9 @@ from harness.npu.doorbell import NpuIdentity, Outcome, Result, Run, SharedMemory
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import Driver, GuestMemory, GuestStuck
 from harness.sim.gdbstub.hooks import HookLoop
-from harness.sim.gdbstub.host_calls import (
-    CountedOperators,
-    HeapInfo,
-    HostCalls,
-    InstructionCounter,
-)
+from harness.sim.gdbstub.host_calls import HostCalls, InstructionCounter
 from harness.sim.gdbstub.stub import Stub, TargetEnded
-from harness.sim.gdbstub.tensors import MethodTensors, TensorFiles
+from harness.sim.gdbstub.tensors import MethodTensors
 from harness.sim.simulator import Companion, NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
@@ -129,26 +124,14 @@ _NO_NPU = Outcome(Result.REFUSED, "the board has no NPU", status=0)
 class Hooks(Companion):
     """Serves a program, in a thread, from QEMU's start to its end.
 
-    ``heap``: the answer to SYS_HEAPINFO. ``npu``: the NPU that the program's driver controls.
-    ``npu``, ``counted``, ``tensors``: None for hooks that are not wanted.
-    """
+    ``npu``: the NPU that the program's driver controls, if it has one."""
 
     starts_guest = True
     began = False
 
-    def __init__(
-        self,
-        calls: HostCalls,
-        heap: HeapInfo,
-        npu: NpuRunner | None,
-        counted: CountedOperators | None,
-        tensors: TensorFiles | None = None,
-    ) -> None:
-        self._tensors = tensors
+    def __init__(self, calls: HostCalls, npu: NpuRunner | None) -> None:
         self._calls = calls
-        self._heap = heap
         self._npu = npu
-        self._counted = counted
         self._executor = ThreadPoolExecutor(1, "gdbstub")
         self._server: Future[int | None] | None = None
         self._console = -1
@@ -165,7 +148,7 @@ class Hooks(Companion):
         self._server = self._executor.submit(self._serve)
 
     def finish(self) -> None:
-        """Stop when QEMU has ended. Raises the StubError or GuestStuck that ended it."""
+        """Stop when QEMU has ended. Raises the StubError that ended it."""
         with suppress(OSError):
             self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
         self._executor.shutdown()
@@ -173,16 +156,21 @@ class Hooks(Companion):
         self._far.close()
         if self._server is not None:
             os.close(self._console)
-            self.status = self._server.result()
+            try:
+                self.status = self._server.result()
+            except GuestStuck as stuck:
+                assert self._npu is not None, "only its driver refuses"
+                self._npu.refuse(str(stuck))
 
     def _serve(self) -> int | None:
         """Return the program's own exit status; None when QEMU ended in another way."""
-        stub, counter, driver = Stub(self._near, self._begins), None, None
-        if self._counted is not None:
-            counter = InstructionCounter(stub, self._counted, self._write_line)
-        loop = HookLoop(stub, self._calls, self._heap, counter)
-        if self._tensors is not None:
-            MethodTensors(stub, self._tensors, loop.add).attach(self._calls.method)
+        stub, calls = Stub(self._near, self._begins), self._calls
+        counter, driver = None, None
+        if calls.counted is not None:
+            counter = InstructionCounter(stub, calls.counted, self._write_line)
+        loop = HookLoop(stub, calls, counter)
+        if calls.tensors is not None:
+            MethodTensors(stub, calls.tensors, loop.add).attach(calls.method)
         if self._npu is not None:
             memory, npu = GuestMemory(stub, self._npu.memory), self._npu
             driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
@@ -220,14 +208,9 @@ def modelled(npu: ModelledNpu) -> Iterator[tuple[SharedMemory, NpuProcess]]:
 
 @contextmanager
 def served(
-    npu: ModelledNpu | None,
-    calls: HostCalls,
-    heap: HeapInfo,
-    work: Path,
-    counted: CountedOperators | None = None,
-    tensors: TensorFiles | None = None,
+    npu: ModelledNpu | None, calls: HostCalls, work: Path
 ) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
-    """Serve the NPU and the host calls of the guest. ``heap``: the answer to SYS_HEAPINFO."""
+    """Serve the NPU and the host calls of the guest."""
     with ExitStack() as stack:
         runner, process = NpuRunner(None), None
         if npu is not None:
@@ -237,16 +220,8 @@ def served(
                 stack.enter_context(serving(work, memory, npu.identity, runner.run))
         hooks: tuple[Hooks, ...] = ()
         if calls.needs_hooks:
-            behind = runner if calls.functions else None
-            hooks = (Hooks(calls, heap, behind, counted, tensors),)
-            stack.callback(_finish, hooks[0], runner)
+            hooks = (Hooks(calls, runner if calls.functions else None),)
+            stack.callback(hooks[0].finish)
         if process is not None:
             stack.callback(process.stop)  # first, so that no callback above waits for a job
         yield runner, (runner, *hooks)
-
-
-def _finish(hooks: Hooks, runner: NpuRunner) -> None:
-    try:
-        hooks.finish()
-    except GuestStuck as stuck:
-        runner.refuse(str(stuck))

@@ -91,7 +91,7 @@ class _Fvp(Simulator):
 
             launch = linux_fvp.launch(target, settings, executable, model, job)
         else:
-            words = argv(str(executable), settings, job.limits, job.elf, job.arguments, job.work)
+            words = argv(str(executable), settings, job)
             launch = replace(model, argv=words, files={FEATURES_FILE: FEATURES})
         check_parameters(target, tool, model.environment, parameters(launch.argv))
         return launch
@@ -114,23 +114,16 @@ def _standin_files(executable: Path) -> tuple[Path, ...]:
 SIMULATOR = _Fvp()
 
 
-def argv(
-    executable: str,
-    settings: Fvp,
-    limits: Limits,
-    elf: Path,
-    arguments: Sequence[str],
-    work: Path,
-) -> tuple[str, ...]:
+def argv(executable: str, settings: Fvp, job: GuestJob) -> tuple[str, ...]:
     names = section(settings.semihosting)
     given = {
         **settings.all_parameters,
         names.enable: 1,
-        names.cwd: str(work),
-        names.command_line: command_line(arguments, names.command_line_limit),
+        names.cwd: str(job.work),
+        names.command_line: command_line(job.arguments, names.command_line_limit),
     }
     options = (w for name, value in given.items() for w in ("-C", f"{name}={value}"))
-    return (executable, *options, *bounds(limits), "-a", str(elf))
+    return (executable, *options, *bounds(job.limits), "-a", str(job.elf))
 
 
 def parameters(words: Sequence[str]) -> tuple[str, ...]:

@@ -44,32 +44,30 @@ _OWN = (JOB, SERIAL_LOG)
 _ENDLESS = 86400.0  # seconds
 
 
-class LabProblem(GuestProblem):
-    """Why there is no result, as a sentence."""
-
-
 class LabBoard:
-    """A board of labgrid, switched on unless it has Linux. Raises LabProblem."""
+    """A board of labgrid, switched on unless it has Linux, as a ``ConsoleStream``.
+
+    Raises GuestProblem."""
 
     def __init__(self, job: BoardJob, report: Reporter) -> None:
         self._job = job
         self.report = report
         self.target = Environment(job.lab).get_target(job.board.role)
         if self.target is None:
-            raise LabProblem(
+            raise GuestProblem(
                 f"the board cannot be driven: {job.lab} has no target {job.board.role!r}"
             )
         self._power, self._reset = self._driver(PowerProtocol), self._driver(ResetProtocol)
         self._bootstrap = self._driver(BootstrapProtocol)
         if self._bootstrap is None and not job.board.flash and job.linux is None:
-            raise LabProblem(
+            raise GuestProblem(
                 f"the board cannot be driven: {job.lab} has no driver that flashes, and the target "
                 "no command for it (`flash`)"
             )
         if self._power is not None and job.linux is None:
             self._power.on()
             if hasattr(self._power, "get") and not self._power.get():
-                raise LabProblem("the board cannot be driven: its power stays off")
+                raise GuestProblem("the board cannot be driven: its power stays off")
         self._console = self.target.get_driver(ConsoleProtocol)
         self._log = Path(SERIAL_LOG)
         self._log.write_bytes(b"")
@@ -102,7 +100,7 @@ class LabBoard:
     def boot(self) -> None:
         """Start a board with Linux, whatever it did before."""
         if self._power is None and self._reset is None:
-            raise LabProblem("the board cannot be driven: no driver switches it on or resets it")
+            raise GuestProblem("the board cannot be driven: no driver switches it on or resets it")
         self.read(0)  # drop old output: its prompt is not of this run
         if self._power is not None:
             self._power.cycle()
@@ -120,8 +118,14 @@ class LabBoard:
         user = driver.username or service.username
         return ("ssh", *driver.ssh_prefix, "-p", str(service.port), "-l", user, service.address)
 
-    def write(self, data: bytes) -> object:
+    def send(self, data: bytes) -> object:
         return self._console.write(data)
+
+    def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
+        data = self.read(_ENDLESS if timeout is None else timeout)
+        if not data:
+            raise TIMEOUT("nothing came")
+        return data
 
     def read(self, seconds: float) -> bytes:
         """Return the received bytes; b"" when none came in time."""
@@ -130,7 +134,7 @@ class LabBoard:
         except TIMEOUT:
             return b""
         except OSError as error:
-            raise LabProblem(
+            raise GuestProblem(
                 f"the serial line broke off: {error}; is the cable in place?"
             ) from error
         with self._log.open("ab") as log:
@@ -141,10 +145,13 @@ class LabBoard:
 def run(board: LabBoard, job: BoardJob) -> int:
     """Run the program and write its outputs to files. Return the runner's exit status.
 
-    Repeats the run once after a damaged line. Raises LabProblem."""
+    Repeats the run once after a damaged line. Raises GuestProblem."""
     shutil.copyfile(job.elf, _FIRMWARE)  # flashing tools decide by the suffix
     board.flash(str(Path(_FIRMWARE).absolute()))
-    board.flash(str(_write_image(job)))
+    files = {name: read_regular(Path(name)) for name in job.arguments if Path(name).is_file()}
+    image = make_image(job.run, job.arguments, files, job.room)
+    Path(_IMAGE).write_text(intel_hex(job.address, image))
+    board.flash(str(Path(_IMAGE).absolute()))
     try:
         return _listen(board, job)
     except LineDamaged as damage:
@@ -154,28 +161,21 @@ def run(board: LabBoard, job: BoardJob) -> int:
     try:
         return _listen(board, job)
     except LineDamaged as damage:
-        raise LabProblem(
+        raise GuestProblem(
             f"the board's console was damaged twice, {first}, then {damage}; check cable, ground "
             f"and speed ({SERIAL_LOG} has the bytes)"
         ) from damage
 
 
-def _write_image(job: BoardJob) -> Path:
-    files = {name: read_regular(Path(name)) for name in job.arguments if Path(name).is_file()}
-    path = Path(_IMAGE).absolute()
-    path.write_text(intel_hex(job.address, make_image(job.run, job.arguments, files, job.room)))
-    return path
-
-
 def _listen(board: LabBoard, job: BoardJob) -> int:
-    """Read one run of the board. Raises LineDamaged, LabProblem."""
+    """Read one run of the board. Raises LineDamaged, GuestProblem."""
     reader, files = FrameReader(job.run), dict[str, bytes]()
     answer, began = time.monotonic() + job.board.answer_seconds, False
     try:
         while True:
             data = board.read(job.stall if reader.began else answer - time.monotonic())
             if reader.began and not data:
-                raise LabProblem(f"the board said nothing for {job.stall:g} s")
+                raise GuestProblem(f"the board said nothing for {job.stall:g} s")
             frames = list(reader.feed(data))
             if reader.began and not began:
                 began = True
@@ -195,7 +195,7 @@ def _listen(board: LabBoard, job: BoardJob) -> int:
     except BoardRestarted as restart:
         if not began:
             board.report(BEGAN)
-        raise LabProblem(
+        raise GuestProblem(
             f"the board began again after {restart}; check its supply, and what may reset it "
             "(watchdog, brown-out, debugger)"
         ) from restart
@@ -205,34 +205,18 @@ def _no_answer(reader: FrameReader, job: BoardJob) -> Exception:
     if reader.spoilt is not None:
         return missing_beginning(reader.spoilt)
     if reader.other_run is not None:
-        return LabProblem(
+        return GuestProblem(
             f"the board runs another program image ({reader.other_run}) than was flashed "
             f"({job.run}); does flashing report success without writing?"
         )
-    return LabProblem(
+    return GuestProblem(
         f"the board did not answer within {job.board.answer_seconds:g} s ({reader.received} bytes "
         "came that no runner sends); look at power, wiring, and the speed of the line"
     )
 
 
 def _late(*_: object) -> None:
-    raise LabProblem("the board cannot be driven: flashing it took too long")
-
-
-class _Console:
-    """labgrid's console as a ``Line``."""
-
-    def __init__(self, board: LabBoard) -> None:
-        self._board = board
-
-    def read_nonblocking(self, size: int, timeout: float | None) -> bytes:
-        data = self._board.read(_ENDLESS if timeout is None else timeout)
-        if not data:
-            raise TIMEOUT("nothing came")
-        return data
-
-    def send(self, data: bytes) -> object:
-        return self._board.write(data)
+    raise GuestProblem("the board cannot be driven: flashing it took too long")
 
 
 def run_linux(board: LabBoard, job: LinuxJob) -> int:
@@ -240,9 +224,9 @@ def run_linux(board: LabBoard, job: LinuxJob) -> int:
     board.boot()
     files = [path for path in Path().iterdir() if path.is_file() and path.name not in _OWN]
     try:
-        run_session(job, files, _Console(board), board.ssh, board.report)
+        run_session(job, files, board, board.ssh, board.report)
     except Closed:
-        raise LabProblem("the serial line broke off: it was closed") from None
+        raise GuestProblem("the serial line broke off: it was closed") from None
     return 0
 
 

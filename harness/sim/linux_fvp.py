@@ -161,7 +161,9 @@ def main(file: str, *words: str) -> int:
     """Return the process in the sandbox. ``words``: the model's command line, and a descriptor."""
     *model, descriptor = words
     report, job = Reporter(int(descriptor)), checked(FvpJob, json.loads(Path(file).read_text()))
-    port = _free_port()
+    with socket.socket() as free:  # without a sandbox, another run may have the usual port
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
     with subprocess.Popen(
         [word.replace(_SSH_PORT, f"={port}=22") for word in model],
         env={**os.environ, **job.environment},
@@ -214,13 +216,6 @@ def _connect(output: int, console: str, seconds: float) -> socket.socket:
 def _pass_on(output: int) -> None:
     while data := os.read(output, 65536):
         record(data)
-
-
-def _free_port() -> int:
-    """Without a sandbox, another run may have the usual one."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 if __name__ == "__main__":

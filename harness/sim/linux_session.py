@@ -91,68 +91,59 @@ def run_session(
     asked when somebody is logged in. Raises GuestProblem, Closed."""
     console = GuestConsole(line, job.linux, job.limits, record)
     console.log_in()
-    remote = _Remote(ssh(), job)
-    remote.send(files)
-    folder = shlex.quote(job.folder)
+    remote, folder = ssh(), shlex.quote(job.folder)
+    _send(remote, job, files)
     if console.command(f"cd {folder}", job.limits.shell):
         raise GuestProblem(f"the guest has no directory {job.folder}")
     report(BEGAN)
     report(f"{STATUS}{console.command(f'sh {COMMANDS}', job.limits.host)}")
-    remote.fetch()
+    _fetch(remote, folder)
     console.command(f"cd /; rm -rf {folder}; sync", job.limits.shell)
 
 
-class _Remote:
-    def __init__(self, ssh: Sequence[str], job: LinuxJob) -> None:
-        self._ssh = ssh
-        self._job = job
-        self._folder = shlex.quote(job.folder)
-
-    def send(self, files: Sequence[Path]) -> None:
-        """Copy the runner and ``files`` to the board. Raises GuestProblem."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-            for path, name in ((Path(self._job.runner), _RUNNER), *((f, f.name) for f in files)):
-                archive.add(path, name)
-        unpack = f"mkdir -p {self._folder} && tar -x -f - -C {self._folder}"
-        until = time.monotonic() + self._job.limits.shell
-        while (done := self._call(unpack, packed.getvalue())).returncode == _REFUSED:
-            if time.monotonic() > until:
-                raise GuestProblem(f"the guest refuses ssh: {_last_line(done.stdout)}")
-            time.sleep(_RETRY_SECONDS)
-        if b"no space left" in done.stdout.lower():
-            raise GuestProblem(f"the guest's file system is full at {self._job.folder}")
-        if done.returncode:
-            raise GuestProblem(f"the guest refuses the files: {_last_line(done.stdout)}")
-
-    def _call(self, command: str, content: bytes) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [*self._ssh, command],
-            input=content,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
+def _send(ssh: Sequence[str], job: LinuxJob, files: Sequence[Path]) -> None:
+    """Copy the runner and ``files`` to the board. Raises GuestProblem."""
+    packed, folder = io.BytesIO(), shlex.quote(job.folder)
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path, name in ((Path(job.runner), _RUNNER), *((f, f.name) for f in files)):
+            archive.add(path, name)
+    words = [*ssh, f"mkdir -p {folder} && tar -x -f - -C {folder}"]
+    until, out = time.monotonic() + job.limits.shell, subprocess.PIPE
+    while True:
+        content = packed.getvalue()
+        done = subprocess.run(
+            words, input=content, stdout=out, stderr=subprocess.STDOUT, check=False
         )
+        if done.returncode != _REFUSED:
+            break
+        if time.monotonic() > until:
+            raise GuestProblem(f"the guest refuses ssh: {_last_line(done.stdout)}")
+        time.sleep(_RETRY_SECONDS)
+    if b"no space left" in done.stdout.lower():
+        raise GuestProblem(f"the guest's file system is full at {job.folder}")
+    if done.returncode:
+        raise GuestProblem(f"the guest refuses the files: {_last_line(done.stdout)}")
 
-    def fetch(self) -> None:
-        """Write the outputs into the current directory. Raises GuestProblem."""
-        each = 'if [ -f "$f" ]; then wc -c "$f" && cat "$f"; fi'
-        words = [*self._ssh, f"cd {self._folder} && for f in s*-*.bin; do {each}; done"]
-        with subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as child:
-            assert child.stdout is not None
-            while header := child.stdout.readline(_MOST_HEADER):
-                size, _, name = header.decode("ascii", "replace").strip().partition(" ")
-                if not (size.isdigit() and int(size) <= QUOTA.file_bytes and is_output(name)):
-                    child.kill()
-                    raise GuestProblem(f"{_LOST}: what it sent is not the runner's")
-                content = child.stdout.read(int(size))
-                if len(content) < int(size):
-                    break
-                Path(name).write_bytes(content)
-        if child.returncode:
-            raise GuestProblem(f"{_LOST}: ssh ended with {child.returncode}")
+
+def _fetch(ssh: Sequence[str], folder: str) -> None:
+    """Write the outputs into the current directory. Raises GuestProblem."""
+    each = 'if [ -f "$f" ]; then wc -c "$f" && cat "$f"; fi'
+    words = [*ssh, f"cd {folder} && for f in s*-*.bin; do {each}; done"]
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        assert child.stdout is not None
+        while header := child.stdout.readline(_MOST_HEADER):
+            size, _, name = header.decode("ascii", "replace").strip().partition(" ")
+            if not (size.isdigit() and int(size) <= QUOTA.file_bytes and is_output(name)):
+                child.kill()
+                raise GuestProblem(f"{_LOST}: what it sent is not the runner's")
+            content = child.stdout.read(int(size))
+            if len(content) < int(size):
+                break
+            Path(name).write_bytes(content)
+    if child.returncode:
+        raise GuestProblem(f"{_LOST}: ssh ended with {child.returncode}")
 
 
 def _last_line(text: bytes) -> str:

@@ -126,16 +126,13 @@ class Monitor(Companion):
 
 def cpu_state(monitor: Monitor, silent: int | None = None) -> CpuState | None:
     """Return the CPU's current state; None when the monitor does not answer in time."""
-    registers = _registers(monitor.ask("info registers"))
+    values = _REGISTER.findall(monitor.ask("info registers"))
+    named = {name.lower(): int(value, 16) for name, value in values}
+    registers = {_NAMES.get(name, name): value for name, value in named.items()}
     if "pc" not in registers:
         return None
     stack = monitor.memory(registers["sp"], _STACK_WORDS) if "sp" in registers else ()
     return CpuState(registers, stack, silent)
-
-
-def _registers(text: str) -> dict[str, int]:
-    values = {name.lower(): int(value, 16) for name, value in _REGISTER.findall(text)}
-    return {_NAMES.get(name, name): value for name, value in values.items()}
 
 
 def words_of(text: str) -> list[int]:

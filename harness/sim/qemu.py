@@ -27,15 +27,15 @@ class _Qemu(Simulator):
             return qemu_linux.launch(target, section(target.simulators.qemu), tool, job)
         words = argv(str(tool.path), section(target.simulators.qemu), job.elf, job.arguments)
         if job.counted is not None:
-            words = tuple(map(_without_warp, words))
-        calls = _host_calls(job)
-        outside = calls.functions and target.npu is not None
-        intercepted = (DRIVER_OUTSIDE,) if outside else ()
+            # Real time that passes while the core is stopped must not count as instructions. QEMU's
+            # documentation, "-icount": with sleep=on virtual time follows it when the CPU is idle.
+            words = tuple(f"{w},sleep=off" if w.startswith("shift=") else w for w in words)
+        outside = _host_calls(target, job).functions and target.npu is not None
         return Launch(
             words,
             readable=(job.elf, *own_files(tool)),
             has_monitor=True,
-            stands_in=intercepted,
+            stands_in=(DRIVER_OUTSIDE,) if outside else (),
             memory_bytes=memory_limit(section(target.simulators.qemu)),
         )
 
@@ -45,7 +45,7 @@ class _Qemu(Simulator):
             from harness.sim import qemu_linux
 
             return qemu_linux.beside(target, settings, job)
-        calls = _host_calls(job)
+        calls = _host_calls(target, job)
         if settings.shared_memory is None and not calls.needs_hooks:
             return nullcontext(())
         return _served(target, calls, job)
@@ -56,8 +56,7 @@ def _served(target: Target, calls: HostCalls, job: GuestJob) -> Iterator[Sequenc
     from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
     npu = npu_of(target.npu, section(target.simulators.qemu).shared_memory)
-    heap, tensors = heap_info(target), job.tensors
-    with served(npu, calls, heap, job.work, job.counted, tensors) as (_, companions):
+    with served(npu, calls, job.work) as (_, companions):
         yield companions
 
 
@@ -75,17 +74,10 @@ def heap_info(target: Target) -> HeapInfo:
     return HeapInfo(**given)
 
 
-def _without_warp(word: str) -> str:
-    """Keep real time that passes while the core is stopped from counting as instructions.
-
-    QEMU's documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle.
-    """
-    return f"{word},sleep=off" if word.startswith("shift=") else word
-
-
-def _host_calls(job: GuestJob) -> HostCalls:
+def _host_calls(target: Target, job: GuestJob) -> HostCalls:
     """Return the host calls of the ELF, and the places to count, read or write in it."""
     calls = read_host_calls(job.elf)
+    calls = replace(calls, heap=heap_info(target), counted=job.counted, tensors=job.tensors)
     if job.tensors is not None:
         calls = replace(calls, method=method_calls(job.elf))
     return calls if job.counted is None else counted(calls, job.elf)

@@ -43,17 +43,13 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
 
 
 def common(settings: Qemu) -> tuple[str, ...]:
-    return (*_machine(settings), "-nographic", *("-monitor", "none"))
+    machine, memory = settings.machine, ("-m", settings.memory) if settings.memory else ()
+    if settings.shared_memory is not None:  # the memory itself is the companion's
+        from harness.sim.companion import MEMORY
 
-
-def _machine(settings: Qemu) -> tuple[str, ...]:
-    memory = ("-m", settings.memory) if settings.memory else ()
-    if settings.shared_memory is None:
-        return ("-M", settings.machine, *memory)
-    from harness.sim.companion import MEMORY
-
-    size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
-    return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
+        machine += f",memory-backend={MEMORY}"
+        memory = ("-m", f"{settings.shared_memory.size >> 20}M")
+    return ("-M", machine, *memory, "-nographic", *("-monitor", "none"))
 
 
 def semihosting(arguments: Sequence[str]) -> str:

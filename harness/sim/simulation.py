@@ -47,7 +47,7 @@ from harness.sim.run_files import (
     rewritten,
     runner_arguments,
 )
-from harness.sim.simulator import Chosen, Companion, GuestJob, Launch, NpuUse
+from harness.sim.simulator import Chosen, Companion, GuestJob, Launch
 from harness.sim.simulator_process import GuestWatch, ProcessRun, run_process
 from harness.sim.transcript import SimulatorFacts, Transcript
 from harness.system.cancellation import cancelling
@@ -275,6 +275,7 @@ def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) 
 def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcript:
     processes = [one.process for one in done]
     last, ending = processes[-1], processes[-1].ending
+    npus = [process.npu for process in processes if process.npu is not None]
     starts = (0, *accumulate(process.ended.output_bytes for process in processes))
     observation = done[-1].observation
     if len(processes) > 1:
@@ -302,7 +303,8 @@ def _transcript(chosen: Chosen, run_dir: Path, done: Sequence[_Done]) -> Transcr
         ),
         console_times=_times(processes, starts),
         cpu=done[-1].cpu,
-        npu=_npu(processes),
+        # All jobs together; a stop is of the last process.
+        npu=npus[-1].after(sum(use.jobs for use in npus[:-1])) if npus else None,
         stands_in=last.launch.stands_in,
         starts=starts[:-1],
         observation=observation,
@@ -340,12 +342,3 @@ def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tupl
         for process, start, since in zip(processes, starts, before, strict=False)
         for size, seconds in process.ended.times
     )
-
-
-def _npu(processes: Sequence[ProcessRun]) -> NpuUse | None:
-    """All jobs together; a stop is of the last process, and its job is counted over all."""
-    uses = [process.npu for process in processes if process.npu is not None]
-    if not uses:
-        return None
-    earlier = sum(use.jobs for use in uses[:-1])
-    return uses[-1].after(earlier)

@@ -210,7 +210,11 @@ def pick(target: Target, wanted: str = AUTO, checkout: Path | None = None) -> Ch
             (n for n in order if simulator(n).find(target, checkout) is not None), order[-1]
         )
     else:
-        name = _named(target, wanted)
+        known = {str(name): name for name in target.simulators.names}
+        if wanted not in known:
+            message = f"target {target.name} has no simulator {wanted!r}"
+            raise Unknown(message, wanted, known, listing="it has: ")
+        name = known[wanted]
     chosen = simulator(name)
     return Chosen(chosen, target.on(name), target.differences(name), chosen.find(target, checkout))
 
@@ -242,12 +246,3 @@ def skip_without_fvp(chosen: Chosen) -> None:
         chosen.require()
     except ToolMissing as error:
         raise FvpMissing(error) from error
-
-
-def _named(target: Target, wanted: str) -> SimulatorName:
-    known = {str(name): name for name in target.simulators.names}
-    if wanted not in known:
-        raise Unknown(
-            f"target {target.name} has no simulator {wanted!r}", wanted, known, listing="it has: "
-        )
-    return known[wanted]

@@ -148,7 +148,11 @@ def run_process(
     mend_modes(work)
     done = ProcessRun(launch, argv, walls, environment, ended, watch.companions, full)
     if not started:
-        _check_walls(console)
+        with console.open("rb") as file:
+            beginning = file.read(500)
+        if beginning.startswith(b"bwrap: "):
+            message = beginning.decode("utf-8", "replace").splitlines()[0]
+            raise InfraError(f"the simulator could not be confined: {message}", path=console)
     return done
 
 
@@ -167,12 +171,3 @@ def _walls(launch: Launch, work: Path) -> AbstractContextManager[Confinement]:
         also_writable=launch.writable,
         has_account=launch.has_account,
     )
-
-
-def _check_walls(console: Path) -> None:
-    """Raise InfraError with bubblewrap's message: it did not start the program."""
-    with console.open("rb") as file:
-        beginning = file.read(500)
-    if beginning.startswith(b"bwrap: "):
-        message = beginning.decode("utf-8", "replace").splitlines()[0]
-        raise InfraError(f"the simulator could not be confined: {message}", path=console)

@@ -12,7 +12,7 @@ from harness.config.schema import checked
 from harness.config.target import Limits
 from harness.core.errors import TargetError, UsageError
 from harness.sim import fvp
-from harness.sim.simulator import missing_policy
+from harness.sim.simulator import GuestJob, missing_policy
 from harness.suites.standin.command_line import load_fvp_model
 from harness.system.settings import SettingsError
 
@@ -95,9 +95,8 @@ def test_an_unknown_model_is_reported_with_its_line(tmp_path: Path) -> None:
 
 def test_names_of_the_mps4_model_on_its_command_line() -> None:
     settings = checked(Fvp, MODELS["sse-320"])
-    argv = fvp.argv(
-        "/f", settings, Limits(host=9, stall=9, cycles=77), Path("/e"), ["r"], Path("/w")
-    )
+    limits = Limits(host=9, stall=9, cycles=77)
+    argv = fvp.argv("/f", settings, GuestJob(Path("/e"), ("r",), Path("/w"), limits))
     assert "mps4_board.subsystem.cpu0.semihosting-cwd=/w" in argv
     assert argv[argv.index("--cyclelimit") + 1] == "77"
     assert not any("mps3" in word or word.startswith(("cpu0", "ethosu")) for word in argv)

@@ -18,7 +18,7 @@ from harness.core.errors import HarnessError, TargetError, ToolMissing
 from harness.firmware.source import BuildRequest, source_named
 from harness.run.subjects import request_of
 from harness.sim import fvp, qemu, qemu_command
-from harness.sim.simulator import pick
+from harness.sim.simulator import GuestJob, pick
 from harness.system import toolchain
 from tests.thorough import amount
 
@@ -73,7 +73,8 @@ def use(target: Target) -> None:
             qemu_command.argv("qemu", simulators.qemu, elf, ["-m", "x"])
             qemu.heap_info(chosen.target)
         if simulators.fvp is not None and simulators.fvp.semihosting is not None:
-            fvp.argv("fvp", simulators.fvp, chosen.target.limits, elf, ["-m", "x"], work)
+            job = GuestJob(elf, ("-m", "x"), work, chosen.target.limits)
+            fvp.argv("fvp", simulators.fvp, job)
         chosen.require()
 
 

@@ -216,7 +216,7 @@ def test_a_qemu_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
     assert settings is not None
     program = HostCalls(functions={"ethosu_init": 16})
     npu = npu_of(board.npu, settings.shared_memory)
-    with served(npu, program, HeapInfo(), tmp_path) as (_, companions):
+    with served(npu, program, tmp_path) as (_, companions):
         assert any("chardev:gdb" in one.words for one in companions)
     assert all(one.status is None for one in companions)
     assert threading.active_count() == before

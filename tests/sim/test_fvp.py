@@ -24,16 +24,15 @@ def test_an_npu_target_has_its_macs(tmp_path: Path) -> None:
     settings = load_target("corstone-300-u55-32", target_directories({})).simulators.fvp
     assert settings is not None
     limits = Limits(host=9, stall=9)
-    argv = fvp.argv("/f", settings, limits, Path("/e"), ["r"], tmp_path)
+    argv = fvp.argv("/f", settings, GuestJob(Path("/e"), ("r",), tmp_path, limits))
     assert "ethosu.num_macs=32" in argv
 
 
 def test_argv(board: Target) -> None:
     """Parameter names of the MPS3 models, exactly; semihosting on, limits of the target."""
     assert board.simulators.fvp is not None
-    argv = fvp.argv(
-        "/fvp/FVP", board.simulators.fvp, board.limits, Path("/f/elf"), RUNNER, Path("/run/work")
-    )
+    job = GuestJob(Path("/f/elf"), RUNNER, Path("/run/work"), board.limits)
+    argv = fvp.argv("/fvp/FVP", board.simulators.fvp, job)
     assert argv[0] == "/fvp/FVP"
     assert argv[-6:] == ("--timelimit", "240", "--simlimit", "120", "-a", "/f/elf")
     flags = argv[1:-6:2]

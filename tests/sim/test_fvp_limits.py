@@ -15,6 +15,7 @@ from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from harness.sim import fvp
 from harness.sim.fvp_limits import fitting, products_of
+from harness.sim.simulator import GuestJob
 
 LIMITS = Limits(host=300, stall=20, model=240, simulated=120)
 
@@ -63,7 +64,7 @@ def test_fast_mode_is_a_parameter_and_a_difference(
     target = load_target("mine", (*target_directories({}), tmp_path))
     settings = target.simulators.fvp
     assert settings is not None
-    words = fvp.argv("/f", settings, LIMITS, Path("/e"), ["r"], tmp_path)
+    words = fvp.argv("/f", settings, GuestJob(Path("/e"), ("r",), tmp_path, LIMITS))
     assert "mps4_board.subsystem.ethosu.extra_args=--fast" in words
     model = tmp_path / settings.executable
     model.write_text("#!/bin/sh\n")

@@ -12,7 +12,7 @@ from harness.config.target import Target
 from harness.core.errors import InfraError
 from harness.sim.fvp import argv, parameters
 from harness.sim.fvp_preflight import check_parameters, close_names, describe, version_note
-from harness.sim.simulator import pick
+from harness.sim.simulator import GuestJob, pick
 from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import install_double
 
@@ -38,7 +38,8 @@ def load(folder: Path, parameter: str) -> Target:
 
 def check(target: Target) -> None:
     assert target.simulators.fvp is not None
-    words = argv("/f", target.simulators.fvp, target.limits, Path("/e"), ["r"], Path("/w"))
+    job = GuestJob(Path("/e"), ("r",), Path("/w"), target.limits)
+    words = argv("/f", target.simulators.fvp, job)
     chosen = pick(target, "fvp")
     check_parameters(target, chosen.require(), {}, parameters(words))
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.firmware.checkout import SDK, SPECS, Checkout, CheckoutPart
+from harness.firmware.checkout import SDK, Checkout, CheckoutPart, specs
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 
@@ -39,7 +39,7 @@ class Overlay:
 
     def place(self, part: str) -> Path:
         """Where the build finds a part."""
-        place = Path(SPECS[part].place)
+        place = Path(specs()[part].place)
         return self.sdk / place.relative_to(SDK) if SDK in place.parents else self.checkout / place
 
 

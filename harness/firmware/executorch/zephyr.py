@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.config.loading import load_target
-from harness.config.target import Target
 from harness.core.errors import UsageError
 from harness.core.simulator_name import SimulatorName
 from harness.firmware.checkout import Checkout, PartMissing
@@ -151,11 +150,15 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
         )
     if "core_driver" not in checkout.parts:
         raise PartMissing(checkout.root, ["core_driver"])
-    workspace = find_workspace(_board(target))
+    # ExecuTorch's samples have overlays for the FVP's boards alone; QEMU runs these, too.
+    zephyr = load_target(str(target.file)).zephyr
+    assert zephyr is not None
+    workspace = find_workspace(zephyr.board)
     npu = ""
     if target.npu is not None:
         name_of_driver = _NAMES[_has_old_names(workspace)]
         npu = f"CONFIG_{name_of_driver}{target.npu.product[1:]}_{target.npu.macs}"
+    sizes = {} if request.program is None else sample_pools(request.program, target)
     return SamplePlan(
         checkout,
         workspace,
@@ -167,7 +170,7 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
             **{n: v for n, v in target.cmake.items() if n.startswith("CONFIG_")},
         },
         npu,
-        {} if request.program is None else _pools(request.program, target),
+        {f"CONFIG_EXECUTORCH_{p.upper()}_ALLOCATOR_POOL_SIZE": str(n) for p, n in sizes.items()},
     )
 
 
@@ -198,18 +201,6 @@ def _has_old_names(workspace: Workspace) -> bool:
     """Whether Zephyr's driver for Ethos-U has its options by their names before 4.3."""
     text = text_of(workspace.base / "modules/hal_ethos_u/Kconfig")
     return bool(text) and re.search(rf"^config {_NAMES[0]}$", text, re.MULTILINE) is None
-
-
-def _board(target: Target) -> str:
-    """ExecuTorch's samples have overlays for the FVP's boards alone; QEMU runs these, too."""
-    zephyr = load_target(str(target.file)).zephyr
-    assert zephyr is not None
-    return zephyr.board
-
-
-def _pools(program: Path, target: Target) -> dict[str, str]:
-    sizes = sample_pools(program, target)
-    return {f"CONFIG_EXECUTORCH_{p.upper()}_ALLOCATOR_POOL_SIZE": str(n) for p, n in sizes.items()}
 
 
 def _module() -> Path:

@@ -19,7 +19,7 @@ from harness.firmware.build_tree import SourcesChanged
 from harness.firmware.cache import described, obtain
 from harness.firmware.memory import has_room, memory_needs, pool_options
 from harness.firmware.names import BUNDLED
-from harness.firmware.source import BuildRequest, Firmware, FirmwareSource
+from harness.firmware.source import REGION, BuildRequest, Firmware, FirmwareSource
 from harness.firmware.step import build_with_cmake, launchers, toolchain_file
 from harness.firmware.zephyr.west import WestJob, build_with_west
 from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace
@@ -105,7 +105,15 @@ def make_plan(target: Target, extra: Mapping[str, str]) -> BuildPlan:
             raise UsageError(f"not a build option: {name}={value}")
     root = paths.data_root()
     schemas = executorch_package()
-    workspace = _workspace(target)
+    workspace, identity = None, ""
+    if target.zephyr is not None:
+        require_workspace(target.zephyr.board, target.cpu)
+        workspace = find_workspace(target.zephyr.board)
+    else:
+        # Figures are accepted by it, and those of a board are its own.
+        board = " serial" if target.cmake.get("HIL_HOST_LINK") == "serial" else ""
+        identity = toolchain.toolchain_id(target.toolchain) + board
+    regions = {f"{REGION}{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory}
     options = {
         "HIL_PORT": target.port,
         **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
@@ -116,30 +124,13 @@ def make_plan(target: Target, extra: Mapping[str, str]) -> BuildPlan:
     return BuildPlan(
         sources=root / "targets" / "runner",
         toolchain_file=toolchain_file(target.port),
-        toolchain_id=_toolchain_id(target) if workspace is None else workspace.toolchain_id,
+        toolchain_id=identity if workspace is None else workspace.toolchain_id,
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
         zephyr=workspace,
         application=_application(target),
-        options={**_regions(target), **options} if workspace is None else in_kconfig(options),
+        options={**regions, **options} if workspace is None else in_kconfig(options),
     )
-
-
-def _toolchain_id(target: Target) -> str:
-    """Figures are accepted by it, and those of a board are its own."""
-    board = " serial" if target.cmake.get("HIL_HOST_LINK") == "serial" else ""
-    return toolchain.toolchain_id(target.toolchain) + board
-
-
-def _regions(target: Target) -> dict[str, str]:
-    return {f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory}
-
-
-def _workspace(target: Target) -> Workspace | None:
-    if target.zephyr is None:
-        return None
-    require_workspace(target.zephyr.board, target.cpu)
-    return find_workspace(target.zephyr.board)
 
 
 def _application(target: Target) -> Path | None:
@@ -241,7 +232,6 @@ SOURCE = Bundled()
 
 
 def _kernels(folder: str) -> set[str]:
-    """The operators that the files of a folder have kernels for."""
     files = (paths.data_root() / "targets/runner/kernels" / folder).glob("*.cpp")
     return set(chain.from_iterable(_OPERATOR.findall(file.read_text("utf-8")) for file in files))
 

@@ -138,17 +138,13 @@ def _edits(checkout: Checkout, firmware: Firmware) -> tuple[str, ...]:
     objects = {piece.file.rstrip(")").rpartition("/")[2] for piece in read_map(firmware.map).pieces}
     members = {name.rpartition("(")[2] for name in objects}
     compiled = [name for name in checkout.edited if name.endswith(_UNITS)]
-    unused = [name for name in compiled if not _objects_of(name) & members]
+    # The names that CMake gives the object of a source.
+    made = {name: {f"{name.rpartition('/')[2]}.{end}" for end in ("obj", "o")} for name in compiled}
+    unused = [name for name in compiled if not made[name] & members]
     shown = ", ".join(checkout.edited[:_MOST_EDITS])
     more = len(checkout.edited) - _MOST_EDITS
     text = f"edited: {shown}" + (f" and {more} more" if more > 0 else "")
     return (text + (f"; not in this ELF: {', '.join(unused[:_MOST_EDITS])}" if unused else ""),)
-
-
-def _objects_of(source: str) -> set[str]:
-    """The names that CMake gives the object of a source."""
-    name = source.rpartition("/")[2]
-    return {f"{name}.obj", f"{name}.o"}
 
 
 def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progress) -> Firmware:

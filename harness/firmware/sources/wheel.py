@@ -241,8 +241,11 @@ def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) ->
         if name in done:
             continue
         done.add(name)
-        source = known.get(name) or _of_compiler(compiler, name)
-        if source is None:
+        # gcc(1): -print-file-name gives the name back when it knows of no such file.
+        source = known.get(name) or Path(
+            call((compiler, f"-print-file-name={name}"), _COMPILER_SECONDS).strip()
+        )
+        if not (source.is_absolute() and source.is_file()):
             raise BuildError(
                 f"{by} wants {name}, which {compiler.name} does not have either",
                 hint="the compiler's C and C++ libraries for AArch64 are not all there: "
@@ -272,9 +275,3 @@ def describe_cpu(cpu: str, root: Path) -> None:
         ]
     (root / "proc").mkdir()
     (root / "proc" / "cpuinfo").write_text("\n".join(lines) + "\n")
-
-
-def _of_compiler(compiler: Path, name: str) -> Path | None:
-    """gcc(1): -print-file-name gives the name back when it knows of no such file."""
-    found = Path(call((compiler, f"-print-file-name={name}"), _COMPILER_SECONDS).strip())
-    return found if found.is_absolute() and found.is_file() else None

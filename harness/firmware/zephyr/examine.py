@@ -71,12 +71,20 @@ def _findings(base: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("west", "found", str(west))
         yield from _projects(west, base)
         yield _packages(west, base)
-    yield _dtc(environ)
-    yield _compiler(environ)
+    # Optional: without it Zephyr skips some checks (cmake/modules/dts.cmake).
+    dtc = shutil.which("dtc", path=environ.get("PATH"))
+    how = f"the devicetree compiler; {how_to_get('device-tree-compiler')}"
+    yield Finding("dtc", "found" if dtc else None, dtc or how, required=False)
+    try:
+        compiler = find_compiler(environ)
+    except HarnessError as error:
+        yield Finding("compiler", None, f"{error.message}: {error.hint}")
+    else:
+        place = str(compiler.path or "as your environment says")
+        yield Finding("compiler", compiler.name, place)
 
 
 def _projects(west: Path, base: Path) -> Iterator[Finding]:
-    """The modules, and whether west has Zephyr's commands."""
     try:
         known = projects(west, base)
     except UsageError as error:
@@ -104,39 +112,20 @@ def _projects(west: Path, base: Path) -> Iterator[Finding]:
 
 
 def _packages(west: Path, base: Path) -> Finding:
-    """The packages of west's Python, which runs Zephyr's scripts."""
+    """The packages of west's Python, which runs Zephyr's scripts: the first line of west's own
+    script names it."""
     listed = text_of(base / "scripts" / "requirements-base.txt")
     named = re.findall(r"^([A-Za-z][\w.-]*)", listed, re.MULTILINE)
     names = [name for name in named if name.lower() in _NEEDED]
-    python = _python_of(west)
+    with west.open("rb") as file:
+        first = file.readline().decode("utf-8", "replace").strip()
+    python = first.removeprefix("#!").split(" ")[0]
+    if not (first.startswith("#!") and "python" in Path(python).name and Path(python).is_file()):
+        python = sys.executable
     if missing := (_ask(base, python, "-c", _MISSING, *names) or "").split():
         how = f"{python} -m pip install {' '.join(missing)}"
         return Finding("Python packages", None, how)
     return Finding("Python packages", "installed", f"those that a build needs, for {python}")
-
-
-def _python_of(west: Path) -> str:
-    """The interpreter that the first line of west's script names."""
-    with west.open("rb") as file:
-        first = file.readline().decode("utf-8", "replace").strip()
-    named = first.removeprefix("#!").split(" ")[0]
-    known = first.startswith("#!") and "python" in Path(named).name and Path(named).is_file()
-    return named if known else sys.executable
-
-
-def _dtc(environ: Mapping[str, str]) -> Finding:
-    """Optional: without it Zephyr skips some checks (cmake/modules/dts.cmake)."""
-    found = shutil.which("dtc", path=environ.get("PATH"))
-    how = f"the devicetree compiler; {how_to_get('device-tree-compiler')}"
-    return Finding("dtc", "found" if found else None, found or how, required=False)
-
-
-def _compiler(environ: Mapping[str, str]) -> Finding:
-    try:
-        compiler = find_compiler(environ)
-    except HarnessError as error:
-        return Finding("compiler", None, f"{error.message}: {error.hint}")
-    return Finding("compiler", compiler.name, str(compiler.path or "as your environment says"))
 
 
 def _ask(base: Path, *argv: str) -> str | None:

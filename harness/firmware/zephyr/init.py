@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
+from harness.core.tables import read_table
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
 from harness.system.artifact_cache import locked
@@ -79,7 +80,8 @@ class InitPlan:
         return found
 
     def summary(self) -> dict[str, Any]:
-        rows = [(p.name, p.why, f"{self.url}/{_repository(p.name)}", p.megabytes) for p in PROJECTS]
+        names = {p.name: "CMSIS_6" if p.name == "cmsis_6" else p.name for p in PROJECTS}
+        rows = [(p.name, p.why, f"{self.url}/{names[p.name]}", p.megabytes) for p in PROJECTS]
         if self.packages:
             why = f"{_REQUIREMENTS}, into {ENVIRONMENT}"
             rows.append(("Python packages", why, "the package index of pip", _PYTHON_MEGABYTES))
@@ -117,7 +119,16 @@ def plan_init(
             f"{url!r} is not a remote", hint=f"give what stands before a repository: {UPSTREAM}"
         )
     west = Path("west") if dry_run else find_west(environ)
-    plan = InitPlan(folder, check_version(version), url.rstrip("/"), west, packages)
+    if not _VERSION.fullmatch(version):
+        raise UsageError(
+            f"{version!r} is not a version of Zephyr", hint="give one such as 4.1.0 or 4.2.0-rc1"
+        )
+    if is_old(version):
+        raise UsageError(
+            f"Zephyr {version} is too old for our targets",
+            hint=f"give {'.'.join(map(str, _OLDEST))}.0 or a later one",
+        )
+    plan = InitPlan(folder, version, url.rstrip("/"), west, packages)
     if not dry_run:
         toolchain.require("git")
     outer = next((p for p in folder.parents if (p / ".west" / "config").is_file()), None)
@@ -201,8 +212,11 @@ def _step(plan: InitPlan, what: str, command: Sequence[str], progress: Progress)
     )
     if ended.stop is Stop.EXITED and ended.status == 0:
         return
-    said = _reason(text_of(log))
-    failed = _FAILED.search(text_of(log))
+    output = text_of(log)
+    errors = _FATAL.findall(output)  # git's precedes west's
+    own = (line for line in errors if not line.startswith("ERROR: update failed"))
+    said = next(own, (output.strip().splitlines() or ["it says nothing"])[-1])
+    failed = _FAILED.search(output)
     if project := failed[1] if failed else next(reversed(names), None):
         said = f"{project}: {said}"
     if ended.stop is not Stop.EXITED:
@@ -234,17 +248,6 @@ def _environment(url: str) -> dict[str, str]:
     }
 
 
-def _reason(log: str) -> str:
-    """Git's error message, which precedes west's."""
-    said = _FATAL.findall(log)
-    own = next((line for line in said if not line.startswith("ERROR: update failed")), None)
-    return own or (log.strip().splitlines() or ["it says nothing"])[-1]
-
-
-def _repository(name: str) -> str:
-    return "CMSIS_6" if name == "cmsis_6" else name
-
-
 @dataclass(frozen=True)
 class Project:
     """``megabytes``: roughly the download without history, of Zephyr 4.1.0 (gzipped files)."""
@@ -264,20 +267,6 @@ PROJECTS = (
 MODULES = tuple(project.name for project in PROJECTS[1:])
 
 
-def check_version(version: str) -> str:
-    """Raises UsageError for a version that is malformed or too old."""
-    if not _VERSION.fullmatch(version):
-        raise UsageError(
-            f"{version!r} is not a version of Zephyr", hint="give one such as 4.1.0 or 4.2.0-rc1"
-        )
-    if is_old(version):
-        raise UsageError(
-            f"Zephyr {version} is too old for our targets",
-            hint=f"give {'.'.join(map(str, _OLDEST))}.0 or a later one",
-        )
-    return version
-
-
 def is_old(version: str) -> bool:
     """False for an unknown version."""
     numbers = re.match(r"(\d+)\.(\d+)\.", version)
@@ -285,22 +274,7 @@ def is_old(version: str) -> bool:
 
 
 def manifest(version: str, url: str) -> str:
-    """The text of west.yml. Zephyr's own manifest has the revisions of its modules."""
+    """The text of west.yml."""
     allowed = "\n".join(f"          - {name}" for name in MODULES)
-    return f"""\
-# Made by `hil zephyr init`: Zephyr and the modules that the zephyr-* targets need.
-manifest:
-  remotes:
-    - name: upstream
-      url-base: {url}
-  projects:
-    - name: zephyr
-      remote: upstream
-      revision: v{version}
-      west-commands: scripts/west-commands.yml
-      import:
-        name-allowlist:
-{allowed}
-  self:
-    path: {FOLDER}
-"""
+    words = {"version": version, "url": url, "allowed": allowed, "folder": FOLDER}
+    return str(read_table(__file__)["manifest"].format(**words))

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -192,11 +192,16 @@ def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.envi
     """Raises what ``find_workspace`` does, UsageError for an unknown board and BuildError for an
     unknown CPU. Does not read Zephyr's sources."""
     base, west = find_zephyr(environ), find_west(environ)
-    if not has_board(base, board) and not is_in(projects(west, base).values(), board):
-        version, names = zephyr_version(base), likely(base, board)
-        there = f" (there are {', '.join(names)})" if names else ""
+    if not any(_boards(base, name_of(board))) and not any(
+        any(_boards(project / root, name_of(board)))
+        for project in projects(west, base).values()
+        for root in _ROOT.findall(text_of(project / "zephyr" / "module.yml"))
+    ):
+        version, there = zephyr_version(base), {file.parent.name for file in _boards(base, "*")}
+        names = difflib.get_close_matches(name_of(board), sorted(there), 3, 0.7)
+        shown = f" (there are {', '.join(names)})" if names else ""
         raise UsageError(
-            f"Zephyr {version} has no board {name_of(board)}{there}, and the target is built for "
+            f"Zephyr {version} has no board {name_of(board)}{shown}, and the target is built for "
             f"{board}",
             hint="take a Zephyr that has it: `hil zephyr init DIR --zephyr VERSION` makes a "
             "workspace; `west boards` lists what one has",
@@ -263,25 +268,6 @@ def projects(west: Path, base: Path) -> dict[str, Path]:
 def name_of(board: str) -> str:
     """Without qualifiers and revision: "mps3" of "mps3/corstone300/an547"."""
     return re.split("[/@]", board, maxsplit=1)[0]
-
-
-def has_board(base: Path, board: str) -> bool:
-    """Whether Zephyr itself has the board."""
-    return any(_boards(base, name_of(board)))
-
-
-def is_in(projects: Iterable[Path], board: str) -> bool:
-    """Whether one of these modules has the board; a module's file names its folders of boards."""
-    return any(
-        has_board(project / root, board)
-        for project in projects
-        for root in _ROOT.findall(text_of(project / "zephyr" / "module.yml"))
-    )
-
-
-def likely(base: Path, board: str) -> list[str]:
-    names = {file.parent.name for file in _boards(base, "*")}
-    return difflib.get_close_matches(name_of(board), sorted(names), 3, 0.7)
 
 
 def _boards(root: Path, name: str) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.config.schema import Data
 from harness.core.errors import MalformedFile
+from harness.core.tables import read_table
 from harness.formats.demangle import mangled_base
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
@@ -20,7 +21,7 @@ from harness.link.diagnose.trial import Trial, told
 from harness.link.diagnose.zephyr import ZephyrBuild
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
-from harness.link.index import Definition, LinkedObject, LinkIndex
+from harness.link.index import LinkedObject, LinkIndex
 
 _WORD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<default>[^}]*))?\}")
 _OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
@@ -33,8 +34,6 @@ _OBJECT = re.compile(r"\.(?:o|obj|a|lib|lo)$|\)$")
 
 @dataclass(frozen=True)
 class _Sentences(Data):
-    """A row of ``sentences.yaml``."""
-
     kind: FailureKind
     cause: str
     fix: str
@@ -55,11 +54,12 @@ def from_message(failure: Failure, trial: Trial | None = None) -> Failure:
     row = next((row for row in rows if row.fits(failure.kind, words)), None)
     if row is None:
         return failure
+    result = trial.result(failure, row.tries.split()) if trial is not None and row.tries else None
     return replace(
         failure,
         cause_kind=failure.cause_kind or row.cause_kind,
         cause=_filled(row.cause, words),
-        fix=told(_filled(row.fix, words), _tried(row, failure, trial)),
+        fix=told(_filled(row.fix, words), result),
     )
 
 
@@ -75,10 +75,6 @@ def explained(
         cause=reason.cause.format(**words),
         fix=told(reason.fix.format(**words), result),
     )
-
-
-def _tried(row: _Sentences, failure: Failure, trial: Trial | None) -> str | None:
-    return trial.result(failure, row.tries.split()) if trial is not None and row.tries else None
 
 
 def _words(failure: Failure) -> dict[str, str]:
@@ -124,15 +120,6 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
 _FLOAT_ARGUMENTS = 28
 
 
-@dataclass(frozen=True)
-class _Attribute(Data):
-    """A row of ``attributes.yaml``."""
-
-    tag: int
-    name: str
-    values: Mapping[int, str] = field(default_factory=dict)
-
-
 def attributes(unit: ElfFile) -> dict[str, str]:
     """The target that an object was built for, in words: machine, class, byte order, Arm build
     attributes."""
@@ -144,10 +131,10 @@ def attributes(unit: ElfFile) -> dict[str, str]:
     values: dict[int, int | str] = {_FLOAT_ARGUMENTS: 0} if unit.machine_number == EM_ARM else {}
     with suppress(MalformedFile):
         values |= unit.attributes
-    for attribute in read_facts(_Attribute, Path(__file__).with_name("attributes.yaml")):
-        value = values.get(attribute.tag)
+    for row in read_table(__file__)["attributes"]:
+        value = values.get(row["tag"])
         if isinstance(value, int):
-            built_for[attribute.name] = attribute.values.get(value, str(value))
+            built_for[row["name"]] = row.get("values", {}).get(value, str(value))
     return built_for
 
 
@@ -165,7 +152,10 @@ def explain_duplicate(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
     definitions = index.definitions.get(failure.symbol or "", [])
     strong = [d for d in definitions if d.symbol.binding == "strong"]
     if len(strong) > 1 and len({(d.unit.name, d.unit.input.path) for d in strong}) == 1:
-        return _linked_twice(failure, strong)
+        failure = replace(failure, definitions=tuple(d.place() for d in strong[:4]))
+        place, file = strong[0].place(), strong[0].unit.input
+        whole = " under --whole-archive" if file.whole else ""
+        return explained(failure, "linked twice", place=place, file=file.word, whole=whole)
     if len(strong) > 1:
         known = {p.object: p for p in failure.places}
         places = tuple(
@@ -193,18 +183,13 @@ def _in_a_header(failure: Failure, tree: Tree | None) -> Failure:
     return explained(failure, "in both from a header", where=f"{source}:{line}")
 
 
-def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
-    """For an object that is on the link line more than once."""
-    place, file = strong[0].place(), strong[0].unit.input.word
-    whole = " under --whole-archive" if strong[0].unit.input.whole else ""
-    failure = replace(failure, definitions=tuple(d.place() for d in strong[:4]))
-    return explained(failure, "linked twice", place=place, file=file, whole=whole)
-
-
 def explain_architecture(failure: Failure, index: LinkIndex, trial: Trial | None) -> Failure:
     """Adds the attribute that differs. The files at fault are those that differ from most; the
     toolchain's own do not count, because the options of the link choose them."""
-    chosen = _toolchains(index)
+    libraries, call = ("libc.a", "libgcc.a"), index.call  # of the folders that the driver chose
+    folders = {f.resolve() for f in call.search if any((f / n).is_file() for n in libraries)}
+    paths = {each.word: each.path for each in call.inputs if each.path is not None}
+    chosen = {word for word, path in paths.items() if path.resolve().parent in folders}
     own = [u for u in index.units if u.input.word not in chosen]
     named = [u for u in own if _named(u.name, u.input.path, failure.files)]
     others = [u for u in own if u not in named][:_SAMPLE]
@@ -225,18 +210,9 @@ _ABOUT = {"VFP": "how float arguments are passed"}
 
 
 def _concerned(unit: LinkedObject, failure: Failure) -> dict[str, str]:
-    """The attributes of an object that the message can be about."""
     built = attributes(unit.object)
     name = _ABOUT.get(failure.attribute or "")
     return {name: built[name]} if name in built else built
-
-
-def _toolchains(index: LinkIndex) -> set[str]:
-    """The inputs that the compiler's driver chose: those from a folder with its libraries."""
-    libraries = ("libc.a", "libgcc.a")
-    folders = {f.resolve() for f in index.call.search if any((f / n).is_file() for n in libraries)}
-    paths = {each.word: each.path for each in index.call.inputs if each.path is not None}
-    return {word for word, path in paths.items() if path.resolve().parent in folders}
 
 
 def _of_the_link(failure: Failure, built: Mapping[str, str], trial: Trial | None) -> Failure:

@@ -94,55 +94,42 @@ def explain_lines(
     parsed = parse_lines(lines)
     unknown = all(failure.kind is FailureKind.UNKNOWN for failure in parsed.failures)
     stopped = failure_in(lines) if unknown else None
-    if not parsed.failures or _explains(stopped, parsed.failures[0]):
+    # A rule for builds explains what no rule for linkers does: the same line, or the driver's words
+    # where no linker says why.
+    known = stopped if stopped and stopped.kind is not BuildFailureKind.NOT_KNOWN else None
+    first = next(iter(parsed.failures), None)
+    if first is None or (known and (first.linker == "driver" or first.line == known.line)):
         steps = (x for x in lines if _NUMBERED.match(x.text) or _PERCENT.match(x.text))
         shown = parsed.linked or any(steps)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
         return Explanation(str(path), (), None, parsed.linked, stopped, step)
     image = image_of(parsed.failures[0].line, lines)
+    named = [p.object for f in parsed.failures for p in f.places if p.object]
+    named += [name for f in parsed.failures for name in f.files]
+    stems = {file_name(part) for name in named for part in (member_of(name), archive_of(name))}
     for command in commands_in_log(lines, path.parent):
         try:
             call = linker_call(command)
         except InfraError:
             continue
-        if _concerns(command, parsed.failures):
+        words = " ".join(command.argv)  # a log may hold several links
+        if not stems or any(stem and stem in words for stem in stems):
             progress(f"reading the objects of {command.output}")
             failures = diagnose(parsed.failures, call, Tree(command.directory), command)
             return Explanation(str(path), failures, command, image=image, more=parsed.more)
     refused = refused_options(s.text for s in statements_of(lines))
-    line = LinkIndex(LinkerCall(("ld", *_inputs_shown(lines)), path.parent), ())
+    # The inputs of the last link command, even if its files are elsewhere, and the archives in
+    # which lld found similar symbols.
+    links = [x.text for x in lines if " -o " in x.text and ".a" in x.text]
+    inputs = [w for w in (links[-1].split() if links else ()) if w.endswith((".a", ".o", ".obj"))]
+    similar = [m["archive"] for x in lines if (m := _SIMILAR_IN.match(x.text))]
+    line = LinkIndex(LinkerCall(("ld", *similar, *inputs), path.parent), ())
     explained = [explain_failure(f, line, None, refused) for f in parsed.failures]
     failures = without_repeats(explained)
     return Explanation(str(path), failures, None, image=image, more=parsed.more)
 
 
-def _explains(stopped: BuildFailure | None, unknown: Failure) -> bool:
-    """Whether a rule for builds explains a link failure that no rule for linkers explains: the
-    same line, or the driver's words where no linker says why."""
-    if stopped is None or stopped.kind is BuildFailureKind.NOT_KNOWN:
-        return False
-    return unknown.linker == "driver" or unknown.line == stopped.line
-
-
-def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:
-    """Whether a command has the files that the failures name: a log may hold several links."""
-    words = " ".join(command.argv)
-    named = [p.object for f in failures for p in f.places if p.object]
-    named += [name for f in failures for name in f.files]
-    stems = {file_name(part) for name in named for part in (member_of(name), archive_of(name))}
-    return not stems or any(stem and stem in words for stem in stems)
-
-
 _SIMILAR_IN = re.compile(r"\s*>>> defined in: (?P<archive>\S+\.a)\(")
-
-
-def _inputs_shown(lines: Lines) -> tuple[str, ...]:
-    """The inputs of the last link command in the log, even if its files are elsewhere, and the
-    archives in which lld found similar symbols."""
-    commands = [line.text for line in lines if " -o " in line.text and ".a" in line.text]
-    words = commands[-1].split() if commands else ()
-    similar = [m["archive"] for line in lines if (m := _SIMILAR_IN.match(line.text))]
-    return (*similar, *(word for word in words if word.endswith((".a", ".o", ".obj"))))
 
 
 def _explain_build(build: Path, progress: Progress) -> Explanation:
@@ -229,17 +216,12 @@ def explain_failure(
     if failure.kind is FailureKind.UNDEFINED_SYMBOL and not explained.cause:
         return explain_undefined(failure, index, tree, refused, trial)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol and tree is not None:
-        return _built_elsewhere(explained, tree)
+        name = f"lib{failure.symbol.removeprefix('-l')}.a"
+        for file in tree.built.files:
+            if file.name == name:
+                about = {"library": file, "folder": file.parent}
+                return causes.explained(explained, "built elsewhere", **about)
     return explained
-
-
-def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
-    """For a library that exists in a directory that the linker does not search."""
-    name = f"lib{(failure.symbol or '').removeprefix('-l')}.a"
-    library = next((p for p in tree.built.files if p.name == name), None)
-    if library is None:
-        return failure
-    return causes.explained(failure, "built elsewhere", library=library, folder=library.parent)
 
 
 def _map_of(index: LinkIndex) -> LinkMap | None:
@@ -281,7 +263,10 @@ def _last_step_of_unfinished(lines: Lines, *, cut: bool) -> str | None:
         return None if _all_counted(lines) and lines[-1].text != last else last
     if last_percent:
         return None if last.startswith(_BUILT) else last
-    return None if _goes_on_after_link(lines) else last
+    links = [found.index for found in signs()["linked"].found_in(lines)]
+    after = [line.text for line in lines[links[-1] + 1 :]] if links else []
+    goes_on = any(not signs()["of_a_link"].search(text) for text in after)
+    return None if goes_on and not any(map(signs()["compiles"].search, after)) else last
 
 
 def _all_counted(lines: Lines) -> bool:
@@ -295,10 +280,3 @@ def _all_counted(lines: Lines) -> bool:
             open_builds.pop()  # the next step; the count may have changed
         open_builds.append((step, count))
     return all(step == count for step, count in open_builds)
-
-
-def _goes_on_after_link(lines: Lines) -> bool:
-    links = [found.index for found in signs()["linked"].found_in(lines)]
-    after = [line.text for line in lines[links[-1] + 1 :]] if links else []
-    others = [text for text in after if not signs()["of_a_link"].search(text)]
-    return bool(others) and not any(signs()["compiles"].search(text) for text in after)

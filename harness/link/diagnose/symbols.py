@@ -34,8 +34,6 @@ class Undefined:
 
 @dataclass(frozen=True)
 class SymbolReason(Data):
-    """A row of ``reasons.yaml``."""
-
     name: str
     cause: str
     fix: str
@@ -44,9 +42,8 @@ class SymbolReason(Data):
 
 @cache
 def reasons() -> dict[str, SymbolReason]:
-    return {
-        row.name: row for row in read_facts(SymbolReason, Path(__file__).with_name("reasons.yaml"))
-    }
+    rows = read_facts(SymbolReason, Path(__file__).with_name("reasons.yaml"))
+    return {row.name: row for row in rows}
 
 
 def because(name: str, definitions: tuple[CodePlace, ...] = (), /, **words: object) -> Undefined:
@@ -88,36 +85,15 @@ class SymbolFact(Data):
         return tuple(tuple(words.split()) for words in self.tries)
 
 
-def needed_by(symbol: str, uses: Sequence[CodePlace]) -> str:
-    return f"{symbol} is needed by {uses[0]}." if uses else f"{symbol} is not defined."
-
-
-def _fact(
-    group: str, symbol: str, options: Mapping[str, str], linker: str = ""
+def known_fact(
+    shown: str, linker: str, options: Mapping[str, str] | None = None
 ) -> SymbolFact | None:
-    rows = (row for row in read_facts(SymbolFact, _FACTS, group) if options.get(row.option) != "y")
-    facts = (row.of(symbol) for row in rows if row.linker in ("", linker))
-    return next(filter(None, facts), None)
-
-
-def in_zephyr(shown: str, options: Mapping[str, str]) -> Undefined | None:
-    """In a link of Zephyr's: a symbol that an option brings, or nothing, though a library of the
-    toolchain has it elsewhere. ``shown`` is the symbol as the linker prints it; ``options`` are
-    those of the build, where they are known."""
-    fact = _fact("zephyr", shown, options)
-    return None if fact is None else fact.undefined()
-
-
-def known_fact(shown: str, linker: str) -> SymbolFact | None:
-    """A commonly known fact about a symbol. ``shown``: the symbol as the linker prints it."""
-    return _fact("anywhere", shown, {}, linker)
-
-
-def unknown(shown: str, uses: Sequence[CodePlace], linker: str) -> Undefined:
-    """Without a definition in sight and without common knowledge: what to look for."""
-    user = uses[0].object if uses and uses[0].object else ""
-    after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
-    return because("unknown", symbol=shown, after=after)
+    """A commonly known fact about a symbol. ``shown``: the symbol as the linker prints it.
+    ``options``: those of a build of Zephyr; there an option brings the symbol, or nothing, though a
+    library of the toolchain has it elsewhere."""
+    facts = read_facts(SymbolFact, _FACTS, "anywhere" if options is None else "zephyr")
+    rows = (r for r in facts if r.linker in ("", linker) and (options or {}).get(r.option) != "y")
+    return next(filter(None, (row.of(shown) for row in rows)), None)
 
 
 def common_knowledge(
@@ -167,18 +143,8 @@ def blamed_on_options(cause: Undefined, refused: Sequence[RefusedOption]) -> Und
     """A cause that names no definition, with the option that was set and refused."""
     if not refused or cause.kind not in _VAGUE or cause.definitions:
         return cause
-    option = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-    return because(
-        "option refused",
-        cause=cause.cause,
-        option=option.symbol,
-        wanted=option.wanted,
-        got=option.got,
-        more=more,
-        why=option.why,
-        fix=option.fix,
-    )
+    return because("option refused", cause=cause.cause, option=refused[0], more=more)
 
 
 def of_device(symbol: str, tree: Tree | None) -> Undefined | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,11 +52,11 @@ class SourceDefinition:
 
     path: Path
     line: int
-    weak: bool
-    compiled: bool
-    object: Path | None
-    static: bool = False
+    weak: bool = False
+    static: bool = False  # counts only if there is no other
     inline: bool = False
+    compiled: bool = False
+    object: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -158,10 +157,9 @@ class Tree:
                     path = Path(directory, name)
                     if os.path.splitext(name)[1] not in suffixes:
                         continue
-                    size = _regular_size(path)
-                    if size is None:
+                    if not path.is_file():  # reading a FIFO would block
                         continue
-                    room -= size
+                    room -= path.stat().st_size
                     if room < 0 or len(files) >= self.most_files:
                         return FileSearch(tuple(files), False)
                     files.append(path)
@@ -199,24 +197,15 @@ class Tree:
         roots = dict.fromkeys(
             [self.source or self.build, *(p.parent for p in self.compile_commands)]
         )
-        found = []
-        for path in self._search(list(roots), _HEADERS).files:
-            if (place := _definition(path, name)) is not None:
-                line, weak, static, inline = place
-                found.append(SourceDefinition(path, line, weak, False, None, static, inline))
-        return found
+        found = (_definition(path, name) for path in self._search(list(roots), _HEADERS).files)
+        return [each for each in found if each is not None]
 
     def in_sources(self, name: str) -> list[SourceDefinition]:
         """Source files that seem to define a function or variable of this name."""
-        definitions = []
-        for path in self.sources.files:
-            if (place := _definition(path, name)) is not None:
-                source = path.resolve()
-                compiled = source in self.compile_commands
-                object_ = self.compile_commands.get(source)
-                line, weak, static, _ = place
-                definitions.append(SourceDefinition(path, line, weak, compiled, object_, static))
-        return definitions
+        made = self.compile_commands
+        found = (_definition(path, name) for path in self.sources.files)
+        places = [(each, each.path.resolve()) for each in found if each is not None]
+        return [replace(d, compiled=p in made, object=made.get(p)) for d, p in places]
 
 
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(?P<word>if\w*|else|elif\w*|endif)\b[ \t]*(?P<rest>[^\n/]*)")
@@ -243,17 +232,7 @@ def target_in(text: str) -> str | None:
     return target["name"] if target else None
 
 
-def _regular_size(path: Path) -> int | None:
-    """None if it is not a regular file (reading a FIFO would block)."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
 def _compiled(entries: Any) -> Iterator[tuple[Path, Path | None]]:
-    """Source and object of each entry of a compilation database."""
     for entry in entries:
         directory = Path(entry["directory"])
         source = (directory / entry["file"]).resolve()
@@ -298,9 +277,8 @@ def toolchain_archives(
     ]
 
 
-def _definition(path: Path, name: str) -> tuple[int, bool, bool, bool] | None:
-    """The line of a definition of ``name`` in a source file, whether it is weak, whether it is a
-    static function, which counts only if there is no other, and whether it is inline."""
+def _definition(path: Path, name: str) -> SourceDefinition | None:
+    """The definition of ``name`` in a source file."""
     try:
         raw = read_regular(path)
     except OSError:
@@ -312,15 +290,17 @@ def _definition(path: Path, name: str) -> tuple[int, bool, bool, bool] | None:
         label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
         weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
         line = text.count("\n", 0, label.start()) + 1 if label else 0
-        return (line, bool(weak), False, False) if label else None
+        return SourceDefinition(path, line, weak is not None) if label else None
     text = _NO_CODE.sub(_blank, text)
     static = None
     for match in re.finditer(rf"(?<![\w.])(?<!->){re.escape(name)}(?!\w)", text):
         line = text.count("\n", 0, match.start()) + 1
         if (head := _defined_at(text, match)) is not None:
-            return line, bool(_WEAK.search(head)), False, "inline" in head
-        if static is None and _is_static(text, match):
-            static = line, False, True, False
+            is_weak = _WEAK.search(head) is not None
+            return SourceDefinition(path, line, is_weak, inline="inline" in head)
+        begin = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if static is None and _STATIC.match(begin) and _PARAMETERS.match(text, match.end()):
+            static = SourceDefinition(path, line, static=True)
     return static
 
 
@@ -342,12 +322,6 @@ _STATIC = re.compile(r"static\s[\w\s*]*\Z")
 _VALUE = re.compile(r"\s*(?:\[[^\]]*\]\s*)*[=;]")
 _TYPE = re.compile(r"^[A-Za-z_][\w\s*:<>,]*\Z", re.MULTILINE)
 _NO_DEFINITION = re.compile(r"\b(?:return|if|while|extern|typedef|static)\b|=\s*$")
-
-
-def _is_static(text: str, name: re.Match[str]) -> bool:
-    """Whether a static function of that name is defined there."""
-    line = text[text.rfind("\n", 0, name.start()) + 1 : name.start()]
-    return bool(_STATIC.match(line) and _PARAMETERS.match(text, name.end()))
 
 
 def _defined_at(text: str, name: re.Match[str]) -> str | None:

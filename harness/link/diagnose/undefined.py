@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -18,11 +18,8 @@ from harness.link.diagnose.symbols import (
     behind_option,
     blamed_on_options,
     common_knowledge,
-    in_zephyr,
     known_fact,
-    needed_by,
     of_device,
-    unknown,
 )
 from harness.link.diagnose.tree import (
     SourceDefinition,
@@ -41,6 +38,30 @@ _SPELT_ALIKE = 0.85
 # A condition that only one option of Kconfig decides.
 _ONE_OPTION = re.compile(r"#if(?:def)?\s+(?:defined|IS_ENABLED)?\s*\(?\s*CONFIG_(\w+)\s*\)?")
 _ZEPHYRS_KERNEL = "zephyr/kernel/libkernel.a"
+_MOST_DEFINERS = 3
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """``symbol``: as in the symbol table; ``shown``: for people. ``named``: the objects that the
+    linker's message names, which are those it has loaded. ``known``: what to do about this symbol
+    where a condition in its source leaves it out."""
+
+    symbol: str
+    shown: str
+    index: LinkIndex
+    tree: Tree | None
+    named: Collection[str]
+    uses: Sequence[CodePlace]
+    known: Undefined | None
+    linker: str
+
+    @property
+    def archive(self) -> str:
+        """The archive of the object that needs the symbol; "" for an object by itself."""
+        first = (self.uses[0].object if self.uses else None) or ""
+        archive = archive_of(first)
+        return archive if archive != first else ""
 
 
 def explain_undefined(
@@ -58,28 +79,25 @@ def explain_undefined(
     zephyr = tree.zephyr if tree is not None else None
     line = [each.word for each in index.call.inputs]
     is_zephyr = zephyr is not None or any(word.endswith(_ZEPHYRS_KERNEL) for word in line)
-    known = in_zephyr(shown, zephyr.values if zephyr else {}) if is_zephyr else None
+    own = known_fact(shown, "", zephyr.values if zephyr else {}) if is_zephyr else None
+    known = None if own is None else own.undefined()
     fact = known_fact(shown, failure.linker)
     if fact is not None and _lacks(fact, symbol, index):
         fact = None
     found = replace(failure, mangled=symbol, demangled=shown, places=uses)
+    wanted = _Wanted(symbol, shown, index, tree, named, uses, known, failure.linker)
+    read = bool(index.units)
     causes = chain(
-        _on_the_line(symbol, shown, index, named),
-        _not_exported(symbol, shown, index, tree),
-        _in_the_tree(symbol, shown, index, tree),
-        _given(_another_name(symbol, shown, index, tree)),
-        _given(_local(symbol, shown, index)),
-        _given(_in_sources(symbol, shown, tree, uses, known)),
-        _given(of_device(symbol, tree)),
-        _given(known),
-        _given(
-            common_knowledge(fact, shown, line, failure.linker, bool(index.units)) if fact else None
-        ),
-        () if is_zephyr else _toolchain(shown, symbol, index),
-        _given(_misspelt(symbol, index, uses)),
-        (unknown(shown, uses, failure.linker),),
+        _on_the_line(wanted),
+        _not_exported(wanted),
+        _in_the_tree(wanted),
+        (find(wanted) for find in (_another_name, _local, _in_sources)),
+        (of_device(symbol, tree), known),
+        (common_knowledge(fact, shown, line, failure.linker, read) if fact else None,),
+        () if is_zephyr else _toolchain(wanted),
+        (find(wanted) for find in (_misspelt, _unknown)),
     )
-    cause = _first_that_helps(causes, found, trial)
+    cause = _first_that_helps(filter(None, causes), found, trial)
     cause = blamed_on_options(cause, zephyr.refused_options() if zephyr else refused)
     if tree is not None and not cause.definitions and tree.cut:
         cause = replace(cause, cause=f"{cause.cause} {tree.cut}")
@@ -88,14 +106,9 @@ def explain_undefined(
         definitions=cause.definitions,
         binding=failure.binding or (uses[0].binding if uses else None),
         cause_kind=cause.kind,
-        cause=f"{needed_by(shown, uses)} {cause.cause}",
+        cause=f"{shown} is {f'needed by {uses[0]}' if uses else 'not defined'}. {cause.cause}",
         fix=cause.fix,
     )
-
-
-def _given(cause: Undefined | None) -> Iterator[Undefined]:
-    if cause is not None:
-        yield cause
 
 
 def _first_that_helps(
@@ -143,95 +156,78 @@ def _names(printed: str, index: LinkIndex) -> tuple[str, str]:
     return printed, printed
 
 
-def _on_the_line(
-    symbol: str, shown: str, index: LinkIndex, named: Collection[str]
-) -> Iterator[Undefined]:
-    definitions = index.definitions.get(symbol, [])
+def _on_the_line(wanted: _Wanted) -> Iterator[Undefined]:
+    definitions = wanted.index.definitions.get(wanted.symbol, [])
     places = tuple(d.place() for d in definitions)
     archived = [d for d in definitions if d.unit.is_member and not d.unit.input.whole]
     if archived:
-        order = _order(symbol, shown, archived[0], index, named)
-        yield replace(order, definitions=places, tries=((GROUP,),))
+        unit = archived[0].unit
+        references = wanted.index.references.get(wanted.symbol, ())
+        users = [u for u in references if u.input.index != unit.input.index]
+        behind = [u for u in users if u.input.index > unit.input.index]
+        loaded = set(map(file_name, wanted.named))
+        late = [u for u in behind if file_name(u.name) in loaded] or behind or users
+        name = late[-1].input.word if late else "what needs it"
+        whole = " (under --whole-archive)" if late and late[-1].input.whole else ""
+        order = because("archive order", places, unit=unit, user=name, whole=whole)
+        yield replace(order, tries=((GROUP,),))
     elif hidden := [d for d in definitions if _is_hidden(d)]:
-        yield because("hidden", places, unit=hidden[0].unit.name, symbol=shown)
+        yield because("hidden", places, unit=hidden[0].unit.name, symbol=wanted.shown)
 
 
-def _not_exported(
-    symbol: str, shown: str, index: LinkIndex, tree: Tree | None
-) -> Iterator[Undefined]:
+def _not_exported(wanted: _Wanted) -> Iterator[Undefined]:
     """A shared object on the line has it for itself alone."""
-    shared = (u for u in index.units if ".so" in u.input.word and symbol.encode() in u.object.data)
-    for unit in shared:
+    symbol, tree = wanted.symbol, wanted.tree
+    for unit in wanted.index.units:
+        if ".so" not in unit.input.word or symbol.encode() not in unit.object.data:
+            continue
         if any(s.name == symbol and s.bind == 0 and s.defined for s in unit.object.symbols):
             script = tree.version_script(unit.name) if tree is not None else ""
             words = {"unit": unit.name, "script": script or "the version script of its link"}
-            yield because("not exported", symbol=shown, **words)
+            yield because("not exported", symbol=wanted.shown, **words)
 
 
-def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
+def _local(wanted: _Wanted) -> Undefined | None:
     """A definition that only its own file can use: static, or made local after it was compiled."""
-    local = index.local(symbol)
+    local = wanted.index.local(wanted.symbol)
     if local is None:
         return None
     name = local.unit.name
     reason = "static in assembler" if re.search(r"\.[sS]\.o(?:bj)?\)?$", name) else "static"
     reason = "hidden and local" if _is_hidden(local) else reason
-    return because(reason, (local.place(),), unit=name, symbol=shown)
+    return because(reason, (local.place(),), unit=name, symbol=wanted.shown)
 
 
-def _misspelt(symbol: str, index: LinkIndex, uses: Sequence[CodePlace]) -> Undefined | None:
+def _misspelt(wanted: _Wanted) -> Undefined | None:
     """Nothing has it, and something has one that differs in capitals alone, or the archive that
     needs it, or an object of the program, has one that is spelt almost so."""
-    archive = _archive(uses)
-    firsts = {name: definitions[0] for name, definitions in index.definitions.items()}
-    same = [name for name in firsts if name.lower() == symbol.lower()]
-    near = (n for n, d in firsts.items() if _is_of_program(d, archive))
+    symbol, archive = wanted.symbol, wanted.archive
+    units = {name: found[0].unit for name, found in wanted.index.definitions.items()}
+    same = [name for name in units if name.lower() == symbol.lower()]
+    near = (n for n, u in units.items() if not u.is_member or archive_of(u.name) == archive)
     alike = same or get_close_matches(symbol, near, 1, _SPELT_ALIKE)
     if not alike:
         return None
-    unit = firsts[alike[0]].unit.name
-    return because("misspelt", unit=unit, alike=alike[0], symbol=symbol, user=uses[0])
+    words = {"unit": units[alike[0]].name, "alike": alike[0], "user": wanted.uses[0]}
+    return because("misspelt", symbol=symbol, **words)
 
 
-def _is_of_program(definition: Definition, archive: str) -> bool:
-    unit = definition.unit
-    return not unit.is_member or (bool(archive) and archive_of(unit.name) == archive)
+def _unknown(wanted: _Wanted) -> Undefined:
+    """Without a definition in sight and without common knowledge: what to look for."""
+    user = wanted.uses[0].object if wanted.uses else None
+    after = f" after {user or 'what needs it'}" if wanted.linker == "gnu" else ""  # read in order
+    return because("unknown", symbol=wanted.shown, after=after)
 
 
 def _is_hidden(definition: Definition) -> bool:
     return definition.symbol.visibility in ("hidden", "internal")
 
 
-def _order(
-    symbol: str, shown: str, definition: Definition, index: LinkIndex, named: Collection[str]
-) -> Undefined:
-    """``named``: the objects that the linker's message names, which are those it has loaded."""
-    archive = definition.unit.input
-    users = [u for u in index.references.get(symbol, ()) if u.input.index != archive.index]
-    behind = [u for u in users if u.input.index > archive.index]
-    loaded = set(map(file_name, named))
-    late = [u for u in behind if file_name(u.name) in loaded] or behind or users
-    user = late[-1] if late else None
-    return because(
-        "archive order",
-        member=definition.unit.name,
-        archive=archive.word,
-        user=user.input.word if user else "what needs it",
-        whole=" (under --whole-archive)" if user and user.input.whole else "",
-        symbol=shown,
-    )
-
-
-_MOST_DEFINERS = 3
-
-
-def _in_the_tree(
-    symbol: str, shown: str, index: LinkIndex, tree: Tree | None
-) -> Iterator[Undefined]:
-    if tree is None:
+def _in_the_tree(wanted: _Wanted) -> Iterator[Undefined]:
+    if (tree := wanted.tree) is None:
         return
-    on_line = [i.path for i in index.call.inputs if i.path]
-    definitions = tree.definers(symbol, on_line)
+    inputs = wanted.index.call.inputs
+    definitions = tree.definers(wanted.symbol, [i.path for i in inputs if i.path])
     definitions.sort(key=lambda d: (d.path.suffix != ".a", len(str(d.path))))
     places = tuple(CodePlace(object=d.member, binding=d.symbol.binding) for d in definitions[:4])
     for best in definitions[:_MOST_DEFINERS]:
@@ -240,6 +236,7 @@ def _in_the_tree(
             cause = because("object not linked", places, object=near, name=best.path.name)
         else:
             users = tree.users_of(best.path)
+            program = next(filter(None, (target_in(str(each.path)) for each in inputs)), None)
             cause = because(
                 "archive not linked",
                 places,
@@ -247,16 +244,10 @@ def _in_the_tree(
                 archive=near,
                 users=f" ({', '.join(users[:3])} of the same build has it)" if users else "",
                 library=best.path.name,
-                program=_program(tree, index),
+                program="app" if tree.zephyr else program or "<program>",
                 target=tree.target_of(best.path.name) or _library_name(near),
             )
         yield replace(cause, tries=((str(best.path),),))
-
-
-def _program(tree: Tree, index: LinkIndex) -> str:
-    """The target of CMake that is linked."""
-    targets = (target_in(str(each.path)) for each in index.call.inputs)
-    return "app" if tree.zephyr else next(filter(None, targets), "<program>")
 
 
 def _library_name(archive: str) -> str:
@@ -264,56 +255,35 @@ def _library_name(archive: str) -> str:
     return archive if Path(archive).is_absolute() else re.sub(r"^lib|\.a$", "", Path(archive).name)
 
 
-def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
+def _another_name(wanted: _Wanted) -> Undefined | None:
     """C instead of C++ linkage or the reverse, or the same name with other parameters."""
-    wanted = mangled_base(symbol) or symbol
-    candidates = {n: d[0] for n, d in index.definitions.items() if (mangled_base(n) or n) == wanted}
+    symbol, shown, plain = wanted.symbol, wanted.shown, mangled_base(wanted.symbol)
+    plain, is_cpp = plain or symbol, symbol.startswith("_Z")
+    every = wanted.index.definitions.items()
+    candidates = {n: d[0] for n, d in every if (mangled_base(n) or n) == plain}
     candidates.pop(symbol, None)
     readable = demangled(candidates)
     for name, definition in candidates.items():
-        if name == wanted and symbol.startswith("_Z"):
-            return _linkage(shown, definition, "C", "C++")
-        if (
-            name.startswith("_Z")
-            and not symbol.startswith("_Z")
-            and readable[name].split("(")[0] == wanted
-        ):
-            return _linkage(readable[name], definition, "C++", "C")
+        place, words = (definition.place(),), {"unit": definition.unit.name}
+        if name == plain and is_cpp:
+            words |= {"defined": "C", "needed": "C++", "symbol": base(shown)}
+            return because("other language", place, **words)
+        if name.startswith("_Z") and not is_cpp and readable[name].split("(")[0] == plain:
+            words |= {"defined": "C++", "needed": "C", "symbol": base(readable[name])}
+            return because("other language", place, **words)
     for name, definition in candidates.items():
-        same = symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown)
+        same = is_cpp and qualified(readable[name]) == qualified(shown)
         if same and "<" not in shown:  # an instance of a template is another function
-            return because(
-                "other parameters",
-                (definition.place(),),
-                unit=definition.unit.name,
-                defined=readable[name],
-                symbol=shown,
-            )
+            words = {"unit": definition.unit.name, "defined": readable[name], "symbol": shown}
+            return because("other parameters", (definition.place(),), **words)
     return None
 
 
-def _linkage(symbol: str, definition: Definition, defined: str, needed: str) -> Undefined:
-    return because(
-        "other language",
-        (definition.place(),),
-        unit=definition.unit.name,
-        defined=defined,
-        needed=needed,
-        symbol=base(symbol),
-    )
-
-
-def _in_sources(
-    symbol: str,
-    shown: str,
-    tree: Tree | None,
-    uses: Sequence[CodePlace],
-    known: Undefined | None,
-) -> Undefined | None:
-    """``known``: what to do about this symbol where a condition in its source leaves it out."""
-    if tree is None:
+def _in_sources(wanted: _Wanted) -> Undefined | None:
+    if (tree := wanted.tree) is None:
         return None
-    name = mangled_base(symbol) or symbol
+    shown, known = wanted.shown, wanted.known
+    name = mangled_base(wanted.symbol) or wanted.symbol
     every = tree.in_sources(name)
     definitions = [d for d in every if not d.static]
     if not definitions:
@@ -330,7 +300,7 @@ def _in_sources(
             return replace(cause, cause=f"{known.cause} {cause.cause}", fix=known.fix)
         return cause
     if not best.compiled:
-        archive = _archive(uses)
+        archive = wanted.archive
         target = tree.target_of(archive) if archive else None
         user = f"target {target}, which" if target else "the target that"
         if archive and target is None:
@@ -342,7 +312,7 @@ def _in_sources(
         owner = target_in(str(best.object))
         target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
         return because("object missing", place, where=where, definition=what, target=target)
-    if "<" in shown and symbol.startswith("_Z"):
+    if "<" in shown and wanted.symbol.startswith("_Z"):
         words = {"where": where, "symbol": shown, "name": best.path.name}
         return because("template not instantiated", place, **words)
     left_out = known or _left_out(best, where, what, shown, tree.zephyr)
@@ -377,13 +347,6 @@ def _static_in_source(definitions: Sequence[SourceDefinition]) -> Undefined | No
     return because("static and inlined", (place,), where=f"{only.path}:{only.line}")
 
 
-def _archive(uses: Sequence[CodePlace]) -> str:
-    """The archive of the object that needs the symbol; "" for an object by itself."""
-    first = (uses[0].object if uses else None) or ""
-    archive = archive_of(first)
-    return archive if archive != first else ""
-
-
 def _left_out(
     best: SourceDefinition, where: str, what: str, shown: str, zephyr: ZephyrBuild | None
 ) -> Undefined:
@@ -401,11 +364,10 @@ def _left_out(
     return because("left out by a condition", where=where, definition=what, **words)
 
 
-def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Iterator[Undefined]:
-    used = [i.path for i in index.call.inputs if i.path]
-    for path in toolchain_archives(index.call.search, used, symbol)[:_MOST_DEFINERS]:
-        option = f"-l{_library_name(path.name)}"
-        cause = because(
-            "toolchain", (CodePlace(object=path.name),), library=path.name, option=option
-        )
+def _toolchain(wanted: _Wanted) -> Iterator[Undefined]:
+    call = wanted.index.call
+    used = [i.path for i in call.inputs if i.path]
+    for path in toolchain_archives(call.search, used, wanted.symbol)[:_MOST_DEFINERS]:
+        option, place = f"-l{_library_name(path.name)}", CodePlace(object=path.name)
+        cause = because("toolchain", (place,), library=path.name, option=option)
         yield replace(cause, tries=((option,),))

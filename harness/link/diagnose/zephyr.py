@@ -164,7 +164,6 @@ class ZephyrBuild:
 
     @cached_property
     def _kconfig(self) -> tuple[tuple[Path, str], ...]:
-        """Every Kconfig file that was read."""
         listed = text_of(self.build / "zephyr" / "kconfig" / "sources.txt").split("\n")
         files = [self.base / name.strip() for name in listed if name.strip()]
         return tuple((file, text_of(file)) for file in files)
@@ -216,14 +215,11 @@ class ZephyrBuild:
         okay = "_STATUS_okay 1" in about
         if compatible is None:
             return DeviceNode(path, None, okay, ())
-        return DeviceNode(path, compatible["name"], okay, self._drivers(compatible["name"]))
-
-    def _drivers(self, compatible: str) -> tuple[str, ...]:
-        has = "DT_HAS_" + re.sub(r"\W", "_", compatible).upper() + "_ENABLED"
-        return self._options_with(rf"(?<!config ){has}\b")  # Kconfig.dts defines it
+        has = "DT_HAS_" + re.sub(r"\W", "_", compatible["name"]).upper() + "_ENABLED"
+        drivers = self._options_with(rf"(?<!config ){has}\b")  # Kconfig.dts defines it
+        return DeviceNode(path, compatible["name"], okay, drivers)
 
     def _options_with(self, pattern: str) -> tuple[str, ...]:
-        """The options that have such a line in their definition."""
         options = []
         for _, text in self._kconfig:
             for line in re.finditer(pattern, text, re.MULTILINE):

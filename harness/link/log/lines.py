@@ -140,22 +140,18 @@ def read_lines(path: Path) -> tuple[Lines, bool]:
 
 
 def _cleaned(raw_lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    prefixes = re.compile(f"^(?:{'|'.join(read_table(__file__)['prefixes'])})+")
     for number, raw in enumerate(raw_lines, 1):
         for part in raw.rstrip("\n").split("\r"):
             plain = without_controls(part)
             if "undefined reference" in plain:
                 plain = _GLUED.sub(r"\g<message>\r\g<next>", plain)
             for piece in plain.split("\r"):
-                clean = _prefixes().sub("", piece).rstrip()
+                clean = prefixes.sub("", piece).rstrip()
                 if "**" in clean:
                     clean = _BOLD.sub("", clean)
                 if clean:
                     yield number, _english(clean)
-
-
-@cache
-def _prefixes() -> re.Pattern[str]:
-    return re.compile(f"^(?:{'|'.join(read_table(__file__)['prefixes'])})+")
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,6 @@ def rules() -> tuple[Rule, ...]:
 
 @dataclass(frozen=True)
 class _Sign(LinePattern):
-    """A row of ``signs.yaml``."""
-
     shows: str
 
 

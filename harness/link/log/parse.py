@@ -89,9 +89,14 @@ def parse_lines(lines: Lines, *, failed: bool = False) -> Parsed:
         plain = (Line(line.number, re.sub(r"\bwarning: ", "", line.text)) for line in lines)
         found = _Reader(Lines(plain)).read()
     failures = [*found, *_overflowed_regions(lines, found, failed)]
-    merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
+    # Many messages about one thing are one failure; in order of first mention.
+    merged: dict[tuple[object, ...], Failure] = {}
+    for failure in _without_repeats(failures or _unexplained(lines, failed)):
+        about = _merge_key(failure)
+        merged[about] = _merge_pair(merged[about], failure) if about in merged else failure
     if merged:
-        return Parsed(merged, True, True, len(reader.failures) == _MOST_MESSAGES)
+        shown = tuple(merged.values())
+        return Parsed(shown, True, True, len(reader.failures) == _MOST_MESSAGES)
     return Parsed((), failed, any(messages.signs()["linked"].found_in(lines)))
 
 
@@ -136,21 +141,16 @@ class _Reader:
                 following = (x.text for x in self.lines[index + 1 : index + 1 + count])
                 text = gap.join([text, *(map(str.strip, following) if gap else following)])
         if "multiple definition of" in text and ";" in text:
-            text = self._join_until_first_defined(index, text)
+            whole = text  # "...; a.o:(.bss+0x0): first defined here" may follow on several lines
+            for after in self.lines[index + 1 : index + 1 + _WRAPPED]:
+                if not whole.endswith(messages.FIRST_DEFINED):
+                    whole = f"{whole} {after.text.strip()}"
+            text = whole if whole.endswith(messages.FIRST_DEFINED) else text
         for rule in messages.rules():
             if (rule.warns or not warning) and (match := rule.search(text)):
                 kept = self.warnings if warning else self.failures
                 kept.append(self._failure(rule, match, index, line))
                 return
-
-    def _join_until_first_defined(self, index: int, text: str) -> str:
-        """``multiple definition of `x'; a.o:(.bss+0x0): first defined here`` over several lines."""
-        whole = text
-        for line in self.lines[index + 1 : index + 1 + _WRAPPED]:
-            if whole.endswith(messages.FIRST_DEFINED):
-                return whole
-            whole = f"{whole} {line.text.strip()}"
-        return whole if whole.endswith(messages.FIRST_DEFINED) else text
 
     def _failure(self, rule: Rule, match: re.Match[str], index: int, line: Line) -> Failure:
         groups = {name: value for name, value in match.groupdict().items() if value}
@@ -164,7 +164,11 @@ class _Reader:
         if "other" in groups and ("file" in groups or kind is FailureKind.WRONG_ARCHITECTURE):
             files = (*files, groups["other"])
         if rule.linker == "armlink" and kind is FailureKind.WRONG_ARCHITECTURE:
-            attribute = self._armlink_attribute(index) or attribute
+            # The lines below L6242E, as in "... require A clashes with require B".
+            ends = re.compile(r"(?:Error|Warning|Finished|Fatal)\b.*:|^Not enough")
+            below = (x.text for x in self.lines[index + 1 : index + 6])
+            clashes = takewhile(lambda text: not ends.search(text), below)
+            attribute = "; ".join(text.strip(" .") for text in clashes) or attribute
         if "aggregate" in groups:  # of what found no place, which is more than what is missing
             attribute = f"{int(groups['aggregate'], 0)} {messages.AGGREGATE}"
         named: tuple[str, ...] = ("section",)
@@ -231,7 +235,11 @@ class _Reader:
             where = _LLD_OBJECT.match(use["at"])
             starts = re.match(r"\s*(?:>>> )?(?:referenced|defined)", line.text)
             if where:
-                place = _lld_place(where)
+                name, inside = where["object"], where["inside"]
+                name = f"{where['archive']}({name})" if where["archive"] else name
+                place = CodePlace(object=name, function=inside)
+                if section := re.match(r"(\S+)\+(0x[0-9a-fA-F]+)$", inside):
+                    place = CodePlace(name, section=section[1], offset=int(section[2], 16))
                 if not starts and places:
                     place = replace(place, source=places[-1].source, line=places[-1].line)
                     places.pop()
@@ -239,24 +247,6 @@ class _Reader:
             elif starts:
                 places.append(parse_place(use["at"].split(" (")[0] + ":"))
         return tuple(places)
-
-    def _armlink_attribute(self, index: int) -> str | None:
-        """The lines below L6242E, as in "... require A clashes with require B"."""
-        clashes = []
-        for line in self.lines[index + 1 : index + 6]:
-            if re.search(r"(?:Error|Warning|Finished|Fatal)\b.*:|^Not enough", line.text):
-                break
-            clashes.append(line.text.strip(" ."))
-        return "; ".join(clashes) or None
-
-
-def _lld_place(where: re.Match[str]) -> CodePlace:
-    name, inside = where["object"], where["inside"]
-    if where["archive"]:
-        name = f"{where['archive']}({name})"
-    if section := re.match(r"(\S+)\+(0x[0-9a-fA-F]+)$", inside):
-        return CodePlace(object=name, section=section[1], offset=int(section[2], 16))
-    return CodePlace(object=name, function=inside)
 
 
 def _linker(linker: str, text: str) -> str:
@@ -303,7 +293,11 @@ def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     complaint = _LINKER_LINE if failed else messages.signs()["complaint"]
     said = (found for found in complaint.found_in(lines) if not _WARNING.search(found.line.text))
     if first := next((x for x in said if not messages.IN_FUNCTION.match(x.line.text)), None):
-        text = _whole_text(lines, first.index)
+        # A message, which its author may have broken into lines, up to what the driver says of it.
+        texts = [line.text for line in lines[first.index : first.index + 10]]
+        driver = messages.signs()["link_failed"]
+        ends = (n for n, x in enumerate(texts) if n and (driver.search(x) or _SPEAKS.search(x)))
+        text = " ".join(text.strip() for text in texts[: next(ends, 1)])
         return [_by_linker(FailureKind.UNKNOWN, Line(first.line.number, text))]
     if not failed:
         return []
@@ -315,14 +309,6 @@ def _unexplained(lines: Lines, failed: bool) -> list[Failure]:
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
     gave_up = [found.line for found in messages.signs()["link_failed"].found_in(lines)]
     return [_by_driver(FailureKind.UNKNOWN, gave_up[-1] if gave_up else silent)]
-
-
-def _whole_text(lines: Sequence[Line], start: int) -> str:
-    """A message, which its author may have broken into lines, up to what the driver says of it."""
-    texts = [line.text for line in lines[start : start + 10]]
-    driver = messages.signs()["link_failed"]
-    ends = (n for n, x in enumerate(texts) if n and (driver.search(x) or _SPEAKS.search(x)))
-    return " ".join(text.strip() for text in texts[: next(ends, 1)])
 
 
 def _by_linker(kind: FailureKind, line: Line) -> Failure:
@@ -353,15 +339,6 @@ def _without_repeats(failures: Sequence[Failure]) -> list[Failure]:
     return sorted(left, key=lambda failure: failure.attribute == messages.MERGED)
 
 
-def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:
-    """Many messages about one thing are one failure; in order of first mention."""
-    found: dict[tuple[object, ...], Failure] = {}
-    for failure in failures:
-        key = _merge_key(failure)
-        found[key] = _merge_pair(found[key], failure) if key in found else failure
-    return tuple(found.values())
-
-
 # The fields that say what a failure of a kind is about.
 _IDENTITY: Mapping[FailureKind, tuple[str, ...]] = {
     FailureKind.REGION_OVERFLOW: ("region",),
@@ -374,7 +351,6 @@ _IDENTITY: Mapping[FailureKind, tuple[str, ...]] = {
 
 
 def _merge_key(failure: Failure) -> tuple[object, ...]:
-    """A key that failures about the same thing share."""
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         archives = tuple(map(archive_of, failure.files[:1]))
         others = failure.files[1:] if failure.attribute else archives

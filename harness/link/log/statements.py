@@ -6,13 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from harness.config.schema import Data
-from harness.link.facts import read_facts
+from harness.core.tables import read_table
 from harness.link.log.lines import Line, Lines
 
-_COMPILERS = Path(__file__).with_name("compilers.yaml")
 MOST_LINES = 60  # of one message
 # Words of each line that begins a block, a paragraph or a traceback.
 _BEGINNINGS = (
@@ -40,20 +37,6 @@ class Statement:
     at: int | None = None
 
 
-@dataclass(frozen=True)
-class _OtherCompiler(Data):
-    """A row of ``compilers.yaml``: another compiler's wording, and GCC's."""
-
-    pattern: re.Pattern[str]
-    words: str
-
-
-def _as_gcc(text: str) -> str:
-    for row in read_facts(_OtherCompiler, _COMPILERS) if "rror" in text else ():
-        text = row.pattern.sub(row.words, text)
-    return text
-
-
 def statements_of(lines: Lines, words: Iterable[str] = ()) -> Iterator[Statement]:
     """The warnings, errors and exceptions of a log, and the lines that have one of the words; most
     lines belong to none."""
@@ -72,10 +55,10 @@ def statements_of(lines: Lines, words: Iterable[str] = ()) -> Iterator[Statement
             continue
         end = index + 1
         if line.text.startswith("Traceback ("):
-            end = _end_of_traceback(lines, index)
+            window = enumerate(lines[index + 1 : index + MOST_LINES], index + 2)
+            end = next((n for n, line in window if RAISED.match(line.text)), end)
         elif _PARAGRAPH.match(line.text):
             # The index of the next empty line or message.
-            end = index + 1
             while (
                 end < len(lines)
                 and lines[end].number == lines[end - 1].number + 1
@@ -84,14 +67,10 @@ def statements_of(lines: Lines, words: Iterable[str] = ()) -> Iterator[Statement
                 and not lines[end].text.startswith("-- ")
             ):
                 end += 1
-        block = [line] if end == index + 1 else lines[index:end]
-        yield Statement(line.number, _as_gcc(joined(block)))
-
-
-def _end_of_traceback(lines: Sequence[Line], start: int) -> int:
-    """The index after the line that names the exception."""
-    window = enumerate(lines[start + 1 : start + MOST_LINES], start + 2)
-    return next((end for end, line in window if RAISED.match(line.text)), start + 1)
+        text = joined([line] if end == index + 1 else lines[index:end])
+        for row in read_table(__file__)["compilers"] if "rror" in text else ():
+            text = re.sub(row["pattern"], row["words"], text)
+        yield Statement(line.number, text)
 
 
 def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:

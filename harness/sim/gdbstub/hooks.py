@@ -1,8 +1,4 @@
-"""Gdbstub hooks: emulate host calls of a guest through QEMU's gdb stub.
-
-A program that was built for an Arm FVP expects services of the model that QEMU lacks. Each call has
-a breakpoint; there the answer is set, and the program continues.
-"""
+"""Gdbstub hooks: at the breakpoint of each host call the answer is set; the program continues."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from harness.sim.gdbstub.driver import Driver
-from harness.sim.gdbstub.host_calls import SYS_HEAPINFO, HeapInfo, HostCalls, InstructionCounter
+from harness.sim.gdbstub.host_calls import SYS_HEAPINFO, HostCalls, InstructionCounter
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError
 
 _EARLY_CALLS = 32  # semihosting calls among which a program asks for its heap
@@ -20,19 +16,11 @@ _BKPT_BYTES = 2
 class HookLoop:
     """Runs the program from breakpoint to breakpoint.
 
-    ``heap``: the answer to SYS_HEAPINFO. ``counter``: counts the instructions of each operator.
-    """
+    ``counter``: counts the instructions of each operator."""
 
-    def __init__(
-        self,
-        stub: Stub,
-        calls: HostCalls,
-        heap: HeapInfo,
-        counter: InstructionCounter | None = None,
-    ) -> None:
+    def __init__(self, stub: Stub, calls: HostCalls, counter: InstructionCounter | None) -> None:
         self._stub = stub
         self._calls = calls
-        self._heap = heap
         self._counter = counter
         self._early_calls = _EARLY_CALLS
         self._hooks: dict[int, Callable[[], None]] = {}
@@ -85,7 +73,14 @@ class HookLoop:
             self._hooks[address]()
 
     def _driver_call(self, driver: Driver, name: str) -> None:
-        give_back(self._stub, driver.call(name, partial(argument, self._stub)))
+        """Do the work of the function at whose first instruction the core is, and return from it.
+
+        r1 is half of a 64-bit result, and the callee may always change it."""
+        stub = self._stub
+        result = driver.call(name, partial(argument, stub))
+        stub.set_register(0, result)
+        stub.set_register(1, result >> 32)
+        stub.set_register(PC, stub.register(LR) & ~1)
 
     def _begins(self, counter: InstructionCounter) -> None:
         """Enter an instruction. The first time, set a breakpoint at the return address too."""
@@ -107,7 +102,7 @@ class HookLoop:
         takes about a millisecond."""
         stub = self._stub
         if stub.register(0) == SYS_HEAPINFO:
-            stub.write(stub.word(stub.register(1)), self._heap.block())
+            stub.write(stub.word(stub.register(1)), self._calls.heap.block())
             stub.set_register(0, 0)
             stub.set_register(PC, address + _BKPT_BYTES)
             return
@@ -125,12 +120,3 @@ def argument(stub: Stub, number: int) -> int:
     if number < 4:
         return stub.register(number)
     return stub.word(stub.register(SP) + 4 * (number - 4))
-
-
-def give_back(stub: Stub, result: int) -> None:
-    """Return from the function at whose first instruction the core is.
-
-    r1 is half of a 64-bit result, and the callee may always change it."""
-    stub.set_register(0, result)
-    stub.set_register(1, result >> 32)
-    stub.set_register(PC, stub.register(LR) & ~1)

@@ -26,6 +26,7 @@ from harness.core.errors import MalformedFile, UsageError
 from harness.formats.elf import EM_ARM, STT_FUNC, ElfFile, read_elf
 from harness.sim.gdbstub.driver import CALLBACKS, handled
 from harness.sim.gdbstub.stub import Stub
+from harness.sim.gdbstub.tensors import TensorFiles
 
 SYS_HEAPINFO = 0x16
 _CALL = re.compile(rb"\xab\xbe")  # BKPT 0xAB, the semihosting call of the M profile
@@ -90,7 +91,8 @@ class HostCalls:
 
     ``doorbell``: it reaches the NPU by targets/runner/ethosu/doorbell.h. ``functions``: those of
     ethos-u-core-driver that are done here, ``callbacks``: those it calls; by name, addresses
-    without the Thumb bit."""
+    without the Thumb bit. ``heap``: the answer to SYS_HEAPINFO. ``counted``: the operators whose
+    instructions are counted. ``tensors``: of a program that reads no files."""
 
     doorbell: bool = False
     functions: Mapping[str, int] = field(default_factory=dict)
@@ -98,6 +100,9 @@ class HostCalls:
     heap_calls: tuple[int, ...] = ()
     instruction: int | None = None  # where a runtime's are counted, see ``counted``
     method: Mapping[str, int] = field(default_factory=dict)  # of gdbstub/tensors.py
+    heap: HeapInfo = field(default_factory=HeapInfo)
+    counted: CountedOperators | None = None
+    tensors: TensorFiles | None = None
 
     @property
     def needs_hooks(self) -> bool:

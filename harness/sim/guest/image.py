@@ -74,13 +74,13 @@ def initramfs(
         "bin/sh": link_entry("busybox"),
         RUNNER.lstrip("/"): file_entry(runner, executable=True),
         "dev/console": device_entry(5, 1),
-        "etc/hostname": _text(f"{settings.hostname}\n"),
+        "etc/hostname": file_entry(f"{settings.hostname}\n".encode()),
         "etc/init.sh": file_entry(own["init.sh"].encode(), executable=True),
-        "etc/inittab": _text(inittab),
-        "etc/sysctl.conf": _text(own["sysctl.conf"]),
-        "etc/passwd": _text("root::0:0:root:/root:/bin/sh\n"),
-        "etc/group": _text("root:x:0:\n"),
-        "etc/modules": _text("".join(f"{path.name}\n" for path in kernel.modules)),
+        "etc/inittab": file_entry(inittab.encode()),
+        "etc/sysctl.conf": file_entry(own["sysctl.conf"].encode()),
+        "etc/passwd": file_entry(b"root::0:0:root:/root:/bin/sh\n"),
+        "etc/group": file_entry(b"root:x:0:\n"),
+        "etc/modules": file_entry("".join(f"{path.name}\n" for path in kernel.modules).encode()),
         "root": directory_entry(),
         "tmp": directory_entry(),
         **{f"lib/modules/{m.name}": file_entry(read_regular(m)) for m in kernel.modules},
@@ -98,10 +98,6 @@ def _below(root: Path | None) -> dict[str, CpioEntry]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
-
-
-def _text(content: str) -> CpioEntry:
-    return file_entry(content.encode())
 
 
 _MAGIC = b"070701"
@@ -148,21 +144,9 @@ def archive(entries: Mapping[str, CpioEntry]) -> bytes:
 def _piece(number: int, path: str, entry: CpioEntry) -> bytes:
     name = path.encode() + b"\0"
     links = 2 if stat.S_ISDIR(entry.mode) else 1
+    size, device = len(entry.content), entry.device
     # inode, mode, uid, gid, links, time, size, device of the file system, device, name, checksum
-    fields = (
-        number,
-        entry.mode,
-        0,
-        0,
-        links,
-        0,
-        len(entry.content),
-        0,
-        0,
-        *entry.device,
-        len(name),
-        0,
-    )
+    fields = (number, entry.mode, 0, 0, links, 0, size, 0, 0, *device, len(name), 0)
     header = _MAGIC + b"".join(b"%08X" % field for field in fields)
     return _padded(header + name) + _padded(entry.content)
 

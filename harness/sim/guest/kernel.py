@@ -319,11 +319,6 @@ def driver(
     module.mkdir()
     for name, content in sources.items():
         (module / name).write_bytes(content)
-    _call_make(headers, module)
-    return (module / _FILE).read_bytes()
-
-
-def _call_make(headers: Path, module: Path) -> None:
     words = {
         "M": module,
         "ARCH": "arm64",
@@ -339,3 +334,4 @@ def _call_make(headers: Path, module: Path) -> None:
     except CallFailed as error:
         errors = [line for line in (error.output or "").splitlines() if "error:" in line]
         raise DriverNotBuilt("make", errors[0] if errors else str(error)) from error
+    return (module / _FILE).read_bytes()

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from harness.config.loading import load_target
 from harness.export.checkout import CheckoutExporter
-from harness.firmware.checkout import SDK, SPECS, Checkout
+from harness.firmware.checkout import SDK, Checkout, specs
 from harness.firmware.executorch.overlay import lay_parts
 from harness.firmware.executorch.plan import QEMU_REGIONS, WITHOUT_LIBRARIES, find_flatc
 from harness.firmware.executorch.zephyr import sample_options
@@ -97,7 +97,7 @@ def copy_sources(source: Path, root: Path) -> None:
     """Makes ``root`` a copy of the files of a checkout, except for its parts; leaves the files that
     builds added."""
     found = files(source) if is_work_tree(source) else files_below(source)
-    parts = {source / spec.place for spec in SPECS.values()}
+    parts = {source / spec.place for spec in specs().values()}
     names = {
         str(path.relative_to(source))
         for path in found

@@ -159,13 +159,12 @@ def _companion(
 ) -> AbstractContextManager[tuple[NpuRunner, tuple[Companion, ...]]]:
     """The NPU's model if the program can reach it, and the host's answer to SYS_HEAPINFO."""
     npu, heap = None, _heap(model, settings)
-    if heap is None:
-        calls = replace(calls, heap_calls=())
+    calls = replace(calls, heap_calls=()) if heap is None else replace(calls, heap=heap)
     if calls.doorbell:
         _remove_stale(cwd)
     if calls.doorbell or calls.functions:
         npu = ModelledNpu(model.npu_product, settings.macs, machine.DDR, machine.DDR_BYTES)
-    return served(npu, calls, heap or HeapInfo(), cwd)
+    return served(npu, calls, cwd)
 
 
 def _function_at(application: Application, address: int) -> str:

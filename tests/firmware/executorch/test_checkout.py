@@ -17,11 +17,11 @@ import pytest
 from harness.core.errors import ToolMissing, UsageError
 from harness.firmware.checkout import (
     ENTRY,
-    SPECS,
     PartMissing,
     RevisionUnsupported,
     find_checkout,
     revision_of,
+    specs,
 )
 from harness.system.git import shown
 from tests.firmware.executorch.conftest import Source
@@ -78,7 +78,7 @@ def test_a_release_unpacked_has_its_content_as_a_name(small: Source) -> None:
 def test_the_content_is_the_buildable_files_without_the_parts(small: Source) -> None:
     shutil.rmtree(small.root / ".git")
     before = revision_of(small.root)
-    for name in ("docs/page.md", f"{SPECS['flatcc'].place}/src/x.c", ".cache/x", "out/x.o"):
+    for name in ("docs/page.md", f"{specs()['flatcc'].place}/src/x.c", ".cache/x", "out/x.o"):
         place = small.root / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("x")

@@ -18,7 +18,7 @@ import pytest
 from harness.config.loading import load_target
 from harness.core.errors import BuildError, LinkError, ToolMissing
 from harness.core.simulator_name import SimulatorName
-from harness.firmware.checkout import SPECS, find_checkout
+from harness.firmware.checkout import find_checkout, specs
 from harness.firmware.source import BuildRequest, Firmware, source_named
 from harness.firmware.step import LinkFailed, StepFailed
 from harness.formats.elf import read_elf
@@ -338,7 +338,7 @@ def test_an_fvps_runner_is_started_by_the_sdk(read_only: Source) -> None:
 def test_parts_of_the_checkout_itself(small: Source) -> None:
     """Nothing given: submodules and the SDK are where ExecuTorch's scripts put them."""
     for name, place in small.parts.items():
-        where = small.root / SPECS[name].place
+        where = small.root / specs()[name].place
         if where.is_dir():
             where.rmdir()
         git(small.folder, "clone", "-q", str(place), str(where))

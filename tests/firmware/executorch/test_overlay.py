@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.checkout import SPECS, Checkout
+from harness.firmware.checkout import Checkout, specs
 from harness.firmware.executorch.overlay import Overlay, lay
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import commit, edit, sdk_platform
@@ -35,7 +35,7 @@ def test_all_is_where_it_is_looked_for(read_only: Source, board: Path) -> None:
     for name in ("CMakeLists.txt", "backends", "third-party/CMakeLists.txt", "version.txt"):
         assert same(overlay.checkout / name, read_only.root / name)
     for name, part in read_only.find().parts.items():
-        place = SPECS[name].place
+        place = specs()[name].place
         if name != "flatcc":
             at = overlay.checkout if place.startswith("third-party") else overlay.sdk
             assert same(at / place.removeprefix("examples/arm/arm-scratch/ethos-u/"), part.folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import Unknown, UsageError
-from harness.firmware.checkout import SPECS, PartMissing, find_part, part_files, pinned, read_given
+from harness.firmware.checkout import PartMissing, find_part, part_files, pinned, read_given, specs
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import commit, git, head
 
@@ -35,10 +35,10 @@ def test_a_name_that_is_none() -> None:
     assert "cmsis-nn" in caught.value.close
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", specs())
 def test_a_given_folder_that_does_not_hold_it(name: str, tmp_path: Path) -> None:
     """Named before a build fails for it; the one in the checkout is not taken instead."""
-    probe = tmp_path / "checkout" / SPECS[name].place / SPECS[name].probe
+    probe = tmp_path / "checkout" / specs()[name].place / specs()[name].probe
     probe.parent.mkdir(parents=True)
     probe.write_text("")
     with pytest.raises(UsageError, match=f"--part {name}={tmp_path}: .* that folder has none") as e:
@@ -82,7 +82,7 @@ def test_a_folder_left_by_a_killed_clone_is_not_a_part(read_only: Source) -> Non
     ],
 )
 def test_the_one_command_that_gets_it(read_only: Source, names: list[str], command: str) -> None:
-    nn = read_only.root / SPECS["cmsis-nn"].place
+    nn = read_only.root / specs()["cmsis-nn"].place
     wanted = command.format(root=read_only.root, nn=nn, pin=head(read_only.parts["cmsis-nn"]))
     error = PartMissing(read_only.root, names)
     assert error.exit_code == 2
@@ -90,18 +90,18 @@ def test_the_one_command_that_gets_it(read_only: Source, names: list[str], comma
     assert wanted in str(error.hint)
     assert " ".join(f"--part {name}=DIR" for name in names) in str(error.hint)
     assert error.parts == tuple(names)
-    assert all(str(read_only.root / SPECS[name].place) in str(error) for name in names)
+    assert all(str(read_only.root / specs()[name].place) in str(error) for name in names)
 
 
 def test_what_the_checkout_asks_for(small: Source) -> None:
-    assert pinned(SPECS["flatcc"], small.root) == head(small.parts["flatcc"])
-    assert pinned(SPECS["cmsis-nn"], small.root) == head(small.parts["cmsis-nn"])
-    assert pinned(SPECS["core_driver"], small.root) is None
+    assert pinned(specs()["flatcc"], small.root) == head(small.parts["flatcc"])
+    assert pinned(specs()["cmsis-nn"], small.root) == head(small.parts["cmsis-nn"])
+    assert pinned(specs()["core_driver"], small.root) is None
     (small.root / "backends" / "cortex_m" / "CMakeLists.txt").unlink()
-    assert pinned(SPECS["cmsis-nn"], small.root) is None
+    assert pinned(specs()["cmsis-nn"], small.root) is None
     git(small.root, "rm", "-q", "--cached", "third-party/flatcc")
     commit(small.root, "no submodule")
-    assert pinned(SPECS["flatcc"], small.root) is None
+    assert pinned(specs()["flatcc"], small.root) is None
 
 
 def identity(small: Source, name: str) -> str:

@@ -203,7 +203,9 @@ INGREDIENTS: dict[str, Change] = {
     "edit": lambda small, _: (small.root / "runtime/core/log.h").write_text(""),
     "part": lambda small, _: commit(small.parts["flatcc"], "nothing"),
     "toolchain": lambda _, patch: patch.setattr(toolchain, "toolchain_id", lambda _: "gcc 99"),
-    "generators": lambda _, patch: patch.setattr(checkout_plan, "_version", lambda _: "9.9"),
+    "generators": lambda _, patch: patch.setattr(
+        checkout_plan.metadata, "version", lambda _: "9.9"
+    ),
     "platform": lambda small, patch: our_platform(small, patch),
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.link.diagnose.explain import explain_lines
-from harness.link.diagnose.symbols import in_zephyr
+from harness.link.diagnose.symbols import known_fact
 from harness.link.log.lines import lines_of
 
 
@@ -137,7 +137,7 @@ def test_an_archive_of_the_line_that_came_too_early(tmp_path: Path) -> None:
 def test_no_option_of_zephyrs_is_proposed_that_is_set(
     symbol: str, options: dict[str, str], fix: str
 ) -> None:
-    found = in_zephyr(symbol, options)
+    found = known_fact(symbol, "", options)
     assert found is not None
     assert fix in found.fix
     assert not [name for name in options if f"CONFIG_{name}=y " in f"{found.fix} "]
@@ -145,4 +145,4 @@ def test_no_option_of_zephyrs_is_proposed_that_is_set(
 
 def test_a_symbol_that_full_cpp_has_is_not_blamed_on_options_that_are_set() -> None:
     options = dict.fromkeys(("CPP", "CPP_RTTI", "CPP_EXCEPTIONS", "REQUIRES_FULL_LIBCPP"), "y")
-    assert in_zephyr("operator new(unsigned int)", options) is None
+    assert known_fact("operator new(unsigned int)", "", options) is None

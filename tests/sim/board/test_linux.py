@@ -154,7 +154,7 @@ def test_ssh_that_is_refused(ended: Callable[..., RunRecord]) -> None:
 def test_a_board_that_nobody_can_restart() -> None:
     board = lab.LabBoard.__new__(lab.LabBoard)
     board._power = board._reset = None
-    with pytest.raises(lab.LabProblem, match="no driver switches it on or resets it"):
+    with pytest.raises(lab.GuestProblem, match="no driver switches it on or resets it"):
         board.boot()
 
 
