@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from harness.cli.progress import progress_shown
-from harness.cli.verb import Answer, echo, verb, wants_json
+from harness.cli.verb import Answer, echo, progress_shown, verb, wants_json
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.system.progress import Progress

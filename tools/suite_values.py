@@ -25,7 +25,7 @@ from typing import Any
 import click
 import torch
 
-from harness.cli.progress import progress_shown
+from harness.cli.verb import progress_shown
 from harness.config.loading import load_target
 from harness.core.simulator_name import SimulatorName
 from harness.export.child.by_design import Kernels
