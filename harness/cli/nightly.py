@@ -236,7 +236,7 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
     rows: list[Row] = []
     with opened(url) as history, progress_shown() as progress:
         from harness.nightly.history.database import Recorder
-        from harness.nightly.night import NightRequest, begin, run_night, unfinished
+        from harness.nightly.night import NightRequest, begin, culprits, run_night, unfinished
 
         request = NightRequest(shard, options.night, options.resume, folder, origin, base)
         left = unfinished(suite, history, origin)
@@ -257,30 +257,16 @@ def run_(url: str | None, html: Path | None, junit: Path | None, **words: Any) -
             summary, code = _undelivered(night, recorder, rows)
         else:
             only = mine if shard.count > 1 else None  # removed cases belong to no shard
-            if rows and suite.follow_up.minutes:
-                _find_commits(history, night, mine, suite.follow_up.minutes, options, progress)
+            minutes = suite.follow_up.minutes if rows else 0.0
+            root = named_root(options.executorch) if minutes else None
+            if root is not None:  # the commits of the first new failures
+                firmware = choose("executorch", root, options.parts)
+                new = compare(history, night, mine)
+                history.blame(night.id, dict(culprits(new, firmware, minutes, progress)))
             summary, code = show_night(history, night, html, junit, only=only)
             if rows and only is None:
                 code = _notify(history, night, suite.follow_up, code)
     return {**summary, **_bundled(rows, options.bundles)}, code
-
-
-def _find_commits(
-    history: History,
-    night: Night,
-    cases: set[str],
-    minutes: float,
-    options: NightOptions,
-    progress: Progress,
-) -> None:
-    """Those of the first new failures, into the history."""
-    from harness.nightly.night import culprits
-
-    root = named_root(options.executorch)
-    if root is not None:
-        comparison = compare(history, night, cases)
-        firmware = choose("executorch", root, options.parts)
-        history.blame(night.id, dict(culprits(comparison, firmware, minutes, progress)))
 
 
 def _notify(history: History, night: Night, follow_up: FollowUp, code: ExitCode) -> ExitCode:
