@@ -58,7 +58,7 @@ def bundle(run_dir: Path, out: Path | None) -> Answer:
 @click.command()
 @click.argument("bundle_file", metavar="BUNDLE", type=EXISTING)
 @click.option(
-    "--bundled-target",
+    "--target-from-bundle",
     is_flag=True,
     help="Use the bundle's own description of its target if it is unknown or another one here.",
 )

@@ -138,7 +138,7 @@ def _method_bytes(plan: Table, sizes: Sequence[int]) -> tuple[int, int]:
     return loaded, planned + _BUFFER_ALIGNMENT
 
 
-def sample_pools(pte: Path, target: Target) -> dict[str, int]:
+def zephyr_pool_sizes(pte: Path, target: Target) -> dict[str, int]:
     """Bytes that ExecuTorch's samples for Zephyr need for a program: one pool for the planned
     buffers, the inputs and the runtime's structures, which are at most four times the bundled
     runner's; one for the scratch of the NPU. Coarse, because everything is compiled anew for other

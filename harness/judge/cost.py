@@ -66,7 +66,7 @@ def profile(
     return sorted(rows, key=lambda row: -max(row.instructions / cpu, row.cycles / npu))
 
 
-def npu_growth(before: NpuCost | None, now: NpuCost | None) -> list[str]:
+def npu_growth_sentences(before: NpuCost | None, now: NpuCost | None) -> list[str]:
     """Return what grew most, by layer, then other changes; empty if one is not known."""
     if before is None or now is None:
         return []

@@ -16,7 +16,7 @@ from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.judge.budget_check import FigureState, accuracy_notes, check, check_accuracy
-from harness.judge.cost import NPU_FIGURE, check_delegation, delegation_note, npu_growth
+from harness.judge.cost import NPU_FIGURE, check_delegation, delegation_note, npu_growth_sentences
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
@@ -210,7 +210,7 @@ def _over_budget(evidence: Evidence, expectation: Expectation) -> Finding:
         facts: dict[str, Any] = {"metrics": [f.figure for f in failed]}
         if any(f.figure == NPU_FIGURE for f in failed):
             before = None if reference is None else reference.npu_cost
-            facts["npu"] = npu_growth(before, evidence.npu_cost)
+            facts["npu"] = npu_growth_sentences(before, evidence.npu_cost)
         text = "; ".join([*(f.describe() for f in failed), *facts.get("npu", ())])
         return Verdict.OVER_BUDGET, Cause(reason, text, None, facts)
     return None
@@ -312,7 +312,7 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
     return notes
 
 
-def worst(diffs: Sequence[TensorDiff]) -> float | None:
+def worst_lsb(diffs: Sequence[TensorDiff]) -> float | None:
     """Return the largest difference in LSB over all outputs; None if one has no scale."""
     values = [d.worst_lsb for d in diffs]
     return None if any(v is None for v in values) else max((v or 0.0 for v in values), default=0.0)

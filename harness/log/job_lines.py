@@ -89,7 +89,7 @@ def without_tool(line: bytes) -> bytes:
     return line if match is None else line[match.end() :]
 
 
-def may_quote(before: bytes) -> bool:
+def may_be_quoted(before: bytes) -> bool:
     """Whether the words in front of a runner's prefix may be those of a program that quotes it.
 
     A tool's prefix does not quote, nor does an unfinished line that the runner's line ran into. A

@@ -32,7 +32,7 @@ from harness.log.job_lines import (
     Prefix,
     ends_well,
     is_known,
-    may_quote,
+    may_be_quoted,
     narrowing,
     says_failure,
     without_decoration,
@@ -331,7 +331,7 @@ class LogParser:
         quoted = False
         if before:
             learned = self._prefix.learned(before)
-            quoted = may_quote(before) and not learned
+            quoted = may_be_quoted(before) and not learned
             self._bare(number, before)
         while prefix is not None:  # two lines may have run into one
             again = line.find(_RUNNER_WORD, prefix.end()) > 0

@@ -156,7 +156,7 @@ def unfinished(suite: NightSuite, history: History, origin: Origin) -> Night | N
     """Return the last night of these very cases and this branch, when it did not end."""
     nights = history.nights(suite=suite.name, branch=origin.branch, most=20)
     last = next((night for night in nights if night.suite_sha256 == suite.sha256), None)
-    return last if last is not None and history.left(last) else None
+    return last if last is not None and history.unfinished(last) else None
 
 
 def run_night(
@@ -260,7 +260,7 @@ def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard]
             part.copy_to(history, nights[0].id)
         tries = Counter((r.case, r.attempt) for part in parts for r in part.rows([nights[0].id]))
     doubled = [case for (case, _), times in tries.items() if times > 1]
-    unfinished = sorted({planned.shard for planned in history.left(nights[0])})
+    unfinished = sorted({planned.shard for planned in history.unfinished(nights[0])})
     return nights[0], [Shard(number, nights[0].shards) for number in unfinished], doubled
 
 

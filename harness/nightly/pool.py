@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
 from harness.nightly.history.nights import Night, Row
-from harness.nightly.history.rows import row_of
+from harness.nightly.history.row_of_record import row_of
 from harness.nightly.store import Store, entries_of
 from harness.nightly.suite import NightJob
 from harness.run.pipeline import RunOptions, run_cases

@@ -21,7 +21,7 @@ from harness.config.schema import Data, checked_document
 from harness.core.errors import HarnessError, TargetError, UsageError
 from harness.firmware.names import names_of
 from harness.nightly.history.nights import Excluded, Planned
-from harness.nightly.history.rows import case_name
+from harness.nightly.history.row_of_record import case_name
 from harness.nightly.history.steps import WATCHED
 from harness.sim.simulator import AUTO
 from harness.system.artifact_cache import key_of

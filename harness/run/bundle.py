@@ -402,14 +402,14 @@ def replay(
     bundle: Path,
     progress: Progress = silent,
     *,
-    bundled_target: bool = False,
+    target_from_bundle: bool = False,
     limit_factor: float | None = None,
     require_confinement: bool = True,
 ) -> Replay:
     """Run a bundle again.
 
-    ``bundled_target``: the bundle's, whatever is known here. ``require_confinement``: refuse to run
-    it unconfined. Raises BadBundle, UsageError for a target that is another one here,
+    ``target_from_bundle``: use the bundle's target, whatever is known here.
+    ``require_confinement``: refuse to run it unconfined. Raises BadBundle, UsageError for a target that is another one here,
     MemoryPlanError, ToolMissing without the simulator, InfraError when it cannot be run."""
     run_dir = new_run_dir("replay")
     root = run_dir / "bundle"
@@ -418,7 +418,7 @@ def replay(
     assert there.expectation is not None
     pte = program.pte_path
     try:
-        target = checked(Target, fields) if bundled_target else _known_target(there, fields)
+        target = checked(Target, fields) if target_from_bundle else _known_target(there, fields)
         chosen = pick(target, str(there.simulator.name))
         require_sound_plan(pte)
         progress(f"{there.case.title}: simulating")
@@ -482,7 +482,7 @@ def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
         raise UsageError(
             f"the bundle's target {there.case.board} {problem}",
             hint="`targets` of your settings names a folder with its file; or look at target.json "
-            "in the bundle, and use it with --bundled-target",
+            "in the bundle, and use it with --target-from-bundle",
         )
     return known
 

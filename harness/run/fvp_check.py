@@ -27,7 +27,7 @@ from harness.run.directory import kept_expectations
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.sim.fvp import python_library
-from harness.sim.fvp_preflight import describe
+from harness.sim.fvp_parameters import describe
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulator import simulator
 from harness.sim.transcript import Ending

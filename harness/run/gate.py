@@ -31,7 +31,7 @@ from harness.firmware.names import source_names
 from harness.firmware.source import Firmware, label
 from harness.firmware.sources.bundled import build
 from harness.judge.budget_check import CheckedFigure, FigureState, Shortfall, check, check_accuracy
-from harness.judge.cost import NPU_FIGURE, Undelegated, check_delegation, npu_growth
+from harness.judge.cost import NPU_FIGURE, Undelegated, check_delegation, npu_growth_sentences
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Reference,
@@ -263,7 +263,7 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
     }
     if NPU_FIGURE in {f.figure for f in findings if f.failed}:
         before_cost = None if reference is None else reference.npu_cost
-        reasons[NPU_FIGURE] = npu_growth(before_cost, measured.npu_cost)
+        reasons[NPU_FIGURE] = npu_growth_sentences(before_cost, measured.npu_cost)
     # A firmware has no outputs of its own, so the accepted ones are not lost with it.
     before_run = reference.accuracy if reference and measured.stage == "program" else ()
     return Gate(

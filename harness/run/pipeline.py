@@ -40,14 +40,14 @@ from harness.firmware.source import (
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
 from harness.run import remedies
-from harness.run.comparison import FinishedRun, compared
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
 from harness.run.subjects import export_cases
+from harness.run.two_runs import FinishedRun, compared
 from harness.run.version_skew import export_to_fit, require_fit
 from harness.sim.simulation import simulate
-from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
+from harness.sim.simulator import AUTO, Chosen, missing_fvp_policy, pick, skip_without_fvp
 from harness.size.memory_plan import EXECUTORCH_ALIGNMENT, require_sound_plan
 from harness.system.cancellation import cancelling
 from harness.system.paths import hil_command
@@ -123,7 +123,7 @@ class RunOptions:
 
     @property
     def skips_missing_fvp(self) -> bool:
-        return (self.fvp_missing or missing_policy()) == "skip"
+        return (self.fvp_missing or missing_fvp_policy()) == "skip"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from harness.firmware.source import CheckoutFacts, Firmware, label
 from harness.judge.cost import OnCpu, ProfileRow, on_cpu, profile
 from harness.judge.evidence import Evidence, Expectation, TensorDiff
 from harness.judge.first_difference import FirstDifference
-from harness.judge.rules import worst
+from harness.judge.rules import worst_lsb
 from harness.log.events import Observation, OpTicks
 from harness.sim.simulator import NpuUse
 from harness.sim.transcript import Ending, SimulatorFacts
@@ -258,7 +258,7 @@ class RunRecord(Data):
             self,
             judgement=judgement,
             metrics=dict(evidence.metrics),
-            worst_lsb=worst(outputs.diffs) if outputs.diffs else None,
+            worst_lsb=worst_lsb(outputs.diffs) if outputs.diffs else None,
             sets=len(outputs.sha256),
             output_sha256=outputs.sha256,
             by_design=() if outputs.by_design is None else outputs.by_design.names,

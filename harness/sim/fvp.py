@@ -71,7 +71,7 @@ class _Fvp(Simulator):
 
     def launch(self, target: Target, tool: Tool, job: GuestJob) -> Launch:
         # The stand-in imports this module and needs no target.
-        from harness.sim.fvp_preflight import check_parameters, version_note
+        from harness.sim.fvp_parameters import check_parameters, version_note
 
         executable, settings = tool.path.resolve(), section(target.simulators.fvp)
         standin = _standin_files(executable)

@@ -232,7 +232,7 @@ def available_simulators(target: Target) -> tuple[SimulatorName, ...]:
     )
 
 
-def missing_policy(environ: Mapping[str, str] = os.environ) -> FvpPolicy:
+def missing_fvp_policy(environ: Mapping[str, str] = os.environ) -> FvpPolicy:
     """Return the setting, else "fail" in CI and "skip" at a desk. Raises SettingsError."""
     default: FvpPolicy = "fail" if in_ci(environ) else "skip"
     return settings(environ=environ).fvp_missing or default

@@ -69,7 +69,7 @@ class SuiteOptions:
 def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteReport:
     """Runs ExecuTorch's suite ``name``. Raises StandinMissing, and what prevents the run."""
     suite, exporter = SUITES[name], options.exporter
-    known = read_known_failures(suite.known_failures)
+    known = read_known_failures(suite.known_failures_file)
     qemu = toolchain.require("qemu-system-arm")
     if options.elf is not None:
         check_core(suite, options.elf)

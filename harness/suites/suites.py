@@ -83,7 +83,7 @@ class Suite:
         return directory
 
     @property
-    def known_failures(self) -> Path:
+    def known_failures_file(self) -> Path:
         return Path(__file__).with_name(f"{self.name.replace('-', '_')}.yaml")
 
 

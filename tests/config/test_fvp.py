@@ -12,7 +12,7 @@ from harness.config.schema import checked
 from harness.config.target import Limits
 from harness.core.errors import TargetError, UsageError
 from harness.sim import fvp
-from harness.sim.simulator import GuestJob, missing_policy
+from harness.sim.simulator import GuestJob, missing_fvp_policy
 from harness.suites.standin.command_line import load_fvp_model
 from harness.system.settings import SettingsError
 
@@ -106,20 +106,20 @@ def test_names_of_the_mps4_model_on_its_command_line() -> None:
     ("ci", "policy"), [(None, "skip"), ("", "skip"), ("true", "fail"), ("1", "fail"), ("0", "skip")]
 )
 def test_a_missing_fvp_fails_in_ci(ci: str | None, policy: str) -> None:
-    assert missing_policy({} if ci is None else {"CI": ci}) == policy
+    assert missing_fvp_policy({} if ci is None else {"CI": ci}) == policy
 
 
 @pytest.mark.parametrize(("ci", "policy"), [("", "fail"), ("true", "skip")])
 def test_the_settings_decide_what_a_missing_fvp_means(tmp_path: Path, ci: str, policy: str) -> None:
     (tmp_path / "hil.toml").write_text(f'fvp_missing = "{policy}"\n')
-    assert missing_policy({"CI": ci, "HIL_PROJECT": str(tmp_path)}) == policy
+    assert missing_fvp_policy({"CI": ci, "HIL_PROJECT": str(tmp_path)}) == policy
 
 
 @pytest.mark.parametrize("value", ['"maybe"', "true", '["skip"]'])
 def test_a_policy_that_does_not_exist_names_those_that_do(tmp_path: Path, value: str) -> None:
     (tmp_path / "hil.toml").write_text(f"fvp_missing = {value}\n")
     with pytest.raises(SettingsError, match='fvp_missing is not "fail" or "skip"'):
-        missing_policy({"HIL_PROJECT": str(tmp_path)})
+        missing_fvp_policy({"HIL_PROJECT": str(tmp_path)})
 
 
 @pytest.mark.parametrize(

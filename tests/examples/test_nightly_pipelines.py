@@ -145,7 +145,7 @@ def whole_night(database: Path) -> dict[str, str]:
     history = open_history(f"sqlite:///{database}")
     night = history.night(NIGHT)
     assert night is not None
-    assert history.left(night) == []
+    assert history.unfinished(night) == []
     verdicts = {c: r.verdict.name for c, r in last_tries(history.rows([NIGHT])).items()}
     history.close()
     return verdicts

@@ -81,4 +81,4 @@ def test_a_checkout_without_the_shared_configuration(monkeypatch: pytest.MonkeyP
 
 def test_what_vela_compiled_is_bytes_in_older_checkouts() -> None:
     now = arm_vela.VelaCompileResult(processed_bytes=b"COP1")
-    assert lower.stream_of(now) == lower.stream_of(b"COP1") == b"COP1"
+    assert lower.blob_of(now) == lower.blob_of(b"COP1") == b"COP1"

@@ -18,7 +18,7 @@ from harness.export.program import CpuOperator, Delegation, OutputAccuracy
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.executorch_defects import ProgramDefect
 from harness.judge.reference import Reference
-from harness.judge.rules import judge, worst
+from harness.judge.rules import judge, worst_lsb
 from harness.log.parser import parse_console
 from harness.sim.simulator import NpuResult, NpuStop, NpuUse
 from harness.sim.transcript import Ending
@@ -676,8 +676,8 @@ def test_of_several_wrong_outputs_the_worst_is_named(turn: int) -> None:
 
 
 def test_the_worst_of_all_is_not_known_when_one_has_no_scale() -> None:
-    assert worst((EXACT, OFF_BY_ONE)) == 1.0
-    assert worst((OFF_BY_ONE, replace(OFF_BY_ONE, worst_lsb=None))) is None
+    assert worst_lsb((EXACT, OFF_BY_ONE)) == 1.0
+    assert worst_lsb((OFF_BY_ONE, replace(OFF_BY_ONE, worst_lsb=None))) is None
 
 
 def test_a_bad_end_says_what_may_explain_it() -> None:

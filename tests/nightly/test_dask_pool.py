@@ -251,7 +251,7 @@ def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
     rows = history.rows([night.id])
     assert 1 <= len(rows) < 3
     assert all(row.good for row in rows)
-    assert history.left(night)
+    assert history.unfinished(night)
 
 
 def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

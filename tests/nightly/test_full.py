@@ -96,6 +96,6 @@ def test_results_wait_until_there_is_room(tmp_path: Path, shared_hil_home: str) 
     rows = history.rows(["tonight"])
     assert sorted(r.case for r in rows) == sorted(f"{TARGET}/{m}" for m in MODELS)
     (night,) = history.nights()
-    assert history.left(night) == []
+    assert history.unfinished(night) == []
     history.close()
     assert "tonight" in said["after"]

@@ -69,6 +69,6 @@ def test_results_wait_on_disk_and_come_later(
     rows = history.rows(["tonight"])
     assert sorted(r.case for r in rows) == sorted(f"{TARGET}/{m}" for m in MODELS)
     (night,) = history.nights()
-    assert history.left(night) == []
+    assert history.unfinished(night) == []
     assert Recorder(history).waiting() == 0
     history.close()

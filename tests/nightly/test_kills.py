@@ -71,7 +71,7 @@ def test_kills_lose_nothing_and_double_nothing(
         rows = history.rows([one.id])
         assert {c: r.verdict.name for c, r in last_tries(rows).items()} == expected
         assert max(Counter((r.case, r.attempt) for r in rows).values()) == 1
-        assert history.left(one) == []
+        assert history.unfinished(one) == []
     history.close()
 
 

@@ -95,7 +95,7 @@ def shard(
 def test_shards_become_one_night(history: History, tmp_path: Path) -> None:
     merged, missing, doubled = merge([shard(tmp_path, 1), shard(tmp_path, 2) / ".hil"], history)
     assert (missing, doubled) == ([], [])
-    assert history.left(merged) == []
+    assert history.unfinished(merged) == []
     assert sorted(r.case for r in history.rows(["n2"])) == list(CASES)
     assert [n.id for n in history.nights()] == ["n2"]
     merge([tmp_path / "s1", tmp_path / "s2"], history)  # once more: nothing new

@@ -86,7 +86,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         package = folder / "executorch"
         patch.setattr("harness.suites.suites.executorch_package", lambda: package)
         suite = Suite("own", root="suite", runners=("arm_test/own",), target="none")
-        patch.setattr(suite.__class__, "known_failures", property(lambda _: folder / "known.yaml"))
+        patch.setattr(
+            suite.__class__, "known_failures_file", property(lambda _: folder / "known.yaml")
+        )
         (folder / "known.yaml").write_text("failures: {}\n")
         patch.setattr(run, "SUITES", {"own": suite})
         made.suite = suite

@@ -92,5 +92,5 @@ def test_every_expectation_has_its_finding(suite: str) -> None:
     """An xfail nobody explains is a hole in the suite."""
     root = Path(__file__).parent.parent.parent
     headings = (root / "docs" / "findings.md").read_text().splitlines()
-    for expectation in read_known_failures(SUITES[suite].known_failures).values():
+    for expectation in read_known_failures(SUITES[suite].known_failures_file).values():
         assert f"## {expectation.finding}" in headings

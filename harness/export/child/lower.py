@@ -250,7 +250,7 @@ def _recorded(
                 if disk_full(error):
                     raise
                 raise _tried_with_newest(tosa, spec.compiler_flags) from error
-            blob = stream_of(result)
+            blob = blob_of(result)
             graphs[blob] = bytes(tosa)
             estimates[blob] = read_estimate(Path(folder) / "output", "out", options)
         return result
@@ -273,7 +273,7 @@ def _tried_with_newest(tosa: bytes, flags: Sequence[str]) -> VelaFailed:
     return VelaFailed(f"Vela {newest.version} compiles this graph", newest.version)
 
 
-def stream_of(compiled: VelaCompileResult | bytes) -> bytes:
+def blob_of(compiled: VelaCompileResult | bytes) -> bytes:
     """Return the bytes of the delegate.
 
     They are all that ExecuTorch gives before its pull request 21893 (August 2026)."""
@@ -287,7 +287,7 @@ def compile_graph(tosa: bytes, options: NpuOptions) -> bytes:
     """
     flags = list(compile_spec(options).compiler_flags)
     try:
-        return stream_of(vela_compile(tosa, flags))
+        return blob_of(vela_compile(tosa, flags))
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         if full := disk_full(error):
             raise DiskError("compiling a graph with Vela", full) from error

@@ -21,7 +21,7 @@ from harness.core.simulator_name import SimulatorName
 from harness.firmware.checkout import Checkout, PartMissing
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.executorch.plan import WITHOUT_LIBRARIES, find_flatc
-from harness.firmware.memory import sample_pools
+from harness.firmware.memory import zephyr_pool_sizes
 from harness.firmware.operators import needs_of
 from harness.firmware.source import BuildRequest
 from harness.firmware.step import own_digest
@@ -158,7 +158,7 @@ def make_sample_plan(request: BuildRequest) -> SamplePlan:
     if target.npu is not None:
         name_of_driver = _NAMES[_has_old_names(workspace)]
         npu = f"CONFIG_{name_of_driver}{target.npu.product[1:]}_{target.npu.macs}"
-    sizes = {} if request.program is None else sample_pools(request.program, target)
+    sizes = {} if request.program is None else zephyr_pool_sizes(request.program, target)
     return SamplePlan(
         checkout,
         workspace,

@@ -82,11 +82,11 @@ class Delta:
         return self.after - self.before
 
     @property
-    def ratio(self) -> float:
+    def relative_change(self) -> float:
         return self.change / self.before if self.before else float("inf")
 
     def __str__(self) -> str:
-        part = f", {self.ratio:+,.1%}" if self.before else ""
+        part = f", {self.relative_change:+,.1%}" if self.before else ""
         return f"{self.name} {self.before:,} -> {self.after:,} ({self.change:+,}{part})"
 
 
@@ -96,7 +96,7 @@ def deltas_of(before: Row | None, after: Row | None) -> list[Delta]:
         return []
     names = (n for n in after.metrics if figure(n).gated or n.startswith("ticks_set"))
     both = (Delta(n, before.metrics[n], after.metrics[n]) for n in names if n in before.metrics)
-    return sorted((d for d in both if d.change), key=lambda d: (-abs(d.ratio), d.name))
+    return sorted((d for d in both if d.change), key=lambda d: (-abs(d.relative_change), d.name))
 
 
 def drift_of(before: Row | None, row: Row | None) -> str:

@@ -110,8 +110,8 @@ class Comparison:
         """Passing cases and their most changed figure, if any changed; the largest change first."""
         passing = (case for case in self.cases if case.row is not None and case.row.good)
         pairs = [(case, case.deltas[0]) for case in passing if case.deltas]
-        told = [pair for pair in pairs if abs(pair[1].ratio) >= _TOLD]
-        return sorted(told, key=lambda pair: -abs(pair[1].ratio))
+        told = [pair for pair in pairs if abs(pair[1].relative_change) >= _TOLD]
+        return sorted(told, key=lambda pair: -abs(pair[1].relative_change))
 
     @cached_property
     def steps(self) -> list[tuple[Standing, Step]]:
@@ -145,7 +145,7 @@ class Comparison:
             text += f"; the quarantine of {listed(last, _NAMED)} ends today"
         if unknown := number.get(CaseState.INFRA, 0) + number.get(CaseState.MISSING, 0):
             text += f"; of {unknown} nothing is known"
-        if self.moved and abs(self.moved[0][1].ratio) >= _HEADLINE:
+        if self.moved and abs(self.moved[0][1].relative_change) >= _HEADLINE:
             text += f"; {self.moved[0][0].case}: {self.moved[0][1]}"
         return text
 

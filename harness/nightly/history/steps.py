@@ -63,7 +63,7 @@ class Step:
         return self.rows[0]
 
     @property
-    def ratio(self) -> float:
+    def relative_change(self) -> float:
         return (self.after - self.before) / self.before if self.before else float("inf")
 
     @cached_property
@@ -72,14 +72,14 @@ class Step:
         return causes(changes([self.last], self.first))
 
     def __str__(self) -> str:
-        levels = f"{self.before:,.0f} -> {self.after:,.0f} ({self.ratio:+,.1%})"
+        levels = f"{self.before:,.0f} -> {self.after:,.0f} ({self.relative_change:+,.1%})"
         return f"{self.figure.name} {levels} since the night {self.first.night}"
 
 
 def steps_of(rows: Sequence[Row]) -> list[Step]:
     """Return the steps of all figures, oldest first. ``rows``: of one case, one per night."""
     found = [step for figure in WATCHED for step in _steps(figure, rows, _TOLD)]
-    return sorted((s for s in found if abs(s.ratio) >= _TOLD), key=lambda s: s.first.time)
+    return sorted((s for s in found if abs(s.relative_change) >= _TOLD), key=lambda s: s.first.time)
 
 
 def with_alarms(rows: Sequence[Row], alarms: Mapping[str, float]) -> list[Row]:

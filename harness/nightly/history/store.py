@@ -147,7 +147,7 @@ class History:
     def night(self, id: str) -> Night | None:
         return next(iter(self._read_all(Night, sa.select(nights.c.body).filter_by(id=id))), None)
 
-    def left(self, night: Night) -> list[Planned]:
+    def unfinished(self, night: Night) -> list[Planned]:
         """Return the cases of a night that are still to run, or to be tried again."""
         last = last_tries(self.rows([night.id]))
         return [p for p in night.plan if p.case not in last or not last[p.case].settled]

@@ -40,7 +40,7 @@ class DriverError(Exception):
         self.lines = lines
 
 
-def read_payload(data: bytes) -> ethosu.CommandStream:
+def first_command_stream(data: bytes) -> ethosu.CommandStream:
     """Return the first command stream; of the two containers the driver knows only COP1."""
     if data[:4] != ethosu.COP1:
         first, wanted = (int.from_bytes(magic, "little") for magic in (data[:4], ethosu.COP1))
@@ -235,7 +235,7 @@ class Driver:
 
     def _start(self, handle: int, words: Sequence[int], user_argument: int) -> Outcome:
         custom, custom_size, bases, sizes, count = words
-        stream = read_payload(self._memory.read(custom, custom_size))
+        stream = first_command_stream(self._memory.read(custom, custom_size))
         if count > _MOST_REGIONS:
             raise DriverError(f"{count} base addresses, and the NPU has {_MOST_REGIONS}")
         regions = self._regions(handle, bases, sizes, count)

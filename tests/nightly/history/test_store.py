@@ -61,11 +61,11 @@ def test_nights_are_reported_the_newest_first(history: History) -> None:
 
 def test_what_is_left_of_a_night_is_what_has_no_settled_row(history: History) -> None:
     spread = history.begin(night(1, "a/b", "a/c", shards=2))
-    assert [planned.case for planned in history.left(spread)] == ["a/b", "a/c"]
+    assert [planned.case for planned in history.unfinished(spread)] == ["a/b", "a/c"]
     history.append([row(1, "INFRA", "a/b"), row(1, "FAULT", "a/c")])
-    assert [(planned.case, planned.shard) for planned in history.left(spread)] == [("a/b", 1)]
+    assert [(planned.case, planned.shard) for planned in history.unfinished(spread)] == [("a/b", 1)]
     history.append([row(1, "INFRA", "a/b", attempt=2)])
-    assert history.left(spread) == []
+    assert history.unfinished(spread) == []
 
 
 def test_the_newest_runs_of_a_case_come_in_the_order_of_time(history: History) -> None:

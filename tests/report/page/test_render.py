@@ -17,7 +17,7 @@ from harness.nightly.history.case_state import Standing
 from harness.nightly.history.compare import Comparison, compare
 from harness.nightly.history.database import open_history
 from harness.nightly.history.nights import Planned, Row
-from harness.nightly.history.rows import row_of
+from harness.nightly.history.row_of_record import row_of
 from harness.report.page.render import lines_of, matrix_of, render, trends_of
 from harness.run.record import failed_record
 from tests.report.page.nights import M55, case, compared, night, row

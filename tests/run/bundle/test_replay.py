@@ -172,8 +172,8 @@ def test_another_target_of_that_name(bundle: Path, tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="it differs in description") as caught:
         replay(forged)
-    assert "--bundled-target" in (caught.value.hint or "")
-    assert replay(forged, bundled_target=True).same
+    assert "--target-from-bundle" in (caught.value.hint or "")
+    assert replay(forged, target_from_bundle=True).same
 
 
 def test_a_target_that_is_not_known_here(bundle: Path, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_target_that_is_not_known_here(bundle: Path, tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="not known here"):
         replay(forged)
-    assert replay(forged, bundled_target=True).same
+    assert replay(forged, target_from_bundle=True).same
 
 
 def outward(fields: dict[str, Any]) -> None:

@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from harness.formats.ethosu import CONFIG_WORDS, ID_WORDS
-from harness.sim.gdbstub.driver import DriverError, read_payload, verify_config
+from harness.sim.gdbstub.driver import DriverError, first_command_stream, verify_config
 from tests.npu.assembling import U55_128, cop1, cop2
 
 PAYLOAD = cop1(U55_128, [1, 2])
 
 
 def test_the_stream_and_its_configuration() -> None:
-    found = read_payload(PAYLOAD)
+    found = first_command_stream(PAYLOAD)
     assert (found.npu, found.size) == ((U55_128, 0), 8)
     assert PAYLOAD[found.start :] == struct.pack("<2I", 1, 2)
 
@@ -22,7 +22,7 @@ def test_the_stream_and_its_configuration() -> None:
 def test_every_truncation_is_refused() -> None:
     for size in range(len(PAYLOAD)):
         with pytest.raises(DriverError):
-            read_payload(PAYLOAD[:size])
+            first_command_stream(PAYLOAD[:size])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_every_truncation_is_refused() -> None:
 )
 def test_what_the_driver_says(payload: bytes, line: str) -> None:
     with pytest.raises(DriverError, match=line):
-        read_payload(payload)
+        first_command_stream(payload)
 
 
 def words(product: str, macs: int) -> tuple[int, int]:

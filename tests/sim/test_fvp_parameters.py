@@ -11,7 +11,7 @@ from harness.config.loading import load_target, target_directories
 from harness.config.target import Target
 from harness.core.errors import InfraError
 from harness.sim.fvp import argv, parameters
-from harness.sim.fvp_preflight import check_parameters, close_names, describe, version_note
+from harness.sim.fvp_parameters import check_parameters, close_names, describe, version_note
 from harness.sim.simulator import GuestJob, pick
 from harness.suites.standin.command_line import load_fvp_model
 from tools.doubles import install_double

@@ -14,7 +14,7 @@ from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.export.program import OutputAccuracy, Witnessed
 from harness.nightly.history.nights import Excerpt, Planned, Row
-from harness.nightly.history.rows import case_name, row_of, target_digest
+from harness.nightly.history.row_of_record import case_name, row_of, target_digest
 from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.size.samples import sample_pte
 
