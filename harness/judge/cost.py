@@ -1,8 +1,8 @@
-"""What a program costs, and what an NPU leaves to the CPU. Pure.
+"""Computes the cost of a program, and of what an NPU leaves to the CPU. Pure.
 
 By layer: instructions of the CPU, and Vela's estimate of the NPU. The two are never added: one is
-counted, the other is an estimate, and they are not of one clock. What the NPU leaves is held to
-``budgets: {delegated: …}``; the reasons are those of ``harness.export.child.partition``.
+counted, the other is an estimate, and they are not of one clock. ``budgets: {delegated: …}`` limits
+what the NPU leaves; the reasons are those of ``harness.export.child.partition``.
 """
 
 from __future__ import annotations
