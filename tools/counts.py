@@ -37,8 +37,8 @@ def counts() -> tuple[Count, ...]:
     modules = sorted((ROOT / "harness").rglob("*.py"))
     texts = [module.read_text("utf-8") for module in modules]
     return (
-        Count("lines of harness/", sum(text.count("\n") for text in texts), 56_750),
-        Count("modules of harness/", len(modules), 320),
+        Count("lines of harness/", sum(text.count("\n") for text in texts), 55_290),
+        Count("modules of harness/", len(modules), 300),
         Count("fmt: skip in harness/", sum(text.count("# fmt: skip") for text in texts), 30),
         Count("leaf commands of hil", len(list(leaf_commands(main))), 31),
         Count("options of hil run", len(list(_options("run"))), 15),
@@ -52,7 +52,7 @@ def counts() -> tuple[Count, ...]:
             sum(len(list(long_signatures(text))) for text in texts),
             0,
         ),
-        Count("lines of README.md", len((ROOT / "README.md").read_text().splitlines()), 200),
+        Count("lines of README.md", len((ROOT / "README.md").read_text().splitlines()), 180),
         Count("words of the glossary", _glossary_words(), 60),
     )
 

@@ -409,8 +409,10 @@ def replay(
     """Run a bundle again.
 
     ``target_from_bundle``: use the bundle's target, whatever is known here.
-    ``require_confinement``: refuse to run it unconfined. Raises BadBundle, UsageError for a target that is another one here,
-    MemoryPlanError, ToolMissing without the simulator, InfraError when it cannot be run."""
+    ``require_confinement``: refuse to run it unconfined.
+
+    Raises BadBundle, UsageError for a target that is another one here, MemoryPlanError,
+    ToolMissing without the simulator, InfraError when it cannot be run."""
     run_dir = new_run_dir("replay")
     root = run_dir / "bundle"
     there, program, firmware, fields = read_bundle(bundle, root, unpack(bundle, root))
