@@ -122,7 +122,7 @@ def _call(log: Path) -> FvpCall:
 
 
 def other_outputs(before: JobResult, calls: Sequence[FvpCall]) -> Iterator[str]:
-    """Which simulations printed other outputs than an earlier run of the job, or prove less."""
+    """The simulations that printed other outputs than an earlier run of the job, or prove less."""
     for number, (old, new) in enumerate(zip(before.calls, calls, strict=False), 1):
         if old.outputs and new.outputs and old.outputs != new.outputs:
             yield f"simulation {number} printed other outputs than at {before.commit}"
@@ -131,7 +131,7 @@ def other_outputs(before: JobResult, calls: Sequence[FvpCall]) -> Iterator[str]:
 
 
 def changes(before: JobResult, after: JobResult) -> tuple[str, ...]:
-    """What else differs between two runs of a job."""
+    """Other differences between two runs of a job."""
     names = ("verdict", "tests", "exactness")
     pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
     return tuple(
