@@ -37,7 +37,7 @@ def counts() -> tuple[Count, ...]:
     modules = sorted((ROOT / "harness").rglob("*.py"))
     texts = [module.read_text("utf-8") for module in modules]
     return (
-        Count("lines of harness/", sum(text.count("\n") for text in texts), 55_290),
+        Count("lines of harness/", sum(text.count("\n") for text in texts), 55_300),
         Count("modules of harness/", len(modules), 300),
         Count("fmt: skip in harness/", sum(text.count("# fmt: skip") for text in texts), 30),
         Count("leaf commands of hil", len(list(leaf_commands(main))), 31),

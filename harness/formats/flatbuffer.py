@@ -15,6 +15,7 @@ from typing import Any
 from harness.core.errors import MalformedFile
 from harness.formats.schema import Field, Schema
 
+MOST_PARTS = 300_000  # half a kilobyte each where they are counted; an unrolled GRU has 10,000
 _U32 = struct.Struct("<I").unpack_from
 _I32 = struct.Struct("<i").unpack_from
 _U16 = struct.Struct("<H").unpack_from
@@ -143,6 +144,8 @@ class FlatBuffer:
             raise MalformedFile(
                 f"a vector of {length} elements ends {end - self.limit} bytes past the end", pos
             )
+        if size > 1 and length > MOST_PARTS:
+            raise MalformedFile(f"a vector of {length:,} elements, more than {MOST_PARTS:,}", pos)
         return length, end
 
     def string(self, pos: int) -> str:

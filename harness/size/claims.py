@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from harness.core.errors import MalformedFile
-from harness.formats.flatbuffer import FlatBuffer, Table, Vector
+from harness.formats.flatbuffer import MOST_PARTS, FlatBuffer, Table, Vector
 from harness.formats.pte import element_of, operator_names, place_of
 from harness.formats.schema import Field
 from harness.size.anatomy import UNKNOWN, Numbering, Part, PartPath, Span, Tally, sweep
@@ -53,6 +53,8 @@ class Claims:
             self._claim_all([*self._targets(table.pos, table.type, offset, field, path)], path)
 
     def bytes(self, start: int, end: int, path: PartPath) -> None:
+        if len(self._spans) >= MOST_PARTS:
+            raise MalformedFile(f"more than {MOST_PARTS:,} tables, vectors and strings", start)
         self._spans.append((start, end, path))
 
     def reserve(self, vector: Vector, path: PartPath) -> bool:
@@ -77,7 +79,7 @@ class Claims:
                 )
             self._tables[pos] = kind
             layout = self.buffer.layout(kind, pos)
-            self._spans.append((pos, pos + layout.size, path))
+            self.bytes(pos, pos + layout.size, path)
             self._padding[path] += layout.padding
             for offset, reference in layout.references:
                 pending += self._targets(pos, kind, offset, reference, path)
@@ -125,7 +127,7 @@ class Claims:
         if claimed_end is not None:
             raise MalformedFile("two objects of different size start here", start)
         self._runs[start] = end
-        self._spans.append((start, end, path))
+        self.bytes(start, end, path)
         return True
 
     def account(self, tally: Tally) -> None:

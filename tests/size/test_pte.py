@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import flatbuffers
 import pytest
 
 from harness.core.errors import MalformedFile, UsageError
@@ -219,6 +220,38 @@ def test_damage_is_reported_with_its_offset(tmp_path: Path, damage: Any, says: s
         measure_file(file)
     assert isinstance(caught.value.facts["offset"], int)
     assert "at offset" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("vectors", "says"),
+    [(1, "a vector of 400,000 elements"), (4, "more than 300,000 tables, vectors and strings")],
+)
+def test_a_file_of_too_many_parts_is_refused(tmp_path: Path, vectors: int, says: str) -> None:
+    """8 MB of empty tables took 350 MB of memory."""
+    build, plans = flatbuffers.Builder(1 << 20), []
+    for _ in range(vectors):
+        tables = []
+        for _ in range(400_000 // vectors):
+            build.StartObject(2)
+            tables.append(build.EndObject())
+        build.StartVector(4, len(tables), 4)
+        for table in tables:
+            build.PrependUOffsetTRelative(table)
+        values = build.EndVector()
+        build.StartObject(8)
+        build.PrependUOffsetTRelativeSlot(2, values, 0)  # ExecutionPlan.values
+        plans.append(build.EndObject())
+    build.StartVector(4, vectors, 4)
+    for plan in plans:
+        build.PrependUOffsetTRelative(plan)
+    plan_vector = build.EndVector()
+    build.StartObject(8)
+    build.PrependUOffsetTRelativeSlot(1, plan_vector, 0)  # Program.execution_plan
+    build.Finish(build.EndObject(), file_identifier=b"ET12")
+    file = tmp_path / "x.pte"
+    file.write_bytes(build.Output())
+    with pytest.raises(MalformedFile, match=says):
+        measure_file(file)
 
 
 def test_a_file_of_another_kind_is_the_users_mistake(tmp_path: Path) -> None:
