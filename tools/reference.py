@@ -292,7 +292,7 @@ JSON_FIELDS: dict[str, tuple[str, ...]] = {
     "gate": ("failed", "gates", "left_over"),
     "link explain": (
         *("source", "failures", "command", "linked", "stopped", "unfinished", "image", "failed"),
-        *("output", "objects_read"),
+        *("output", "objects_read", "more"),
     ),
     "link reduce": (
         "directory",

@@ -122,12 +122,6 @@ def place_of_fvp_parameter(target: Target, name: str) -> str:
     return f"{found.file}:{found.line}"
 
 
-def place_of_simulator(target: Target, name: str) -> str:
-    """FILE:LINE of the settings that a simulator of the target is started with."""
-    found = _document(target).place(("simulators", name))
-    return f"{found.file}:{found.line}"
-
-
 def _document(target: Target) -> Document:
     siblings = {path.stem: path for path in target.file.parent.glob("*.yaml")}
     return _layered(strict_yaml.read(target.file), {**target_files(), **siblings})

@@ -15,7 +15,6 @@ from pathlib import Path
 from harness.config.case import Case
 from harness.config.case_budgets import budgets_of, tolerance_of
 from harness.config.known import Trouble
-from harness.config.loading import place_of_simulator
 from harness.core.errors import MalformedFile, UsageError
 from harness.core.judgement import Blame, Judgement, Reason
 from harness.core.verdict import Verdict
@@ -29,7 +28,7 @@ from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.log.events import Kind, Observation
+from harness.log.events import Observation
 from harness.log.parser import parse_processes
 from harness.run.cut_runs import CutRuns
 from harness.run.directory import SealBroken, kept_expectations, load_record
@@ -40,8 +39,6 @@ from harness.sim.transcript import Ending, Transcript
 from harness.size.elf_anatomy import section_parts
 from harness.size.measure import figures_of_firmware
 from harness.system.files import MALFORMED, read_regular, sha256_of
-
-_DID_NOT_START = (Kind.SIMULATOR_ERROR, Reason.NOT_STARTED)
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def record_run(plan: RunPlan, transcript: Transcript, known: RunRecord | None = 
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
         judgement = judge(evidence, plan.expectation)
-    judgement = _with_settings(_with_edits(judgement, firmware), plan.chosen)
+    judgement = _with_edits(judgement, firmware)
     seconds = _seconds(transcript, judgement)
     return replace(unjudged, seconds=seconds).with_evidence(evidence, judgement)
 
@@ -134,15 +131,6 @@ def _with_edits(judgement: Judgement, firmware: Firmware) -> Judgement:
         return judgement
     facts = {**(cause.facts or {}), "edited": list(edited)}
     return replace(judgement, cause=replace(cause, facts=facts))
-
-
-def _with_settings(judgement: Judgement, chosen: Chosen) -> Judgement:
-    """Names where the target says how a simulator is started that did not start."""
-    if judgement.cause is None or judgement.cause.kind not in _DID_NOT_START:
-        return judgement
-    place = place_of_simulator(chosen.target, chosen.name)
-    note = f"it was started as simulators.{chosen.name} says ({place})"
-    return replace(judgement, notes=(*judgement.notes, note))
 
 
 def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:

@@ -46,7 +46,7 @@ ANSWERS = {
         *("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why"),
     },
     "link explain link.log": {
-        *("source", "failed", "linked", "stopped", "output", "objects_read", "failures"),
+        *("source", "failed", "linked", "stopped", "output", "objects_read", "failures", "more"),
     },
     "doctor": {"tools", "zephyr", "boards", "missing", "state"},
     "history": ERROR,  # it is empty

@@ -182,7 +182,7 @@ def test_merging_tells_what_is_missing(there: History, tmp_path: Path) -> None:
         (("suite.yaml", "--firmware", "both"), "the suite names its own"),
         (("suite.yaml", "--shard", "3/2"), "'3/2' is not a shard"),
         (("suite.yaml", "--shard", "1/2"), "--shard needs the --night that it is of"),
-        (("nowhere.yaml",), "nowhere.yaml:1: cannot be read"),
+        (("nowhere.yaml",), "there is no file nowhere.yaml"),
         (("suite.yaml", "--history", "x.db"), "x.db is not a database for a history"),
         (("suite.yaml", "--resume"), "no unfinished night of suite"),
     ],

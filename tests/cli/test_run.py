@@ -147,7 +147,7 @@ def test_exec_writes_what_the_oracle_expects(
         ("executable: /usr/bin/true", "not_started"),
     ],
 )
-def test_a_simulator_that_did_not_start_names_its_settings(
+def test_a_simulator_that_did_not_start_has_its_settings_named(
     hil: Hil, tmp_path: Path, setting: str, kind: str
 ) -> None:
     file = tmp_path / "mine.yaml"
@@ -157,7 +157,7 @@ def test_a_simulator_that_did_not_start_names_its_settings(
     result = hil("run", file, "add", "--json")
     (case,) = result.json["cases"]
     assert (result.code, case["cause"]["kind"]) == (3, kind), result.out
-    assert case["notes"][-1] == f"it was started as simulators.qemu says ({file}:4)"
+    assert "`simulators` of the target's file" in case["do"]
 
 
 def test_exec_runs_a_bundled_program(hil: Hil, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_what_is_wrong_is_reported_with_file_and_line(
 
 
 def test_a_suite_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match="cannot be read"):
+    with pytest.raises(HarnessError, match="there is no file"):
         load_suite(tmp_path / "none.yaml", TODAY)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,18 +16,13 @@ pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
-from harness.export.child.localise import (
-    Smallest,
-    WrongResult,
-    known_vela_defect,
-    npu_trial,
-    reduce,
-)
 from harness.export.child.tosa_graph import read_graph
 from harness.system.paths import data_root
+from tests.late import Late
 from tests.npu import vela_defects
 from tests.npu.tosa_graph import compile_tosa
 
+localise = Late("harness.export.child.localise")
 TARGETS = {"u55": "ethos-u55-128", "u65": "ethos-u65-256", "u85": "ethos-u85-256"}
 DEFECTS = known.defects().defects
 
@@ -47,7 +43,7 @@ def smallest(
     target: str,
     other: vela_defects.Program | None = None,
     options: tuple[str, ...] = (),
-) -> Smallest | None:
+) -> Any:
     def compiled(tosa: bytes) -> bytes:
         try:
             return compile_tosa(tosa, target, options)
@@ -55,7 +51,7 @@ def smallest(
             raise ExportError(str(error)) from error
 
     program = vela_defects.make(name, other)
-    return reduce(program.tosa, program.inputs, npu_trial(compiled))
+    return localise.reduce(program.tosa, program.inputs, localise.npu_trial(compiled))
 
 
 def test_every_defect_has_its_program() -> None:
@@ -74,9 +70,9 @@ def test_it_is_there_and_is_known_by_what_is_left_of_it(name: str, product: str)
         return
     assert found is not None, "Vela compiles it rightly now"
     macs = int(target.split("-")[2])
-    assert known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+    assert localise.known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
     if defect.macs:
-        assert known_vela_defect(read_graph(found.tosa), product, 128, found.trouble) == ""
+        assert localise.known_vela_defect(read_graph(found.tosa), product, 128, found.trouble) == ""
 
 
 @pytest.mark.parametrize("product", TARGETS)
@@ -87,7 +83,9 @@ def test_the_same_defect_in_other_programs(program: vela_defects.Program, produc
     assert (found is not None) == (product in products)
     if found is not None:
         macs = int(TARGETS[product].split("-")[2])
-        assert known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+        assert (
+            localise.known_vela_defect(read_graph(found.tosa), product, macs, found.trouble) == name
+        )
 
 
 def test_a_select_that_reads_outside_a_region_of_its_own_is_the_same_defect() -> None:
@@ -95,8 +93,8 @@ def test_a_select_that_reads_outside_a_region_of_its_own_is_the_same_defect() ->
     name, other = "select-of-reshaped", vela_defects.flags_reshaped
     found = smallest(name, TARGETS["u85"], other, options)
     assert found is not None
-    assert found.trouble is WrongResult.OUTSIDE
-    assert known_vela_defect(read_graph(found.tosa), "u85", 256, found.trouble) == name
+    assert found.trouble is localise.WrongResult.OUTSIDE
+    assert localise.known_vela_defect(read_graph(found.tosa), "u85", 256, found.trouble) == name
 
 
 NAMES = {
@@ -118,24 +116,26 @@ NAMES = {
 def test_right_programs_have_no_such_name(steps: str, target: str) -> None:
     """Activations and transposes that Vela compiles rightly, near those that it does not."""
     program = vela_defects.make(steps, partial(vela_defects.steps, steps=steps))
-    trial = npu_trial(partial(compile_tosa, target=target))
+    trial = localise.npu_trial(partial(compile_tosa, target=target))
     assert trial(program.tosa, program.inputs) is None
     product, graph = target.split("-")[1], read_graph(program.tosa)
-    for trouble in (WrongResult.VALUES, WrongResult.UNVERIFIED):
-        assert known_vela_defect(graph, product, 256, trouble) == ""
+    for trouble in (localise.WrongResult.VALUES, localise.WrongResult.UNVERIFIED):
+        assert localise.known_vela_defect(graph, product, 256, trouble) == ""
 
 
-@pytest.mark.parametrize("trouble", WrongResult)
-def test_a_defect_is_known_by_its_trouble(trouble: WrongResult) -> None:
+@pytest.mark.parametrize("trouble", ["VALUES", "OUTSIDE", "UNWRITTEN", "MISSING", "UNVERIFIED"])
+def test_a_defect_is_known_by_its_trouble(trouble: str) -> None:
     """Operators that stand as a defect has them, and something else that is wrong with them."""
     graph = read_graph(vela_defects.make("slice-before-padded").tosa)
-    found = known_vela_defect(graph, "u55", 128, trouble)
-    seen = {WrongResult.VALUES: "slice-before-padded", WrongResult.UNWRITTEN: "slice-before-padded"}
-    assert found == {**seen, WrongResult.MISSING: "output-dropped"}.get(trouble, "")
+    found = localise.known_vela_defect(graph, "u55", 128, localise.WrongResult[trouble])
+    seen = {"VALUES": "slice-before-padded", "UNWRITTEN": "slice-before-padded"}
+    assert found == {**seen, "MISSING": "output-dropped"}.get(trouble, "")
 
 
 def test_every_defect_says_what_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {word for defect in DEFECTS.values() for word in defect.trouble} <= set(WrongResult)
+    assert {word for defect in DEFECTS.values() for word in defect.trouble} <= set(
+        localise.WrongResult
+    )
     file = tmp_path / "targets" / "npu" / "defects.yaml"
     file.parent.mkdir(parents=True)
     text = (data_root() / "targets" / "npu" / "defects.yaml").read_text()
