@@ -157,7 +157,8 @@ def test_a_simulator_that_did_not_start_has_its_settings_named(
     result = hil("run", file, "add", "--json")
     (case,) = result.json["cases"]
     assert (result.code, case["cause"]["kind"]) == (3, kind), result.out
-    assert "`simulators` of the target's file" in case["do"]
+    why = hil("why", case["run_dir"])
+    assert "`simulators` of the target's file says how it is started" in " ".join(why.out.split())
 
 
 def test_exec_runs_a_bundled_program(hil: Hil, tmp_path: Path) -> None:
