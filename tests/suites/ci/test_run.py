@@ -224,7 +224,7 @@ def test_a_job_that_cannot_run_says_why(ci: Ci, listed: dict[str, Any], reason: 
 
 
 def test_results_are_kept_for_the_content_of_the_checkout(ci: Ci) -> None:
-    script = "echo >> $OLDPWD/count 2>/dev/null; true"
+    script = "true"
     assert ci.run(script, simulates=False).verdict is JobVerdict.PASSED
     jobs = ci.jobs(script, simulates=False)
     (kept,) = kept_results(jobs.jobs, ci.options().checkout)
