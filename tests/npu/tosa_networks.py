@@ -11,23 +11,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tosa_serializer as ts
 
 from harness.core.errors import ExportError
-from harness.export.child.localise import (
-    Smallest,
-    WrongResult,
-    known_vela_defect,
-    npu_trial,
-    reduce,
-)
 from harness.export.child.tosa_graph import read_graph
+from tests.late import Late
 from tests.npu.tosa_graph import BOOL, INT8, INT32, Array, Graph, Value, attributes, compile_tosa
 from tests.npu.tosa_layers import Draw, _weighted, chance, pick, scale, zero_point
 from tests.npu.tosa_maths import _CAMEL, PROPAGATE, _same, choose
 
+localise = Late("harness.export.child.localise")
 SEED = 13
 Step = Callable[[Draw, Graph, "list[Value]"], Value]
 _MOST = 1 << 13  # elements of a value
@@ -310,7 +306,7 @@ U85_ONLY: dict[str, Step] = {f.__name__: f for f in (selected, reversed_, enlarg
 _BINARY = frozenset({"combined", "joined", "multiplied", "selected"})
 
 
-def smallest(network: Network, options: Sequence[str] = ()) -> tuple[Smallest, str] | None:
+def smallest(network: Network, options: Sequence[str] = ()) -> tuple[Any, str] | None:
     """What is wrong with it, and the known defect that it is; None when nothing is."""
 
     def compiled(tosa: bytes) -> bytes:
@@ -319,16 +315,18 @@ def smallest(network: Network, options: Sequence[str] = ()) -> tuple[Smallest, s
         except (Exception, SystemExit) as error:
             raise ExportError(str(error)) from error
 
-    found = reduce(network.tosa, network.inputs, npu_trial(compiled))
+    found = localise.reduce(network.tosa, network.inputs, localise.npu_trial(compiled))
     if found is None:
         return None
     _, product, macs = network.target.split("-")
-    return found, known_vela_defect(read_graph(found.tosa), product, int(macs), found.trouble)
+    return found, localise.known_vela_defect(
+        read_graph(found.tosa), product, int(macs), found.trouble
+    )
 
 
-def named(found: Smallest, defect: str) -> str:
+def named(found: Any, defect: str) -> str:
     """The defect, or that the model refuses it; "" for what should not be."""
-    return defect or ("unverified" if found.trouble is WrongResult.UNVERIFIED else "")
+    return defect or ("unverified" if found.trouble is localise.WrongResult.UNVERIFIED else "")
 
 
 def main(arguments: Sequence[str]) -> int:
